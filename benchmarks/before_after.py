@@ -3,10 +3,10 @@
     python benchmarks/before_after.py [--pairs 20] [--repeats 5] [--folder WORK] [--json FILE]
     python benchmarks/before_after.py --expected
 
-Each round runs a grid of two cells whose steps are matrix products, with `raybench grid`: as it is, again unchanged,
-and with 22 products for every 20. The second and the third are compared with the first, as two sessions each. Then
-`raybench compare --interleave` runs and compares the same two pairs of versions. Every other round runs the changed
-version before the unchanged one. Each command is a process of its own, as in a pipeline.
+Each round runs a grid of two cells whose steps are matrix products on one thread, with `raybench grid`: as it is, again
+unchanged, and with 22 products for every 20. The second and the third are compared with the first, as two sessions
+each. Then `raybench compare --interleave` runs and compares the same two pairs of versions. Every other round runs the
+changed version before the unchanged one. Each command is a process of its own, as in a pipeline.
 
 Printed for each: in how many pairs the command ended with the exit status of a slow-down, the verdicts on the cells,
 and the median and the range of the ratios of times. A round with 5 repeats takes about three minutes on two cores.
@@ -36,6 +36,7 @@ name: products
 workload: train.py:train
 epochs: 4
 steps_per_epoch: 40
+threads: 1
 axes: {device: [cpu], params.width: [192, 256]}
 """
 TRAIN = """
