@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
+from raybench.core.events import from_line
 from raybench.core.job import Target
 
 LARGEST = 2**63
@@ -24,7 +25,7 @@ CELL_PARTS = ("workload", "data", "device", "engine", "settings")
 def json_object(text: bytes) -> dict[str, Any] | None:
     """The JSON object of a line; None if it is damaged."""
     try:
-        value = json.loads(text)
+        value = from_line(text)
     # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
     except (ValueError, RecursionError):
         return None
