@@ -3,10 +3,10 @@
     python benchmarks/before_after.py [--pairs 20] [--repeats 5] [--folder WORK] [--json FILE]
     python benchmarks/before_after.py --expected
 
-Each round runs a grid of two cells whose steps are matrix products, with `raybench grid`: as it is, again unchanged,
-and with 22 products for every 20. The second and the third are compared with the first, as two sessions each. Then
-`raybench compare --interleave` runs and compares the same two pairs of versions. Every other round runs the changed
-version before the unchanged one. Each command is a process of its own, as in a pipeline.
+Each round runs a grid of two cells whose steps are matrix products on one thread, with `raybench grid`: as it is, again
+unchanged, and with 22 products for every 20. The second and the third are compared with the first, as two sessions
+each. Then `raybench compare --interleave` runs and compares the same two pairs of versions. Every other round runs the
+changed version before the unchanged one. Each command is a process of its own, as in a pipeline.
 
 Printed for each: in how many pairs the command ended with the exit status of a slow-down, the verdicts on the cells,
 and the median and the range of the ratios of times. A round with 5 repeats takes about three minutes on two cores.
@@ -36,6 +36,7 @@ name: products
 workload: train.py:train
 epochs: 4
 steps_per_epoch: 40
+threads: 1
 axes: {device: [cpu], params.width: [192, 256]}
 """
 TRAIN = """
@@ -94,16 +95,13 @@ def main() -> int:
         print_expected()
         return 0
     with tempfile.TemporaryDirectory(prefix="before-after-") as scratch:
-        outcomes = measure(asked.folder or Path(scratch), asked.pairs, asked.repeats)
+        outcomes = measure(asked.folder or Path(scratch), asked.pairs, asked.repeats, asked.json)
     print(f"{asked.pairs} pairs of each kind, 2 cells, {asked.repeats} repeats; limit 5 %")
     print("change     sessions     alarms  slower  inconclusive  within  ratio: median (range)")
     for (change, how), found in outcomes.items():
         counts = [found.cells[verdict] for verdict in VERDICTS]
         spread = f"{statistics.median(found.ratios):.3f} ({min(found.ratios):.3f} to {max(found.ratios):.3f})"
         print("{:<9}  {:<11}  {:6d}  {:6d}  {:12d}  {:6d}  {}".format(change, how, found.alarms, *counts, spread))
-    if asked.json:
-        rows = [{"change": change, "sessions": how, **asdict(found)} for (change, how), found in outcomes.items()]
-        asked.json.write_text(json.dumps({"repeats": asked.repeats, "rows": rows}, indent=1))
     return 0
 
 
@@ -123,8 +121,8 @@ def share_slower(deviation: float, repeats: int, slowdown: float, limit: float =
     return float(1 - nctdtr(repeats - 1, shift, stdtrit(repeats - 1, 0.975)))
 
 
-def measure(folder: Path, pairs: int, repeats: int) -> dict[tuple[str, str], Outcomes]:
-    """Run all rounds; the outcomes by change and by the way of comparing."""
+def measure(folder: Path, pairs: int, repeats: int, file: Path | None) -> dict[tuple[str, str], Outcomes]:
+    """Run all rounds; the outcomes by change and by the way of comparing, also written to the file after each round."""
     products = {"base": PRODUCTS, "none": PRODUCTS, "10 % more": MORE_PRODUCTS}
     changes = [name for name in products if name != "base"]
     outcomes = {(change, how): Outcomes() for change in changes for how in ("two", "interleaved")}
@@ -141,6 +139,9 @@ def measure(folder: Path, pairs: int, repeats: int) -> dict[tuple[str, str], Out
             both = ["--interleave", files["base"], files[change]]
             outcomes[change, "interleaved"].add(*compare(*both, "--results", place / "both", *options))
         print(f"round {number + 1} of {pairs}", file=sys.stderr, flush=True)
+        if file:
+            rows = [{"change": change, "sessions": how, **asdict(found)} for (change, how), found in outcomes.items()]
+            file.write_text(json.dumps({"repeats": repeats, "rows": rows}, indent=1))
     return outcomes
 
 

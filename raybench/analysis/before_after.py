@@ -9,8 +9,9 @@ from enum import StrEnum
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from raybench.analysis.comparison import PlannedCell, interleaved_speedup, speedup_of, steady_seconds_by_repeat
+from raybench.analysis.comparison import PlannedCell, interleaved_speedup, speedup_of
 from raybench.analysis.grid_results import GridResults
+from raybench.analysis.samples import steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.checks.canary.judge import QUIET
 from raybench.core.cell import BASE, NEW, VERSION_AXIS

@@ -15,12 +15,12 @@ from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
 from raybench.analysis.energy import CellEnergy, cell_energy, energy_ratio
 from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.analysis.samples import completed, samples_of, steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup, paired_or_welch, paired_speedup
 from raybench.analysis.step_breakdown import step_profile
 from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import trial_id
-from raybench.core.status import TrialStatus
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
 from raybench.results.parsing import cell_in
@@ -336,32 +336,6 @@ def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
     return [latest[name] for name in names if name in latest]
 
 
-def steady_seconds_by_repeat(runs: Sequence[Attempt]) -> dict[int, float]:
-    """Return steady seconds per epoch of completed runs by repeat.
-
-    Runs without a time, as in a damaged journal, are left out.
-    """
-    return {run.repeat: seconds for run in completed(runs) if (seconds := timing.steady(run))}
-
-
-def samples_of(runs: Sequence[Attempt]) -> dict[Any, float]:
-    """Return the independent time samples of a cell.
-
-    These are the runs' times by repeat or, if they ran on several hosts, the mean of each host: runs on one host share
-    whatever makes it faster or slower than others of its model, so they are not independent.
-    """
-    hosts = hosts_of(runs)
-    if len(hosts) < 2:
-        return dict(steady_seconds_by_repeat(runs))
-    by_host = {host: steady_seconds_by_repeat([run for run in runs if run.host.get("name") == host]) for host in hosts}
-    return {host: geometric_mean(times.values()) for host, times in by_host.items() if times}
-
-
-def hosts_of(runs: Sequence[Attempt]) -> list[Any]:
-    """Return the hosts of completed runs that have a time."""
-    return list(dict.fromkeys(run.host.get("name") for run in completed(runs) if timing.steady(run)))
-
-
 class CoLocatedCells:
     """The cells of a grid, grouped by the machine they ran on.
 
@@ -397,11 +371,6 @@ def bottleneck_of(runs: Sequence[Attempt]) -> Bottleneck | None:
     rooflines = [line for run in completed(runs) if (line := roofline(run)) is not None]
     names = [name for name, _ in Counter(line.bottleneck for line in rooflines).most_common()]
     return Bottleneck(tuple(names), median(line.share for line in rooflines)) if rooflines else None
-
-
-def completed(runs: Sequence[Attempt]) -> list[Attempt]:
-    """Return the completed runs."""
-    return [run for run in runs if run.status == TrialStatus.COMPLETED]
 
 
 def _spread(values: Sequence[float], middle: Any) -> MeanMinMax | None:

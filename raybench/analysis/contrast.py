@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raybench.analysis.comparison import CoLocatedCells, are_even, speedup_of, steady_seconds_by_repeat
+from raybench.analysis.comparison import CoLocatedCells, are_even, speedup_of
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.pairs import CellSummary
+from raybench.analysis.samples import steady_seconds_by_repeat
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import rounding
 from raybench.analysis.statistics.intervals import Difference

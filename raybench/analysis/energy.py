@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
+from raybench.analysis.samples import samples_of, values_by_repeat
 from raybench.analysis.statistics.speedup import Speedup, speedup
-from raybench.analysis.statistics.time_to_target import Expected, TargetAttempt, expected, target_attempt_of
+from raybench.analysis.statistics.time_to_target import (
+    Expected,
+    TargetAttempt,
+    expected,
+    target_attempt_of,
+    with_missing_epochs,
+)
 from raybench.core.job import Target
-from raybench.core.settings import MISSING
-from raybench.core.status import TrialStatus
 from raybench.results import energy
 from raybench.results.attempt import Attempt
 
 JOULES_PER_KWH = 3.6e6
-
-Rule = Callable[[Attempt], float | None]
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,11 @@ class CellEnergy:
 
 def cell_energy(runs: Sequence[Attempt], target: Target | None = None) -> CellEnergy | None:
     """The energy of a cell; None if none of its completed runs was measured."""
-    epochs = _measured(runs, energy.steady)
+    epochs = epoch_energies(runs)
     if not epochs:
         return None
-    hosts = _measured(runs, lambda run: energy.steady(run, energy.HOST))
-    examples = _measured(runs, energy.per_example)
+    hosts = values_by_repeat(runs, lambda run: energy.steady(run, energy.HOST)).values()
+    examples = values_by_repeat(runs, energy.per_example).values()
     return CellEnergy(
         epoch=round(geometric_mean(epochs), 9),
         low=min(epochs),
@@ -72,9 +75,9 @@ def energy_ratio(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> Speed
 
     None if a side was not measured.
     """
-    sides = [_by_host(runs, energy.per_example) for runs in (baseline, other)]
+    sides = [list(samples_of(runs, energy.per_example).values()) for runs in (baseline, other)]
     if not all(sides):
-        sides = [_by_host(runs, energy.steady) for runs in (baseline, other)]
+        sides = [list(samples_of(runs, energy.steady).values()) for runs in (baseline, other)]
     return speedup(*sides) if all(sides) else None
 
 
@@ -88,35 +91,11 @@ def target_energies(runs: Sequence[Attempt], target: Target) -> tuple[TargetAtte
         joules = energy.to_target(run) if attempt.reached else energy.total(run)
         if joules is None:
             return ()
-        tries.append(replace(attempt, seconds=joules, miss=_all_epochs(run) if attempt.reached else None))
+        miss = with_missing_epochs(run, energy.total(run), energy.steady(run)) if attempt.reached else None
+        tries.append(replace(attempt, seconds=joules, miss=miss))
     return tuple(tries)
 
 
 def epoch_energies(runs: Sequence[Attempt]) -> tuple[float, ...]:
     """Joules per steady epoch of the completed runs that were measured."""
-    return tuple(_measured(runs, energy.steady))
-
-
-def _all_epochs(run: Attempt) -> float | None:
-    """The joules of all epochs that a run was given; if it stopped early, the remaining ones are extrapolated."""
-    total, epoch, planned = energy.total(run), energy.steady(run), run.cell.settings.epochs
-    if total is None or epoch is None or planned is MISSING:
-        return total
-    return total + max(0.0, planned - len(run.epochs)) * epoch
-
-
-def _measured(runs: Sequence[Attempt], rule: Rule) -> list[float]:
-    return [
-        joules
-        for run in runs
-        if run.status == TrialStatus.COMPLETED and (joules := rule(run)) is not None and joules > 0
-    ]
-
-
-def _by_host(runs: Sequence[Attempt], rule: Rule) -> list[float]:
-    """The joules of each run or, with several hosts, the mean of each host: its runs are not independent."""
-    hosts = list(dict.fromkeys(run.host.get("name") for run in runs if _measured([run], rule)))
-    if len(hosts) < 2:
-        return _measured(runs, rule)
-    by_host = [_measured([run for run in runs if run.host.get("name") == host], rule) for host in hosts]
-    return [geometric_mean(joules) for joules in by_host]
+    return tuple(values_by_repeat(runs, energy.steady).values())

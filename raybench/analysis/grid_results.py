@@ -8,17 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from raybench.analysis.comparison import (
-    ACCURACY,
-    PlannedCell,
-    Row,
-    compare,
-    is_partial_axis,
-    runs_of,
-    steady_seconds_by_repeat,
-)
+from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, is_partial_axis, runs_of
 from raybench.analysis.diagnostics.diagnose import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.analysis.samples import steady_seconds_by_repeat
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target

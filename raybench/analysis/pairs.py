@@ -16,16 +16,15 @@ from raybench.analysis.comparison import (
     bottleneck_of,
     cautions_of,
     examples_of,
-    hosts_of,
     is_partial_axis,
     on_other_hardware,
     runs_of,
     speedup_of,
-    steady_seconds_by_repeat,
 )
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.energy import epoch_energies, target_energies
 from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.analysis.samples import hosts_of, steady_seconds_by_repeat
 from raybench.analysis.statistics.break_even import RunCost, run_costs_of, startup_seconds
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.statistics.time_to_target import TargetAttempt, target_attempt_of

@@ -50,14 +50,8 @@ class Target:
         return self.is_accuracy and max(bounds, default=0) > 1
 
     def reached(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether an epoch's metrics reach the target; NaN does not.
-
-        Raises:
-            LookupError: there is no such metric; the message lists the metrics.
-        """
-        if self.metric not in metrics:
-            raise LookupError(f"the target's metric {self.metric!r} is not one of {', '.join(sorted(metrics))}")
-        value = metrics[self.metric]
+        """Return whether an epoch's metrics reach the target; without its metric, or with NaN, they do not."""
+        value = metrics.get(self.metric, math.nan)
         if math.isnan(value):
             return False
         if self.is_accuracy and not self.in_percent and value > 1:

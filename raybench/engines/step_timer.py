@@ -37,11 +37,21 @@ class StepTimer:
             compiled, wherever it is in the pass.
         settling: number of steps after a compiled one that count as compilation too, such as those in which CUDA graphs
             are captured.
+        after_step: finishes the work of a step, before its end is marked.
+
+    Attributes:
+        in_step: whether a step has begun and has not ended.
     """
 
     def __init__(
-        self, device: Device, first: bool, compiled: Callable[[], int] | None = None, settling: int = 0
+        self,
+        device: Device,
+        first: bool,
+        compiled: Callable[[], int] | None = None,
+        settling: int = 0,
+        after_step: Callable[[], None] | None = None,
     ) -> None:
+        self.in_step, self._after_step = False, after_step
         self._device, self._mark, self.first, self._settling = device, device.mark, first, settling
         self._compiled, self._before = compiled, compiled() if compiled else 0
         self._graphs = self._before
@@ -59,6 +69,7 @@ class StepTimer:
         Args:
             at_last_end: the step begins at the mark of the last step's end, if nothing else took place since.
         """
+        self.in_step = True
         if self._wanted:
             if self.first and not self._marks:
                 self._used.append(time.process_time_ns())
@@ -76,6 +87,9 @@ class StepTimer:
         Args:
             wait: whether to wait for the device after the first step of a new shape.
         """
+        self.in_step = False
+        if self._after_step:
+            self._after_step()
         if self._wanted:
             self._marks.append((self._begun, self._mark(), steps))
             if self.first and len(self._marks) == 1:

@@ -55,10 +55,12 @@ class UserLoop:
 
     Attributes:
         graphs: returns the number of graphs that the framework has compiled; None if it is not known.
+        after_step: finishes the work of a step; None if nothing is to be done.
         counts_compilation: whether `compile_ns` knows the time of compilation, so that it is not derived from steps.
     """
 
     graphs: Callable[[], int] | None = None
+    after_step: Callable[[], None] | None = None
     counts_compilation = False
 
     def __init__(self, device: Device) -> None:
@@ -80,9 +82,6 @@ class UserLoop:
     def on_host(self, array: object) -> bool:
         """Return whether a batch's array is in the host's memory."""
         return True
-
-    def after_step(self) -> None:
-        """Finish the work of a step, if the framework has to be asked for it."""
 
     def compile_ns(self) -> int:
         """Nanoseconds of compilation in this process, as counted by the framework; 0 if it does not count them."""

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from raybench.core.events import Event
-from raybench.core.job import Job, Target
+from raybench.core.job import Job
 from raybench.core.settings import MISSING
 from raybench.monitoring.energy import parts_of
 from raybench.monitoring.summary import Sample, Window, inside, moment, widen
@@ -40,8 +40,11 @@ class EpochWindows:
         if not isinstance(number, int):
             return
         self.windows[number] = widen(None, event)
-        if self.reached is None and min(self.windows) == 1 and _reaches(self.job.target, event.get("metrics")):
+        if self.reached is None and min(self.windows) == 1 and self._reached(event):
             self.reached = number
+
+    def _reached(self, event: Event) -> bool:
+        return bool(self.job.target and self.job.target.reached(event.get("metrics") or {}))
 
     @property
     def steady(self) -> list[int]:
@@ -53,10 +56,6 @@ class EpochWindows:
         epochs = self.job.cell.settings.epochs
         last = int(epochs) if epochs is not MISSING and epochs % 1 else max(self.windows, default=0)
         return [number for number in sorted(self.windows) if cold < number <= last]
-
-
-def _reaches(target: Target | None, metrics: Mapping[str, float] | None) -> bool:
-    return bool(target and metrics and target.metric in metrics and target.reached(metrics))
 
 
 def summarise_energy(

@@ -237,12 +237,8 @@ def first_reaching(attempt: Attempt, target: Target) -> int | None:
     """The number of the first epoch that reaches a target."""
     return attempt.computed(
         f"first to reach {target}",
-        lambda: next((each.epoch for each in attempt.epochs if _reaches(each, target)), None),
+        lambda: next((each.epoch for each in attempt.epochs if target.reached(each.metrics)), None),
     )
-
-
-def _reaches(epoch: Epoch, target: Target) -> bool:
-    return target.metric in epoch.metrics and target.reached(epoch.metrics)
 
 
 def _sum(seconds: Iterable[float]) -> float:

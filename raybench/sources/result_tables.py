@@ -200,9 +200,7 @@ def _target(attempt: Attempt) -> dict[str, Any]:
     if target is None:
         return {}
     seconds = timing.time_to_target(attempt, target)
-    reached_epochs = [
-        epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
-    ]
+    reached_epochs = [epoch.epoch for epoch in attempt.epochs if target.reached(epoch.metrics)]
     return {
         "target_metric": target.metric,
         "target_at_least": target.at_least,

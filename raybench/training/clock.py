@@ -31,14 +31,14 @@ class TrainingClock:
     Attributes:
         waited_ns: time of waits for batches in the open section; the loop adds to it, and it becomes `input_wait`. The
             device is not synchronised.
+        timer: of the steps of the open epoch; None outside of epochs.
     """
 
     def __init__(self, ledger: Ledger, device: Device, loop: UserLoop, note_phase: Callable[[str], None]) -> None:
         self.ledger, self.loop, self._device, self._note_phase = ledger, loop, device, note_phase
         self._section = "build"
-        self._timer: StepTimer | None = None
-        self._is_first, self._in_step = True, False
-        self._ends_steps = type(loop).after_step is not UserLoop.after_step
+        self.timer: StepTimer | None = None
+        self._is_first = True
         self._compile_ns = self._compile_evaluate_ns = 0
         self.waited_ns = 0
         note_phase("build")
@@ -49,8 +49,8 @@ class TrainingClock:
         """Charge the enclosed time to a section."""
         outer = self._section
         self.end_step()
-        if self._timer:
-            self._timer.pause()
+        if self.timer:
+            self.timer.pause()
         self._change(name)
         compiled_ns = self.loop.compile_ns()
         try:
@@ -78,7 +78,7 @@ class TrainingClock:
         """Begin an epoch: what is in no other section is `train` from here on."""
         self.loop.begin_epoch()
         first = self._is_first and not self.loop.counts_compilation
-        self._timer = StepTimer(self._device, first, self.loop.graphs, SETTLING)
+        self.timer = StepTimer(self._device, first, self.loop.graphs, SETTLING, self.loop.after_step)
         self._is_first = False
         self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
         self._change("other")
@@ -93,13 +93,13 @@ class TrainingClock:
         Returns:
             What was measured, as fields of `epoch_ended`.
         """
-        timer = self._timer
+        timer = self.timer
         assert timer
         self.end_step()
         self._device.synchronize()
         timer.over()
         self._charge_waits()
-        self._section, self._timer = "other", None
+        self._section, self.timer = "other", None
         ledger = self.ledger
         ledger.enter("other")
         if self.loop.counts_compilation:
@@ -137,25 +137,11 @@ class TrainingClock:
             self.ledger.move(self.waited_ns, self._section, "input_wait")
             self.waited_ns = 0
 
-    def begin_step(self, on_host: bool) -> None:
-        """Mark the beginning of a step.
-
-        Args:
-            on_host: whether its batch was made on the host, so that the device may have waited for it.
-        """
-        if self._timer:
-            self._timer.begin(at_last_end=not on_host)
-            self._in_step = True
-
     def end_step(self, batches: int = 1) -> None:
         """Mark the end of a step, if one has begun and has not ended.
 
         Args:
             batches: how many it has trained on.
         """
-        if self._in_step:
-            self._in_step = False
-            if self._ends_steps:
-                self.loop.after_step()
-            assert self._timer
-            self._timer.end(batches, wait=True)
+        if self.timer and self.timer.in_step:
+            self.timer.end(batches, wait=True)

@@ -146,7 +146,8 @@ class LibraryLoop:
         for batch in batches:
             epoch.examples += self._examples(batch)
         self._batches = len(batches)
-        self._clock.begin_step(on_host=True)
+        if self._clock.timer:
+            self._clock.timer.begin()
 
     def _examples(self, batch: Any) -> int:
         if not self._counts_examples:

@@ -76,24 +76,26 @@ def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
     """
     seconds = timing.time_to_target(attempt, target)
     if seconds is not None:
-        return TargetAttempt(
-            seconds, REACHED, timing.first_reaching(attempt, target), _whole(attempt), attempt.host.get("name")
-        )
+        whole = with_missing_epochs(attempt, timing.epochs(attempt), timing.steady(attempt))
+        return TargetAttempt(seconds, REACHED, timing.first_reaching(attempt, target), whole, attempt.host.get("name"))
     if attempt.status not in ENDINGS:
         return None
     return TargetAttempt(timing.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
 
 
-def _whole(attempt: Attempt) -> float | None:
-    """Return the seconds of all epochs that a run was given.
+def with_missing_epochs(attempt: Attempt, taken: float | None, epoch: float | None) -> float | None:
+    """Return the seconds, or joules, of all epochs that a run was given.
 
     If it stopped early, the remaining epochs are extrapolated.
+
+    Args:
+        taken: of its epochs.
+        epoch: of a steady one.
     """
-    taken_s, epoch_s = timing.epochs(attempt), timing.steady(attempt)
     planned_epochs = attempt.cell.settings.epochs
-    if taken_s is None or epoch_s is None or planned_epochs is MISSING:
-        return taken_s
-    return taken_s + max(0.0, planned_epochs - len(attempt.epochs)) * epoch_s
+    if taken is None or epoch is None or planned_epochs is MISSING:
+        return taken
+    return taken + max(0.0, planned_epochs - len(attempt.epochs)) * epoch
 
 
 @dataclass(frozen=True)

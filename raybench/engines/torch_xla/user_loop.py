@@ -17,15 +17,12 @@ class XlaLoop(TorchLoop):
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self.graphs = lambda: compilations()[0]
+        self.after_step = torch_xla.sync  # compiles and starts the recorded work
 
     @property
     def device_name(self) -> str:
         """The name of the first XLA device."""
         return str(torch_xla.device())
-
-    def after_step(self) -> None:
-        """Compile and start the recorded work, as `torch_xla.sync()`."""
-        torch_xla.sync()
 
     def compile_ns(self) -> int:
         """Nanoseconds of compilation in this process, as counted by XLA."""
