@@ -25,6 +25,7 @@ SHORT = {
     "fresh_process": "--rounds 1",
     "gpu": "--short --device cpu --rounds 2 --parts airbench94 davidnet kernels compiled",
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
+    "large_grids": "sizes --trials 20 40 --epochs 2",
     "loading": "--runs 6 --epochs 2 --trials 9 --rounds 2",
     "loop": "--batch 4 --steps 1 --rounds 2 --precision bf16 --kind cpu",
     "measuring": "--seconds 0.5 --steps 1 --rounds 2",
@@ -74,6 +75,21 @@ def test_scenes_shows_the_memory_of_reading(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert lines and {without_numbers(line).strip() for line in lines} == {"# pictures: at most # MiB, # pictures/s"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", ["driver --epochs 2", "driver --epochs 2 --tracking", "ray"])
+def test_large_grids_shows_each_block_of_trials(part: str, tmp_path: Path) -> None:
+    asked = [*part.split(), "--trials", "20", "--block", "10", "--json", str(tmp_path / "numbers.json")]
+    command = [sys.executable, str(BENCHMARKS["large_grids"]), *asked]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    *blocks, end = done.stdout.splitlines()
+    assert len(blocks) == 2 and all(" trials: " in line and " ms per trial" in line for line in blocks)
+    assert without_numbers(end) == "from the last trial to the end, with the report: # s"
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    assert [block["trials"] for block in numbers["blocks"]] == [10, 20]
+    assert all(block["driver_mib"] > 0 and block["cpu_ms"] > 0 for block in numbers["blocks"])
 
 
 def without_numbers(line: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
-from raybench.planning.estimate import Estimator
+from raybench.planning.estimate import Estimator, Request
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.sentences import plain
@@ -173,7 +174,8 @@ class Display:
         self._labels: TrialLabels | None = None
         self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
-        self._waiting: dict[str, WorkItem] = {}
+        self._waiting: dict[str, Request] = {}
+        self._waiting_counts: Counter[Request] = Counter()  # thousands of trials have few different requests
         self._estimator = Estimator()
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
@@ -197,7 +199,8 @@ class Display:
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Print the headline, then show what is being started."""
         self._history, self._total = history, len(todo)
-        self._waiting = {work.trial.trial_id: work for work in todo}
+        self._waiting = {work.trial.trial_id: Estimator.request(work.trial.cell.content) for work in todo}
+        self._waiting_counts = Counter(self._waiting.values())
         self._labels = TrialLabels(plan)
         self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._estimator = Estimator(history.attempts.values())
@@ -296,7 +299,10 @@ class Display:
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
-        self._waiting.pop(trial, None)
+        if request := self._waiting.pop(trial, None):
+            self._waiting_counts[request] -= 1
+            if not self._waiting_counts[request]:
+                del self._waiting_counts[request]
         self._ended.discard(trial)
         cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
@@ -359,11 +365,12 @@ class Display:
 
     def seconds_left(self) -> float | None:
         """Estimated seconds until the grid is done; None without finished trials of similar cells."""
-        estimates = [self._estimator.seconds(work.trial.cell.content) for work in self._waiting.values()]
-        known_s = [seconds for seconds in estimates if seconds is not None]
-        if self._waiting and not known_s:
+        estimates = [(self._estimator.seconds_of(request), count) for request, count in self._waiting_counts.items()]
+        known = [(seconds, count) for seconds, count in estimates if seconds is not None]
+        if self._waiting and not known:
             return None
-        seconds = sum(known_s) * len(estimates) / max(1, len(known_s))
+        known_count = sum(count for _, count in known)
+        seconds = sum(seconds * count for seconds, count in known) * len(self._waiting) / max(1, known_count)
         now = time.monotonic()
         for running in self._running.values():
             if running.ahead is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from raybench.core.cell import Cell
 from raybench.core.settings import SPEED, TRAINING, affecting
@@ -54,6 +56,82 @@ def similarity_key(cell: Cell) -> str:
     return repr(key_fields)
 
 
+class Request(NamedTuple):
+    """Everything that the estimate of a trial depends on."""
+
+    similar: str
+    batch: int
+    train: int | None
+    steps_per_epoch: int | None
+    epochs: float
+
+
+@dataclass
+class _SortedTimes:
+    """The sorted times of one request, by the costs of the closest batch sizes."""
+
+    batches: frozenset[int]
+    examples: float
+    times: list[float]
+
+
+class _SimilarCosts:
+    """Costs of trials of similar cells by batch size.
+
+    The sorted times of each request are kept, because the display of a running grid asks for them after each trial.
+    """
+
+    def __init__(self) -> None:
+        self._by_batch: dict[int, list[Cost]] = {}
+        self._per_epoch: dict[frozenset[int], list[float]] = {}
+        self._times: dict[Request, _SortedTimes] = {}
+
+    def add(self, cost: Cost) -> None:
+        batch = cost.batch_size
+        if batch not in self._by_batch:  # it may be the closest of any request
+            self._by_batch[batch] = []
+            self._times.clear()
+        self._by_batch[batch].append(cost)
+        for batches, numbers in self._per_epoch.items():
+            if batch in batches:
+                insort(numbers, cost.per_epoch)
+        for known in self._times.values():
+            if batch in known.batches:
+                insort(known.times, cost.once + cost.per_example * known.examples)
+
+    def seconds(self, request: Request) -> float:
+        known = self._times.get(request)
+        batches = known.batches if known else self._closest(request.batch)
+        examples = request.epochs * self._examples_per_epoch(request, batches)
+        if known is None or known.examples != examples:
+            times = sorted(cost.once + cost.per_example * examples for cost in self._of(batches))
+            known = self._times[request] = _SortedTimes(batches, examples, times)
+        return _middle(known.times)
+
+    def _examples_per_epoch(self, request: Request, batches: frozenset[int]) -> float:
+        steps = request.steps_per_epoch or (request.train // request.batch if request.train else None)
+        if steps:
+            return steps * request.batch
+        # The number of examples of the user's own data is known from earlier trials only.
+        if batches not in self._per_epoch:
+            self._per_epoch[batches] = sorted(cost.per_epoch for cost in self._of(batches))
+        return _middle(self._per_epoch[batches])
+
+    def _closest(self, batch: int) -> frozenset[int]:
+        distances = {each: abs(math.log(each / batch)) for each in self._by_batch}
+        min_distance = min(distances.values())
+        return frozenset(each for each, distance in distances.items() if distance == min_distance)
+
+    def _of(self, batches: frozenset[int]) -> Iterator[Cost]:
+        return (cost for batch in batches for cost in self._by_batch[batch])
+
+
+def _middle(numbers: Sequence[float]) -> float:
+    """The median of sorted numbers."""
+    half = len(numbers) // 2
+    return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2
+
+
 class Estimator:
     """Estimator of a trial's duration in seconds, from trials of similar cells.
 
@@ -61,7 +139,7 @@ class Estimator:
     """
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
-        self._known: dict[str, list[Cost]] = {}
+        self._known: dict[str, _SimilarCosts] = {}
         for attempt in attempts:
             self.learn(attempt)
 
@@ -78,22 +156,20 @@ class Estimator:
         repeated_s = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
         per_epoch = median(epoch.examples for epoch in attempt.epochs)
         cost = Cost(fixed_s, repeated_s / examples, batch, per_epoch)
-        self._known.setdefault(similarity_key(attempt.cell), []).append(cost)
+        self._known.setdefault(similarity_key(attempt.cell), _SimilarCosts()).add(cost)
+
+    @staticmethod
+    def request(cell: Cell) -> Request:
+        """What the estimate of a cell's trials depends on."""
+        settings = cell.settings
+        train = cell.data.examples.train
+        return Request(similarity_key(cell), settings.batch_size, train, settings.steps_per_epoch, settings.epochs)
 
     def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if no similar cell has been run."""
-        costs = self._known.get(similarity_key(cell))
-        batch, train = cell.settings.batch_size, cell.data.examples.train
-        steps = cell.settings.steps_per_epoch or (train // batch if train else None)
-        if not costs or not batch or not cell.settings.epochs:
-            return None
+        return self.seconds_of(self.request(cell))
 
-        def distance(cost: Cost) -> float:
-            return abs(math.log(cost.batch_size / batch))
-
-        min_distance = min(map(distance, costs))
-        closest = [cost for cost in costs if distance(cost) == min_distance]
-        # The number of examples of the user's own data is known from earlier trials only.
-        per_epoch = steps * batch if steps else median(cost.per_epoch for cost in closest)
-        examples = cell.settings.epochs * per_epoch
-        return float(median(cost.once + cost.per_example * examples for cost in closest))
+    def seconds_of(self, request: Request) -> float | None:
+        """The estimate for a trial with this request; None if no similar cell has been run."""
+        costs = self._known.get(request.similar)
+        return costs.seconds(request) if costs and request.batch and request.epochs else None

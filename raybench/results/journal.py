@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from raybench.core.events import Event, to_line
+from raybench.core.events import Event, from_line, to_line
 from raybench.core.files import append
 from raybench.errors import JournalError
 from raybench.results.parsing import json_object
@@ -113,7 +112,7 @@ class Journal:
             append(fd, text)
             if event.get("event") in ON_DISK_AT_ONCE:
                 os.fsync(fd)
-        written: Event = json.loads(text)
+        written: Event = from_line(text)
         return written
 
     @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from types import NoneType
 from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
+from raybench.core.events import from_line
 from raybench.core.job import Target
 
 LARGEST = 2**63
@@ -22,19 +22,10 @@ CELL_PARTS = ("workload", "data", "device", "engine", "settings")
 """Parts of a cell that must be maps, if present."""
 
 
-_DECODER = json.JSONDecoder()
-
-
 def json_object(text: bytes) -> dict[str, Any] | None:
     """The JSON object of a line; None if it is damaged."""
     try:
-        if text[:1] == b"{" and text[1:2] != b"\0":  # UTF-8; `loads` looks for others, which takes longer
-            line = text.decode("utf-8", "surrogatepass")
-            value, end = _DECODER.raw_decode(line)
-            if line[end:].strip(" \t\n\r"):
-                return None
-        else:
-            value = json.loads(text)
+        value = from_line(text)
     # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
     except (ValueError, RecursionError):
         return None

@@ -6,7 +6,7 @@ import pytest
 from support.made_up_grids import cell_of, told
 
 from raybench.core.cell import Cell
-from raybench.planning.estimate import Estimator
+from raybench.planning.estimate import Estimator, _SimilarCosts
 from raybench.results.attempt import attempts
 
 SETTINGS = {"compile": False, "steps_per_epoch": None, "input": "device"}
@@ -72,3 +72,28 @@ def test_own_data_of_unknown_size_are_known_from_earlier_trials():
     own["data"] = {"name": "mine", "digest": None, "examples": {"train": None, "val": None}}
     known = estimator((own, 2.0))
     assert seconds(known, own) == pytest.approx(ONCE + 4 * (2.0 + 0.01 + 0.2))
+
+
+def test_estimates_between_trials_are_those_of_all_earlier_trials_at_once():
+    own = cell(128)
+    own["data"] = {"name": "mine", "digest": None, "examples": {"train": None, "val": None}}
+    ran = [(cell(batch), 4.0 + number / 7) for number, batch in enumerate((64, 256, 64, 512, 256, 128, 64, 64))]
+    ran += [(own, 2.0), (own, 3.0)]
+    requests = [*(cell(batch) for batch in (32, 64, 128, 192, 1024)), cell(epochs=8), own]
+    growing = estimator()
+    for count, each in enumerate(ran, 1):
+        growing.learn(*attempts(told(each[0], 0, [each[1]] * 4, [0.5] * 4)).values())
+        at_once = estimator(*ran[:count])
+        assert [seconds(growing, request) for request in requests] == [seconds(at_once, each) for each in requests]
+
+
+def test_an_estimate_reads_the_earlier_trials_once(monkeypatch):
+    """Else the display of a grid of thousands of trials would take longer after each of them."""
+    known, reads = estimator((cell(), 2.0)), []
+    read = _SimilarCosts._of
+    monkeypatch.setattr(_SimilarCosts, "_of", lambda costs, batches: reads.append(batches) or read(costs, batches))
+    for second in (2.0, 4.0, 3.0):
+        known.learn(*attempts(told(cell(), 0, [second] * 4, [0.5] * 4)).values())
+        estimate = seconds(known, cell())
+    assert estimate == seconds(estimator(*((cell(), second) for second in (2.0, 2.0, 3.0, 4.0))), cell())
+    assert len(reads) == 2, "of the first estimator and of the second"

@@ -112,3 +112,16 @@ def test_a_closed_journal_takes_nothing(tmp_path):
     journal.close()
     with pytest.raises(ValueError, match="closed"):
         journal.append({"event": "x"})
+
+
+def test_events_share_the_names_of_their_fields(tmp_path):
+    """So that a journal of many epochs takes a third less memory; written and read again."""
+    path = tmp_path / "journal.jsonl"
+    event = {"v": 1, "event": "epoch_ended", "trial": "a-r0", "metrics": {"val/accuracy": 0.5}}
+    with Journal(path) as journal:
+        first, second = journal.append(event), journal.append(event)
+    third = next(iter(read(path)))
+    for other in (second, third):
+        assert other == first == event
+        assert list(map(id, other)) == list(map(id, first))
+        assert list(map(id, other["metrics"])) == list(map(id, first["metrics"]))

@@ -1,0 +1,295 @@
+"""Do long grids stay cheap? Commands on large results, and the driver and Ray from the first trial to the last.
+
+    python benchmarks/large_grids.py sizes [--trials 1000 10000] [--epochs 24] [--only plan report load sync]
+    python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
+    python benchmarks/large_grids.py ray [--trials 2000]
+
+`sizes` writes a grid file and a journal of all its trials for each size, and runs `raybench plan`, `raybench report`,
+`raybench.load` and `raybench sync` (to an empty sqlite store of MLflow) on them, each in a process of its own. Printed:
+wall time, processor time and peak memory of each. A command that takes longer than `--limit` seconds is ended.
+
+`driver` runs a grid in this process with an executor that starts nothing: the events of a trial arrive at once. What
+is left is the work of `raybench grid` itself: the schedule, the jobs, the journal, the history and the display, and
+with `--tracking` the thread that writes MLflow (sqlite). `ray` runs a grid of a training function that takes no time
+on a real local Ray. Both print, for each block of trials, processor time per trial and the memory at its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from io import StringIO
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import psutil
+from loading import told
+
+from raybench import datasets
+from raybench.cli.console import Terminal
+from raybench.cli.live import Display
+from raybench.config import load_grid
+from raybench.core.cell import PROCESS
+from raybench.core.events import Event, to_line
+from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.inline import InlineExecutor
+from raybench.execution.scheduler import Dispatcher
+from raybench.planning.node import Node, probe_node
+from raybench.planning.plan import Plan, make_plan
+from raybench.results.journal import JOURNAL
+from raybench.run import Options, run_grid
+
+GRID = "large"
+BATCH_SIZES, REPEATS = (16, 32, 64, 128), 5
+MULTIPLE = len(BATCH_SIZES) * REPEATS
+"""The number of trials is a multiple of this: the other axis, the weight decay, has one value for each."""
+
+GRID_FILE = """\
+name: {name}
+workload: {workload}
+epochs: {epochs}
+repeats: {repeats}
+axes:
+  device: [cpu]
+  batch_size: {batch_sizes}
+  weight_decay: {decays}
+"""
+
+FUNCTION = """\
+def train(trial, *, batch_size: int, weight_decay: float, epochs: int):
+    for epoch in trial.epochs(epochs):
+        trial.log({"val/accuracy": 1 / (1 + batch_size * weight_decay)})
+"""
+"""A training function that takes no time."""
+
+LOAD = "import sys, raybench; raybench.load(sys.argv[1])"
+COMMANDS = ("plan", "report", "load", "sync")
+
+
+def multiple(text: str) -> int:
+    """A number of trials, as an argument."""
+    number = int(text)
+    if number < MULTIPLE or number % MULTIPLE:
+        raise argparse.ArgumentTypeError(f"{text} is not a multiple of {MULTIPLE}")
+    return number
+
+
+def write_grid(folder: Path, trials: int, epochs: int, workload: str = "digits_cnn") -> Path:
+    """A grid file of so many trials."""
+    path = folder / "grid.yaml"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "nothing.py").write_text(FUNCTION)
+    decays = [number * 1e-6 for number in range(trials // MULTIPLE)]
+    texts = {"batch_sizes": list(BATCH_SIZES), "decays": [float(f"{decay:g}") for decay in decays]}
+    path.write_text(GRID_FILE.format(name=GRID, workload=workload, epochs=epochs, repeats=REPEATS, **texts))
+    return path
+
+
+def write_journal(path: Path, plan: Plan, epochs: int) -> int:
+    """A journal with the results of all trials of a plan; its size in bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trials = iter(plan.trials)
+    with path.open("w") as file:
+        for event in told(len(plan.trials), epochs):
+            if event["event"] == "trial_started":
+                trial = next(trials)
+                cell = {"cell": trial.cell.content.to_json(), "request_id": trial.cell.request_id}
+                event |= cell | {"seed": trial.seed, "grid": GRID, "profile": "cpu", "label": plan.label(trial)}
+            file.write(to_line(event | {"trial": trial.trial_id}))
+    return path.stat().st_size
+
+
+@dataclass
+class Cost:
+    """The cost of one process; `done` is false if it was ended at the limit."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    done: bool = True
+
+
+def measure(command: list[str], folder: Path, limit: float) -> Cost:
+    """Run a command to its end, or to the limit in seconds."""
+    began = time.perf_counter()
+    with (folder / "output.txt").open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        timer = Timer(limit, process.kill)
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - began
+    if process.returncode and wall < limit:
+        raise SystemExit(f"{' '.join(command)}\n{(folder / 'output.txt').read_text()}")
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, not process.returncode)
+
+
+def sizes(options: argparse.Namespace) -> dict[str, Any]:
+    """The costs of the commands for each number of trials."""
+    numbers: dict[str, Any] = {}
+    for trials in options.trials:
+        with tempfile.TemporaryDirectory(prefix="rb-") as name:
+            folder = Path(name)
+            path = write_grid(folder, trials, options.epochs)
+            journal = folder / "results" / GRID / JOURNAL
+            plan = make_plan(load_grid(path), [probe_node()], datasets.data_root())
+            size = write_journal(journal, plan, options.epochs)
+            print(f"{trials:,} trials x {options.epochs} epochs, a journal of {size / 1e6:.1f} MB")
+            raybench, results = [sys.executable, "-m", "raybench"], ["--results", "results"]
+            commands = {
+                "plan": [*raybench, "plan", str(path), *results],
+                "report": [*raybench, "report", str(journal), "--html", "page.html"],
+                "load": [sys.executable, "-c", LOAD, str(journal)],
+                "sync": [*raybench, "sync", *results, "--tracking-uri", f"sqlite:///{folder}/mlflow.db", GRID],
+            }
+            costs = numbers[str(trials)] = {"journal_bytes": size}
+            for each in options.only:
+                cost = measure(commands[each], folder, options.limit)
+                costs[each] = asdict(cost)
+                end = "" if cost.done else f", ended after {options.limit:g} s"
+                print(
+                    f"  {each:<6} {cost.wall_s:8.1f} s, processor time {cost.cpu_s:8.1f} s, "
+                    f"at most {cost.peak_mib:7.0f} MiB{end}",
+                    flush=True,
+                )
+    return numbers
+
+
+class NoTrials(InlineExecutor):
+    """Runs nothing: each trial has completed as soon as it starts."""
+
+    isolation = PROCESS
+
+    def __init__(self, trials: int, epochs: int) -> None:
+        self._events = told(trials, epochs)
+
+    def nodes(self, environments: Any = ()) -> list[Node]:
+        """This machine."""
+        return [probe_node()]
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Pass on the made-up events of each trial."""
+        while placement := dispatcher.next():
+            job = make_job(placement)
+            own = {"trial": job.trial, "attempt": job.attempt}
+            for event in self._events:
+                start = {"cell": job.cell.to_json(), **job.labels} if event["event"] == "trial_started" else {}
+                if event["event"] == "trial_ended":
+                    dispatcher.release(job.trial, job.attempt)
+                sink(event | start | own)
+                if event["event"] == "trial_ended":
+                    break
+
+
+@dataclass
+class Block:
+    """Consecutive trials of a run: the number of trials so far, costs per trial, memory at the end."""
+
+    trials: int
+    wall_ms: float
+    cpu_ms: float
+    driver_mib: float
+    children_mib: float
+
+
+@dataclass
+class BlockListener(Display):
+    """The display of `raybench grid`, which also measures each block of trials."""
+
+    size: int
+    blocks: list[Block] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(Terminal(file=StringIO()))
+        self._ends, self._mark = 0, (time.perf_counter(), time.process_time())
+
+    def event(self, event: Event) -> None:
+        """Measure at the end of each block."""
+        super().event(event)
+        if event["event"] == "trial_started" and not self._ends:
+            self._mark = time.perf_counter(), time.process_time()
+        self._ends += event["event"] == "trial_ended"
+        if event["event"] == "trial_ended" and self._ends % self.size == 0:
+            now, process = (time.perf_counter(), time.process_time()), psutil.Process()
+            wall, cpu = ((end - begin) * 1000 / self.size for begin, end in zip(self._mark, now, strict=True))
+            children = sum(map(memory, process.children(recursive=True)))
+            block = Block(self._ends, wall, cpu, memory(process), children)
+            self.blocks.append(block)
+            with_children = f", of its child processes {children:6.0f} MiB" if children else ""
+            print(
+                f"{block.trials:>7,} trials: {wall:8.2f} ms per trial, processor time {cpu:7.2f} ms, "
+                f"memory {block.driver_mib:6.0f} MiB{with_children}",
+                flush=True,
+            )
+            self._mark = time.perf_counter(), time.process_time()
+
+
+def memory(process: psutil.Process) -> float:
+    """Resident memory of a process in MiB; 0 if it has ended."""
+    try:
+        return process.memory_info().rss / 2**20
+    except psutil.Error:
+        return 0.0
+
+
+def blocks_of(options: argparse.Namespace, executor: Any, workload: str) -> dict[str, Any]:
+    """The blocks of a run of a grid, and the seconds after its last trial."""
+    view = BlockListener(min(options.block, options.trials))
+    with tempfile.TemporaryDirectory(prefix="rb-") as name:
+        folder = Path(name)
+        spec = load_grid(write_grid(folder, options.trials, options.epochs, workload))
+        tracking = f"sqlite:///{folder}/mlflow.db" if options.tracking else None
+        run_options = Options(folder / "results", tracking=tracking, checks=False)
+        outcome = run_grid(spec, executor, view, run_options)
+        assert len(outcome.ended) == options.trials, outcome.warnings
+        end_s = time.perf_counter() - view._mark[0]
+        print(f"from the last trial to the end, with the report: {end_s:.1f} s")
+    return {"blocks": [asdict(block) for block in view.blocks], "end_s": end_s}
+
+
+def driver(options: argparse.Namespace) -> dict[str, Any]:
+    """Blocks of trials that take no time, without Ray."""
+    return blocks_of(options, NoTrials(options.trials, options.epochs), "digits_cnn")
+
+
+def ray(options: argparse.Namespace) -> dict[str, Any]:
+    """Blocks of trials of a training function that takes no time, with Ray."""
+    from raybench.execution.ray_tune import RayTuneExecutor
+
+    return blocks_of(options, RayTuneExecutor(), "nothing.py:train")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(required=True)
+    part = parts.add_parser("sizes", help="commands on large results")
+    part.set_defaults(run=sizes)
+    part.add_argument("--trials", type=multiple, nargs="+", default=[1000, 10_000])
+    part.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS)
+    part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
+    part.add_argument("--epochs", type=int, default=24)
+    for run, trials, block, epochs in ((driver, 20_000, 1000, 24), (ray, 2000, 100, 1)):
+        part = parts.add_parser(run.__name__, help=run.__doc__)
+        part.set_defaults(run=run)
+        part.add_argument("--trials", type=multiple, default=trials)
+        part.add_argument("--block", type=int, default=block, help="trials per line")
+        part.add_argument("--epochs", type=int, default=epochs)
+        part.add_argument("--tracking", action="store_true", help="write to MLflow too")
+    for part in parts.choices.values():
+        part.add_argument("--json", type=Path, help="write the numbers here too")
+    options = parser.parse_args()
+    numbers = options.run(options)
+    if options.json:
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
