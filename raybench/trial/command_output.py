@@ -6,7 +6,7 @@ import codecs
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,8 +15,18 @@ from raybench.workloads.static_command import EPOCH, Command
 LONGEST_LINE = 1 << 20
 """Characters after which an unfinished line counts as one."""
 
+LONGEST_QUOTED = 100
+"""Characters that are quoted of the nearest line."""
+
+PREFIX = 3
+"""Letters in which two words agree that are taken for the same, such as acc and accuracy."""
+
+KEPT_LINES = 200
+"""The last lines, of which one is quoted if a pattern matches none."""
+
 _ENDS = re.compile(r"[\r\n]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_ESCAPES = re.compile(r"\\.|\(\?P?<?\w*>?")
 
 
 class OutputError(Exception):
@@ -61,6 +71,7 @@ class Metrics:
         self._number = -math.inf
         self._number_line = ""
         self._unnamed: set[str] = set()
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.current: dict[str, float] = {}
         self.epochs = 0
 
@@ -73,6 +84,7 @@ class Metrics:
         Raises:
             OutputError: a value is no number, or an epoch ends twice.
         """
+        self._lines.append(line[:LONGEST_QUOTED])
         values = dict(self._values(line))
         self._counts.update(values.keys())
         epoch = values.pop(EPOCH, None)
@@ -126,7 +138,7 @@ class Metrics:
         """The message if a pattern matched no line, or matched in another epoch than its own; None if all is well."""
         for name, text in self._wanted.items():
             if not self._counts[name]:
-                return f"no line of the output matches {name}: {text}"
+                return f"no line of the output matches {name}: {text}{self._nearest(name, text)}"
         if self._keys is True and not self._counts:
             return "no line of the output is a JSON object with `epoch` or a metric such as `val/accuracy`"
         for name in self.current:
@@ -137,10 +149,21 @@ class Metrics:
                 )
         return None
 
+    def _nearest(self, name: str, pattern: str) -> str:
+        """Quote the line with most of the words of a metric's pattern and name; nothing if it has none of them."""
+        wanted = {word[:PREFIX] for word in _words(f"{_ESCAPES.sub(' ', pattern)} {name}")}
+        shared = {line: len(wanted & {word[:PREFIX] for word in _words(line)}) for line in self._lines}
+        nearest = max(shared, key=shared.__getitem__, default="")
+        return f"; the nearest is {nearest!r}" if shared.get(nearest) else ""
+
     def warnings(self) -> Iterator[str]:
         """Yield warnings about the output."""
         for name in sorted(self._unnamed):
             yield f"{name} was left out: name its data, such as `json_lines: {{epoch: epoch, train/{name}: {name}}}`"
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in re.findall(rf"[^\W\d_]{{{PREFIX},}}", text)]
 
 
 def _number(name: str, value: Any, line: str) -> float:

@@ -50,6 +50,11 @@ def test_a_pattern_that_never_matches_is_named():
     assert reader.missing() == r"no line of the output matches val/accuracy: acc=([\d.]+)"
 
 
+def test_the_line_nearest_to_a_pattern_that_never_matches_is_quoted():
+    reader, _ = read("epoch 1 loss=1\nTest Accuracy : 0.93\nepoch 2 loss=1")
+    assert reader.missing().endswith(r"acc=([\d.]+); the nearest is 'Test Accuracy : 0.93'")
+
+
 def test_metrics_after_the_line_of_their_epoch_are_an_error():
     reader, _ = read("epoch 1 loss=1\nacc=0.5\nepoch 2 loss=1\nacc=0.6\n")
     assert "val/accuracy is printed after the line that ends its epoch" in reader.missing()

@@ -257,7 +257,9 @@ def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
 
 def test_a_pattern_that_never_matches(project):
     error = failed(project, PRINTS, r"command: python script.py" "\n" r"metrics: {val/accuracy: 'accuracy: (\S+)'}")
-    assert error["message"] == r"no line of the output matches val/accuracy: accuracy: (\S+)"
+    start, nearest = error["message"].split("; the nearest is ")
+    assert start == r"no line of the output matches val/accuracy: accuracy: (\S+)"
+    assert "acc=0.03" in nearest
     assert "test acc 0.5" in error["output"]
 
 
