@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import repeat
 from typing import cast
 
 import numpy as np
@@ -61,9 +61,12 @@ class AugmentationDraws:
 
 
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
-    """Yield the steps of an epoch."""
-    for step in range(len(epoch.index)):
-        yield epoch.each(itemgetter(step))
+    """Yield the steps of an epoch.
+
+    They are taken apart at once: each selection of one step would cost the host as much as a kernel.
+    """
+    draws = (epoch.index, epoch.top, epoch.left, epoch.flip, epoch.cut_top, epoch.cut_left)
+    yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in draws))
 
 
 class ImageAugmenter:
@@ -75,6 +78,8 @@ class ImageAugmenter:
         channels_last: whether the output has that memory format.
 
     Attributes:
+        _cut_rows, _cut_columns: for each place where a cutout may begin, whether it covers each row of an image
+            [places, height, 1, 1] and each column [places, 1, width, 1].
         _pixels: for an image and its mirror image, the distance of each pixel from the corner of the window in a stored
             image [2, height · width].
     """
@@ -91,9 +96,8 @@ class ImageAugmenter:
         self._plain = set(mean) == {0.0} and set(std) == {1.0}
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
-        self._augmentation = augmentation
-        self._rows = torch.arange(size[0]).to(device)
-        self._columns = torch.arange(size[1]).to(device)
+        rows, columns = (_covered(length, augmentation.cutout).to(device) for length in size)
+        self._cut_rows, self._cut_columns = rows[:, :, None, None], columns[:, None, :, None]
         self._channels_last = channels_last
         self._size = size
         rows, columns = torch.arange(size[0])[:, None] * (size[1] + 2 * augmentation.crop), torch.arange(size[1])
@@ -126,13 +130,14 @@ class ImageAugmenter:
         if not self._plain:
             values = values.sub_(self._mean).div_(self._std)
         if draws is not None and draws.cut_top is not None:
-            side = self._augmentation.cutout
-            rows = self._inside(self._rows, draws.cut_top, side)
-            columns = self._inside(self._columns, cast(torch.Tensor, draws.cut_left), side)
-            values = values.masked_fill_((rows[:, :, None] & columns[:, None, :])[..., None], 0.0)
+            rows = self._cut_rows.index_select(0, draws.cut_top)
+            columns = self._cut_columns.index_select(0, cast(torch.Tensor, draws.cut_left))
+            values = values.masked_fill_(rows & columns, 0.0)
         values = values.permute(0, 3, 1, 2)
         return values if self._channels_last else values.contiguous()
 
-    @staticmethod
-    def _inside(places: torch.Tensor, start: torch.Tensor, side: int) -> torch.Tensor:
-        return (places >= start[:, None]) & (places < start[:, None] + side)
+
+def _covered(length: int, side: int) -> torch.Tensor:
+    """Whether each pixel of a line is covered by a cutout, for each pixel where it may begin [places, length]."""
+    start, pixels = torch.arange(max(length - side, 0) + 1)[:, None], torch.arange(length)
+    return (pixels >= start) & (pixels < start + side)

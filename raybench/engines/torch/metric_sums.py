@@ -21,8 +21,8 @@ class MetricSums:
         if not self._names:
             self._names = list(values)
             self._sums = self._zeros(len(values))
-        totals = [values[name].detach().to(torch.float32).sum() for name in self._names]
-        self._sums = self._sums + torch.stack(totals)  # in place, it would be another graph for XLA on several devices
+        stacked = torch.stack([values[name].detach().to(torch.float32) for name in self._names])
+        self._sums = self._sums + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
 
     def means(self, examples: int) -> dict[str, float]:
         """Means over the examples of all ranks, on the host; waits for the device."""
