@@ -38,8 +38,9 @@ axes:
 include:
 - {batch_size: 1000, evaluation_batch_size: 1000}
 overrides:
-- {when: {framework: tensorflow}, set: {memory_limit: 1400MiB}}
+- {when: {framework: tensorflow}, set: {memory_limit: 1280MiB}}
 """
+# Beside TensorFlow's own memory, about 400 MiB, a batch of 1000 MiB does not fit, and the half of it does.
 HALVED = "evaluation batch halved to 500: 1000 did not fit"
 
 
@@ -71,7 +72,7 @@ def test_every_cell_ends_as_it_should_and_the_grid_goes_on(outcome, framework):
     assert (saved.status, saved.warnings) == ("completed", [HALVED])
     assert (train.status, train.error["phase"], train.error["asked_bytes"]) == ("oom", "train", 1000 * MIB)
     assert (floor.status, floor.error["phase"], floor.error["asked_bytes"]) == ("oom", "evaluate", 32 * 64 * MIB)
-    limit = 1024 * MIB if framework == "torch" else 1400 * MIB
+    limit = 1024 * MIB if framework == "torch" else 1280 * MIB
     assert 0 < floor.error["peak_bytes"] < limit + 1024 * MIB
     assert floor.error["limit_bytes"] == limit
 
