@@ -6,7 +6,6 @@ each free device (`Dispatcher`), because otherwise it lets small trials overtake
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -44,6 +43,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core import events
 from raybench.core.cell import PROCESS
+from raybench.core.collector import collector_paused
 from raybench.core.events import Event
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
@@ -270,22 +270,6 @@ def _sigterm_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, handler)
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the garbage collection of this process.
-
-    While Ray shuts down, it ends a process with status 1 if any thread frees an object reference. Without this, a
-    collection in the thread that imports the report's libraries does so.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class RayTuneExecutor:
     """Ray Tune on this machine (`address` None: a local Ray, shut down with it) or on a running cluster."""
 
@@ -494,7 +478,9 @@ class RayTuneExecutor:
         if self._watch:
             self._watch.expect_shutdown()
         if self._joined or self._scratch:
-            with _sigterm_kept(), _no_collection():
+            # While Ray shuts down, it ends a process with status 1 if any thread frees an object reference, as a
+            # collection in the thread that imports the report's libraries would.
+            with _sigterm_kept(), collector_paused():
                 ray.shutdown()
             RayTuneExecutor.own_is_up = False
         if self._watch:
