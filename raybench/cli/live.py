@@ -31,7 +31,7 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
-from raybench.planning.estimate import Estimator, Request
+from raybench.planning.estimate import EstimateKey, Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.sentences import plain
@@ -174,8 +174,8 @@ class Display:
         self._labels: TrialLabels | None = None
         self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
-        self._waiting: dict[str, Request] = {}
-        self._waiting_counts: Counter[Request] = Counter()  # thousands of trials have few different requests
+        self._waiting: dict[str, EstimateKey] = {}
+        self._waiting_counts: Counter[EstimateKey] = Counter()  # thousands of trials have few keys
         self._estimator = Estimator()
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
@@ -199,7 +199,7 @@ class Display:
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Print the headline, then show what is being started."""
         self._history, self._total = history, len(todo)
-        self._waiting = {work.trial.trial_id: Estimator.request(work.trial.cell.content) for work in todo}
+        self._waiting = {work.trial.trial_id: Estimator.key(work.trial.cell.content) for work in todo}
         self._waiting_counts = Counter(self._waiting.values())
         self._labels = TrialLabels(plan)
         self._trials = {work.trial.trial_id: work.trial for work in todo}
@@ -299,10 +299,10 @@ class Display:
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
-        if request := self._waiting.pop(trial, None):
-            self._waiting_counts[request] -= 1
-            if not self._waiting_counts[request]:
-                del self._waiting_counts[request]
+        if key := self._waiting.pop(trial, None):
+            self._waiting_counts[key] -= 1
+            if not self._waiting_counts[key]:
+                del self._waiting_counts[key]
         self._ended.discard(trial)
         cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
@@ -365,7 +365,7 @@ class Display:
 
     def seconds_left(self) -> float | None:
         """Estimated seconds until the grid is done; None without finished trials of similar cells."""
-        estimates = [(self._estimator.seconds_of(request), count) for request, count in self._waiting_counts.items()]
+        estimates = [(self._estimator.seconds_of(key), count) for key, count in self._waiting_counts.items()]
         known = [(seconds, count) for seconds, count in estimates if seconds is not None]
         if self._waiting and not known:
             return None

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector, also as a decorator.
+    """Pause the collector of this process; also a decorator.
 
-    It would search millions of objects of a long journal again and again, for a fifth of the time of a report, and find
-    nothing: events, attempts and reports have no cycles.
+    While a report is made, the collector would search the objects of a long journal again and again and find nothing:
+    events, attempts and reports have no cycles.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -56,7 +56,7 @@ def similarity_key(cell: Cell) -> str:
     return repr(key_fields)
 
 
-class Request(NamedTuple):
+class EstimateKey(NamedTuple):
     """Everything that the estimate of a trial depends on."""
 
     similar: str
@@ -68,7 +68,7 @@ class Request(NamedTuple):
 
 @dataclass
 class _SortedTimes:
-    """The sorted times of one request, by the costs of the closest batch sizes."""
+    """The sorted times of one key, by the costs of the closest batch sizes."""
 
     batches: frozenset[int]
     examples: float
@@ -78,17 +78,17 @@ class _SortedTimes:
 class _SimilarCosts:
     """Costs of trials of similar cells by batch size.
 
-    The sorted times of each request are kept, because the display of a running grid asks for them after each trial.
+    The sorted times of each key are kept, because the display of a running grid asks for them after each trial.
     """
 
     def __init__(self) -> None:
         self._by_batch: dict[int, list[Cost]] = {}
         self._per_epoch: dict[frozenset[int], list[float]] = {}
-        self._times: dict[Request, _SortedTimes] = {}
+        self._times: dict[EstimateKey, _SortedTimes] = {}
 
     def add(self, cost: Cost) -> None:
         batch = cost.batch_size
-        if batch not in self._by_batch:  # it may be the closest of any request
+        if batch not in self._by_batch:  # it may be the closest of any key
             self._by_batch[batch] = []
             self._times.clear()
         self._by_batch[batch].append(cost)
@@ -99,19 +99,19 @@ class _SimilarCosts:
             if batch in known.batches:
                 insort(known.times, cost.once + cost.per_example * known.examples)
 
-    def seconds(self, request: Request) -> float:
-        known = self._times.get(request)
-        batches = known.batches if known else self._closest(request.batch)
-        examples = request.epochs * self._examples_per_epoch(request, batches)
+    def seconds(self, key: EstimateKey) -> float:
+        known = self._times.get(key)
+        batches = known.batches if known else self._closest(key.batch)
+        examples = key.epochs * self._examples_per_epoch(key, batches)
         if known is None or known.examples != examples:
             times = sorted(cost.once + cost.per_example * examples for cost in self._of(batches))
-            known = self._times[request] = _SortedTimes(batches, examples, times)
+            known = self._times[key] = _SortedTimes(batches, examples, times)
         return _middle(known.times)
 
-    def _examples_per_epoch(self, request: Request, batches: frozenset[int]) -> float:
-        steps = request.steps_per_epoch or (request.train // request.batch if request.train else None)
+    def _examples_per_epoch(self, key: EstimateKey, batches: frozenset[int]) -> float:
+        steps = key.steps_per_epoch or (key.train // key.batch if key.train else None)
         if steps:
-            return steps * request.batch
+            return steps * key.batch
         # The number of examples of the user's own data is known from earlier trials only.
         if batches not in self._per_epoch:
             self._per_epoch[batches] = sorted(cost.per_epoch for cost in self._of(batches))
@@ -159,17 +159,17 @@ class Estimator:
         self._known.setdefault(similarity_key(attempt.cell), _SimilarCosts()).add(cost)
 
     @staticmethod
-    def request(cell: Cell) -> Request:
+    def key(cell: Cell) -> EstimateKey:
         """What the estimate of a cell's trials depends on."""
         settings = cell.settings
         train = cell.data.examples.train
-        return Request(similarity_key(cell), settings.batch_size, train, settings.steps_per_epoch, settings.epochs)
+        return EstimateKey(similarity_key(cell), settings.batch_size, train, settings.steps_per_epoch, settings.epochs)
 
     def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if no similar cell has been run."""
-        return self.seconds_of(self.request(cell))
+        return self.seconds_of(self.key(cell))
 
-    def seconds_of(self, request: Request) -> float | None:
-        """The estimate for a trial with this request; None if no similar cell has been run."""
-        costs = self._known.get(request.similar)
-        return costs.seconds(request) if costs and request.batch and request.epochs else None
+    def seconds_of(self, key: EstimateKey) -> float | None:
+        """The estimate for a trial with this key; None if no similar cell has been run."""
+        costs = self._known.get(key.similar)
+        return costs.seconds(key) if costs and key.batch and key.epochs else None

@@ -38,9 +38,9 @@ axes:
 include:
 - {batch_size: 1000, evaluation_batch_size: 1000}
 overrides:
+# TensorFlow itself takes about 400 MiB: beside it 1000 MiB do not fit, and 500 do.
 - {when: {framework: tensorflow}, set: {memory_limit: 1280MiB}}
 """
-# Beside TensorFlow's own memory, about 400 MiB, a batch of 1000 MiB does not fit, and the half of it does.
 HALVED = "evaluation batch halved to 500: 1000 did not fit"
 
 
