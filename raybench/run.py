@@ -362,9 +362,7 @@ class _Session:
                 works = self._evidence.with_checks(todo) if self._options.checks else todo
                 with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
                     executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
-                if self._options.report:
-                    Thread(target=load_libraries, name="raybench-report", daemon=True).start()
-                executor.close()  # mostly waiting, while the report's libraries are loaded
+                self._close_executor(executor)
             except KeyboardInterrupt:
                 self._interrupted = True
             except JournalError:
@@ -375,6 +373,19 @@ class _Session:
                     self._close(journal if writable else None, writer, view, started_at)
                 finally:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def _close_executor(self, executor: Executor) -> None:
+        """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
+        if not self._options.report:
+            executor.close()
+            return
+        # Waited for: an interpreter that exits while a thread imports a C++ extension can abort.
+        loader = Thread(target=load_libraries, name="raybench-report")
+        loader.start()
+        try:
+            executor.close()
+        finally:
+            loader.join()
 
     def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, started_at: str) -> None:
         """Record the execution in the journal, write the page, and update MLflow."""

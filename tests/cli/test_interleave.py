@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from support.executors import ForkingExecutor
+from support.made_up_times import MadeUpTimes
 
 from raybench import load
 from raybench.analysis.before_after import interleaved
@@ -28,13 +29,18 @@ from helper import work
 def train(trial, *, batch_size: int):
     for epoch in trial.epochs():
         for step in trial.steps(range(3), examples=batch_size):
-            work()
-        trial.log({"val/accuracy": 0.5})
+            seconds = work(trial.seed)
+        trial.log({"val/accuracy": 0.5, "train/seconds": seconds})
 """
-HELPER = "import time\n\ndef work():\n    time.sleep({seconds})\n"
+HELPER = """
+import random
+
+def work(seed):
+    return {seconds} * random.Random({seconds} + seed).uniform(0.99, 1.01)
+"""
 
 
-def write(folder, seconds=0.005, grid=GRID, train=TRAIN):
+def write(folder, seconds=1.0, grid=GRID, train=TRAIN):
     folder.mkdir(exist_ok=True)
     (folder / "grid.yaml").write_text(grid)
     (folder / "train.py").write_text(train)
@@ -42,9 +48,10 @@ def write(folder, seconds=0.005, grid=GRID, train=TRAIN):
 
 
 @pytest.fixture
-def compare(raybench, in_process, tmp_path, monkeypatch):
+def compare(raybench, tmp_path, monkeypatch):
     """Compares the grids in two folders, without checks, MLflow and figures."""
     monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: ([], {}))
+    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: MadeUpTimes(InlineExecutor()))
     write(tmp_path / "base")
     write(tmp_path / "new")
 
@@ -58,7 +65,7 @@ def compare(raybench, in_process, tmp_path, monkeypatch):
 
 def test_the_slower_code_is_found(compare, tmp_path):
     """Both folders have modules of the same name; each trial imports that of its version."""
-    write(tmp_path / "new", seconds=0.02)
+    write(tmp_path / "new", seconds=4.0)
     said = compare("--json", "out.json")
     assert said.status == 4, said.out
     assert "2 of 2 cells slower by more than 5%." in said.out
@@ -66,7 +73,10 @@ def test_the_slower_code_is_found(compare, tmp_path):
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["interleaved"] is True
     assert [(cell["label"], cell["verdict"]) for cell in written["cells"]] == [("b4", "slower"), ("b8", "slower")]
-    assert all(cell["ratio"]["paired"] and cell["ratio"]["low"] > 2 for cell in written["cells"])
+    assert all(
+        cell["ratio"]["paired"] and 3.9 < cell["ratio"]["low"] < cell["ratio"]["high"] < 4.1
+        for cell in written["cells"]
+    )
     assert [each["name"] for each in written["differences"]] == ["helper.py"]
 
 
@@ -80,13 +90,13 @@ def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     said = compare("--max-slowdown", "400%")
     assert (said.status, len(started())) == (0, 12)
     assert "No cell is slower by more than 400%." in said.out and "Differences" not in said.out
-    write(tmp_path / "new", seconds=0.006)
+    write(tmp_path / "new", seconds=1.2)
     compare()
     assert len(started()) == len(set(started())) == 24, "the base version too, next to the new one"
 
 
 def test_the_report_distinguishes_the_versions(compare, raybench, tmp_path):
-    write(tmp_path / "new", seconds=0.02)
+    write(tmp_path / "new", seconds=4.0)
     compare()
     said = raybench("report", "mine~compare")
     assert said.status == 0
@@ -100,7 +110,7 @@ def test_the_report_distinguishes_the_versions(compare, raybench, tmp_path):
 
 
 def test_a_failed_trial(compare, tmp_path):
-    write(tmp_path / "new", train=TRAIN.replace("work()", "raise ValueError('broken')"))
+    write(tmp_path / "new", train=TRAIN.replace("seconds = work(trial.seed)", "raise ValueError('broken')"))
     said = compare()
     assert said.status == 1
     assert "ValueError: broken" in said.out and "--retry failed" in said.out
@@ -192,11 +202,13 @@ def compared(outcome):
 @pytest.mark.slow
 def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_server):
     write(tmp_path / "base")
-    write(tmp_path / "new", seconds=0.02)
+    write(tmp_path / "new", seconds=4.0)
     specs = [load_grid(tmp_path / version / "grid.yaml") for version in ("base", "new")]
-    outcome = run_versions(*specs, ForkingExecutor(fork_server), options=Options(tmp_path / "results", **ALONE))
+    outcome = run_versions(
+        *specs, MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
+    )
     assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2
-    assert all(cell.base_s < 0.05 < cell.new_s for cell in compared(outcome))
+    assert all(cell.base_s < 2 < cell.new_s for cell in compared(outcome))
 
 
 @pytest.mark.slow
@@ -204,7 +216,7 @@ def test_two_environments(tmp_path, fork_server):
     """The same code in both; a library is slower in one of the environments."""
     write(tmp_path / "code", train=TRAIN.replace("from helper", "from library"))
     specs = []
-    for version, seconds in (("base", 0.005), ("new", 0.02)):
+    for version, seconds in (("base", 1.0), ("new", 4.0)):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / version], check=True)
         site = next((tmp_path / version / "lib").glob("python3*/site-packages"))
         (site / "here.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
@@ -212,6 +224,8 @@ def test_two_environments(tmp_path, fork_server):
         file = tmp_path / "code" / f"{version}.yaml"
         file.write_text(GRID + f"devices: {{cpu: {{kind: cpu, environment: ../{version}}}}}\n")
         specs.append(load_grid(file))
-    outcome = run_versions(*specs, ForkingExecutor(fork_server), options=Options(tmp_path / "results", **ALONE))
+    outcome = run_versions(
+        *specs, MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
+    )
     assert outcome.exit_status == 0
     assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2
