@@ -6,8 +6,8 @@ Both are the same on every device for the same seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -69,17 +69,18 @@ class EpochPlan:
         """A rank's contiguous part of every batch."""
         batch = self.index.shape[1] // rank.count
         columns = slice(rank.number * batch, (rank.number + 1) * batch)
-        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        parts = (None if values is None else values[:, columns] for values in draws)
-        return EpochPlan(self.index[:, columns], *parts, width=self.width)
+        return self._of(lambda values: values[:, columns])
 
     def filled(self, steps: int) -> EpochPlan:
         """Pad to a minimum number of steps by repeating the last one."""
         rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
-        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochPlan(
-            self.index[rows], *(None if values is None else values[rows] for values in draws), width=self.width
-        )
+        return self._of(lambda values: values[rows])
+
+    def _of(self, select: Callable[[Array], Array]) -> EpochPlan:
+        """The same selection of all arrays."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        selected: dict[str, Any] = {name: select(value) for name, value in arrays.items()}
+        return replace(self, **selected)
 
 
 def total_steps(steps_per_epoch: int, epochs: float) -> int:

@@ -36,7 +36,7 @@ class SGD(torch.optim.SGD):
         """
         skipped = getattr(self, "found_inf", None)  # set by the scaler, 0 or 1 on the device
         for weights in self._by_type if self._decay else ():
-            moving = [weight for weight in weights if weight.grad is not None]
+            moving: list[torch.Tensor] = [weight for weight in weights if weight.grad is not None]
             if moving and self._coupled:
                 torch._foreach_add_([weight.grad for weight in moving], moving, alpha=self._decay)  # type: ignore[misc]
             elif moving:
