@@ -83,8 +83,7 @@ class GhostBatchNorm(_BatchNorm):
         is_tracked = self.running_mean is not None
         if is_batched(inputs):
             statistics = self._statistics_like(inputs) if is_tracked else None
-            with torch.autocast(inputs.device.type, enabled=False):
-                outputs = _Batched.apply(inputs, self.weight, self.bias, statistics, self.groups, self.eps)  # type: ignore[no-untyped-call]
+            outputs = _Batched.apply(inputs, self.weight, self.bias, statistics, self.groups, self.eps)  # type: ignore[no-untyped-call]
             if statistics is not None:
                 self._update(*statistics.view(2, self.groups, -1).mean(1))
             return cast(torch.Tensor, outputs)
@@ -125,7 +124,8 @@ def is_batched(inputs: torch.Tensor) -> bool:
 class _Batched(torch.autograd.Function):
     """Torch's own batch norm of [batch / groups, groups · features, …]: one copy each way.
 
-    Statistics [2, groups · features], if not None, receive each group's mean and unbiased variance.
+    Statistics [2, groups · features], if not None, receive each group's mean and unbiased variance. Autocast changes
+    none of the operations.
     """
 
     @staticmethod
@@ -153,7 +153,7 @@ class _Batched(torch.autograd.Function):
         examples, scale, mean, inverse = ctx.saved_tensors
         groups, needed = ctx.groups, list(ctx.needs_input_grad[:3])
         gradient = _side_by_side(gradients[0], groups)
-        results = torch.ops.aten.native_batch_norm_backward(
+        results = torch.ops.aten.native_batch_norm_backward.default(
             gradient, examples, scale, None, None, mean, inverse, True, ctx.eps, needed
         )
         of_inputs = _one_after_another(results[0], groups) if needed[0] else None
