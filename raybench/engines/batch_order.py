@@ -69,17 +69,17 @@ class EpochPlan:
         """A rank's contiguous part of every batch."""
         batch = self.index.shape[1] // rank.count
         columns = slice(rank.number * batch, (rank.number + 1) * batch)
-        return self._of(lambda values: values[:, columns])
+        return self.select(lambda values: values[:, columns])
 
     def filled(self, steps: int) -> EpochPlan:
         """Pad to a minimum number of steps by repeating the last one."""
         rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
-        return self._of(lambda values: values[rows])
+        return self.select(lambda values: values[rows])
 
-    def _of(self, select: Callable[[Array], Array]) -> EpochPlan:
-        """The same selection of all arrays."""
+    def select(self, take: Callable[[Array], Array]) -> EpochPlan:
+        """Apply the same selection to all arrays."""
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        selected: dict[str, Any] = {name: select(value) for name, value in arrays.items()}
+        selected: dict[str, Any] = {name: take(value) for name, value in arrays.items()}
         return replace(self, **selected)
 
 
