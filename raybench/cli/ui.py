@@ -28,7 +28,7 @@ from raybench.core.secret_masking import HIDDEN
 from raybench.core.temp_folders import Scratch
 from raybench.errors import UsageError
 from raybench.tracking.mapping import SAVED_VIEW, VIEW
-from raybench.tracking.store import Store, is_server, resolve
+from raybench.tracking.store import Store, is_server, resolve, update_statistics
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -81,6 +81,7 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int, login
     if login and not find_spec("flask_wtf"):
         raise UsageError("--login needs a package that is not installed; run `pip install 'mlflow[auth]'`")
     _check_free(host, port)
+    update_statistics(store)
     server = f"http://{host}:{port}"
     say(f"Starting the MLflow UI on {server} (Ctrl-C ends it); store: {store}")
     password = secrets.token_urlsafe(12) if login else ""

@@ -75,6 +75,9 @@ GONE = "FAILED"
 FETCHES = 8
 """Number of artifacts fetched in parallel."""
 
+WRITERS = 4
+"""Number of runs that `Runs.write_all` writes in parallel, as many as `mlflow server` has processes by default."""
+
 CREATION = 60.0
 """Maximum seconds to wait for another command that creates the same database."""
 
@@ -168,18 +171,19 @@ class Runs:
             )
         return str(stored.experiment_id)
 
-    def list_runs(self) -> Listing:
-        """List the experiment's runs, a thousand in one search."""
+    def list_runs(self, since: int | None = None) -> Listing:
+        """List the experiment's runs, a thousand in one search.
+
+        Args:
+            since: leave out the runs that started before this time, in milliseconds since 1970. Reading a run takes
+                about 2 ms of processor time.
+        """
         listing = Listing()
-        token: str | None = None
+        clause = "" if since is None else f"attributes.start_time >= {since}"
         with redacted_errors(self._store):
-            while True:
-                page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
-                for run in page:
-                    self._add(run, listing)
-                token = page.token
-                if not token:
-                    return listing
+            for run in _pages(lambda token: _search(self._client, [self._experiment], clause, token)):
+                self._add(run, listing)
+        return listing
 
     def _add(self, stored: Any, listing: Listing) -> None:
         tags = stored.data.tags
@@ -187,6 +191,8 @@ class Runs:
             listing.executions.add(tags[p.SUMMARY])
         if p.ATTEMPT_ID in tags:
             run, existing = self._state(stored), listing.runs.get(tags[p.ATTEMPT_ID])
+            if existing and run.run_id in (existing.run_id, *existing.duplicates):
+                return  # it is on two pages, because a run was created before it in the meantime
             if existing:
                 # The more complete one is kept.
                 if (run.ended, len(run.epochs)) > (existing.ended, len(existing.epochs)):
@@ -217,7 +223,10 @@ class Runs:
             The state in MLflow now. It is unknown after an error: call `list_runs`.
         """
         with redacted_errors(self._store):
-            run = run or self._create_attempt(attempt)
+            tags = p.tags(attempt, self._grid)
+            if run is None:
+                run = StoredRun(self._create(p.run_name(attempt), p.start_of(attempt), tags))
+                tags = {}
             while run.duplicates:
                 self._client.delete_run(run.duplicates[-1])  # it remains in MLflow's trash
                 run.duplicates.pop()
@@ -236,19 +245,27 @@ class Runs:
                 ]
                 samples = points(folder) if folder and is_own(folder / SAMPLES, folder.parents[2]) else ()
                 metrics += [entities.Metric(*point) for point in samples]
-            self._batch(
-                run.run_id, metrics, {} if run.described else p.parameters(attempt), p.tags(attempt, self._grid)
-            )
+            self._batch(run.run_id, metrics, {} if run.described else p.parameters(attempt), tags)
             run.epochs |= {epoch.epoch for epoch in new}
             if not run.described:
                 self._data_set(attempt, run.run_id)
                 run.described = bool(attempt.cell)
             if attempt.status is not None:
                 self._artifacts(attempt, run.run_id, folder)
-                ended_ms = _later(_started(attempt), p.milliseconds(attempt.ended))
+                ended_ms = _later(p.start_of(attempt), p.milliseconds(attempt.ended))
                 self._client.set_terminated(run.run_id, p.state(attempt.status), ended_ms)
                 run.ended = True
             return run
+
+    def write_all(
+        self, attempts: Iterable[tuple[Attempt, StoredRun | None, Path | None]]
+    ) -> Iterator[StoredRun]:
+        """Write several attempts as `write` does, some of them in parallel; yield their states in the same order.
+
+        An sqlite file has one writer at a time, and in parallel they would take turns with pauses.
+        """
+        with ThreadPoolExecutor(1 if self._store.path else WRITERS) as pool:
+            yield from pool.map(lambda each: self.write(*each), attempts)
 
     def open_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> None:
         """Look up the stored parts of the journal and the next parts' run.
@@ -321,8 +338,13 @@ class Runs:
             if run is not None and not _is_ended(run):
                 self._client.set_terminated(run.info.run_id, GONE)
 
-    def write_summary(self, summary: Summary) -> None:
-        """Write the run of an execution that has ended; a second call changes nothing."""
+    def write_summary(self, summary: Summary, is_latest: bool = True) -> None:
+        """Write the run of an execution that has ended; a second call changes nothing.
+
+        Args:
+            summary: its summary.
+            is_latest: whether its plan says which trials are requested.
+        """
         with redacted_errors(self._store):
             run = self._run_of(summary.execution)
             if run is not None and _is_ended(run):
@@ -337,7 +359,8 @@ class Runs:
                 for name, text in summary.files.items():
                     (Path(folder) / name).write_text(text, encoding="utf-8")
                 self._client.log_artifacts(run_id, folder)
-            self._mark_requested(p.requested_repeats(p.read_json(summary.files.get(PLAN))))
+            if is_latest:
+                self._mark_requested(p.requested_repeats(p.read_json(summary.files.get(PLAN))))
             self._client.set_terminated(run_id, "KILLED" if summary.interrupted else "FINISHED", _later(started, ended))
 
     def _run_of(self, execution: str) -> Any:
@@ -354,20 +377,13 @@ class Runs:
 
     def _mark_requested(self, repeats: Mapping[str, int] | None) -> None:
         """Update the tag of each run whose trial is newly requested or unrequested."""
-        token: str | None = None
-        while repeats is not None:
-            page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
-            for run in page:
-                cell_id, _, repeat = run.data.tags.get(p.TRIAL, "").rpartition("-r")
-                value = str(repeat.isdecimal() and int(repeat) < repeats.get(cell_id, 0)).lower()
-                if cell_id and run.data.tags.get(p.REQUESTED) != value:
-                    self._client.set_tag(run.info.run_id, p.REQUESTED, value)
-            token = page.token
-            if not token:
-                return
-
-    def _create_attempt(self, attempt: Attempt) -> StoredRun:
-        return StoredRun(self._create(p.run_name(attempt), _started(attempt), p.tags(attempt, self._grid)))
+        if repeats is None:
+            return
+        for run in _pages(lambda token: _search(self._client, [self._experiment], "", token)):
+            cell_id, _, repeat = run.data.tags.get(p.TRIAL, "").rpartition("-r")
+            value = str(repeat.isdecimal() and int(repeat) < repeats.get(cell_id, 0)).lower()
+            if cell_id and run.data.tags.get(p.REQUESTED) != value:
+                self._client.set_tag(run.info.run_id, p.REQUESTED, value)
 
     def _create(self, name: str, started: int | None, tags: Mapping[str, str]) -> str:
         all_tags = {**tags, **p.smoke_tags(self._grid), **_origin()}
@@ -570,11 +586,6 @@ def _check_database(store: Store) -> None:
 
 def _is_ended(stored: Any) -> bool:
     return bool(entities.RunStatus.is_terminated(entities.RunStatus.from_string(stored.info.status)))
-
-
-def _started(attempt: Attempt) -> int | None:
-    """When an attempt started, or else the time of its first event."""
-    return p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
 
 
 def _later(*times: int | None) -> int | None:

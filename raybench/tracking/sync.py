@@ -17,7 +17,7 @@ from raybench.results.executions import ENDED, read_execution
 from raybench.results.history import GridHistory
 from raybench.results.journal import attempt_folder
 from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
+from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors, update_statistics
 
 INCOMPLETE = ".mlflow-incomplete"
 
@@ -103,9 +103,11 @@ def sync(
         from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid, history.path)
-    states = runs.list_runs().runs
-    for position, attempt in enumerate(tried, 1):
-        run = states.get(attempt_id(attempt))
+    states = runs.list_runs().runs if tried else {}
+    to_write = [
+        (attempt, states.get(attempt_id(attempt)), attempt_folder(history.folder, *attempt.key)) for attempt in tried
+    ]
+    for attempt, run, _ in to_write:
         if run is None:
             report.created += 1
         elif not run.duplicates and (
@@ -114,12 +116,13 @@ def sync(
             report.unchanged += 1
         else:
             report.updated += 1
-        runs.write(attempt, run, attempt_folder(history.folder, *attempt.key))
+    for done, _ in enumerate(runs.write_all(to_write), 1):
         if progress:
-            progress(position, len(tried))
+            progress(done, len(to_write))
     for summary in summaries:
-        runs.write_summary(summary)
+        runs.write_summary(summary, is_latest=summary is summaries[-1])
     own_summaries = [summary for summary in summaries if summary.origin is None] or summaries
     report.parts = len(list(runs.add_journal(own_summaries[-1].execution if own_summaries else None)))
+    update_statistics(store)
     mark_complete(history.folder)
     return report

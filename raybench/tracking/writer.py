@@ -20,7 +20,7 @@ from raybench.results.history import GridHistory
 from raybench.results.journal import attempt_folder
 from raybench.tracking import sync
 from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
+from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors, update_statistics
 
 if TYPE_CHECKING:
     from raybench.tracking.mlflow import Listing, Runs, StoredRun
@@ -242,6 +242,7 @@ class MlflowWriter:
         if not self._ended and not self.left:
             self._try(lambda: self._open().end_execution(self._execution))
             self._journal_behind = self._failures > 0
+        update_statistics(self._store)
 
     def _open(self) -> Runs:
         """Open the store and list its runs, unless both are done."""
@@ -252,12 +253,22 @@ class MlflowWriter:
 
             self._runs = Runs(self._store, self._grid, self._history.path)
         if not self._states_valid:
-            listing = self._runs.list_runs()
+            listing = self._runs.list_runs(self._first_start())
             self._states = listing.runs
             self._add_earlier(listing)
             self._runs.open_journal(self._execution, self._ending)
             self._states_valid = True
         return self._runs
+
+    def _first_start(self) -> int | None:
+        """A time before which no run started whose state in MLflow is needed; None if it is not known.
+
+        After a failure in a large grid these are few runs of many thousands.
+        """
+        if self._executions:
+            return None
+        starts = [start_of(self._history.attempts[key]) for key in (*self._earlier, *self._pending)]
+        return min(starts, default=FUTURE) if None not in starts else None
 
     def _add_earlier(self, listing: Listing) -> None:
         """Add what earlier executions did not write, such as a missing end."""
@@ -304,7 +315,7 @@ class MlflowWriter:
                 raise
             self._journal_due = time.monotonic() + JOURNAL_INTERVAL
         while self._summaries and not self._running:
-            runs.write_summary(self._summaries[0])
+            runs.write_summary(self._summaries[0], is_latest=len(self._summaries) == 1)
             del self._summaries[0]
 
     def _try(self, action: Callable[[], object]) -> None:
