@@ -30,7 +30,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         root: the folder of the data sets.
     """
     trial, attempt = placement.work.trial, placement.work.attempt
-    spec, fit, workload = plan.spec, trial.cell.fit, plan.workload_of(trial.cell)
+    spec, group, fit, workload = plan.spec, trial.cell.group, trial.cell.fit, plan.workload_of(trial.cell)
     assert fit is not None, "a trial that fits nowhere is never dispatched"
     target = spec.target.model_dump() if spec.target else None
     return Job(
@@ -45,10 +45,10 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         cores=list(placement.cores),
         visible=list(placement.visible),
         exclusive=placement.exclusive,
-        timeout=trial.cell.timeout,
-        memory_limit=trial.cell.memory_limit,
-        checkpoint_every=trial.cell.checkpoint_every,
-        profile_steps=0 if trial.repeat else trial.cell.profile_steps,
+        timeout=group.timeout,
+        memory_limit=group.memory_limit,
+        checkpoint_every=group.checkpoint_every,
+        profile_steps=0 if trial.repeat else group.profile_steps,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
         code=code_of(workload, folder),

@@ -7,11 +7,12 @@ from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from raybench.core.cell import Cell
 from raybench.core.settings import SPEED, TRAINING, affecting
 from raybench.core.status import TrialStatus
+from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
 OF_SPEED = sorted(affecting(SPEED) & TRAINING.keys() - {"batch_size"})
@@ -64,6 +65,10 @@ class EstimateKey(NamedTuple):
     train: int | None
     steps_per_epoch: int | None
     epochs: float
+
+
+_OF_ESTIMATE = (*OF_SPEED, "batch_size", "steps_per_epoch", "epochs")
+"""The settings that are part of an `EstimateKey`."""
 
 
 @dataclass
@@ -140,6 +145,7 @@ class Estimator:
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self._known: dict[str, _SimilarCosts] = {}
+        self._planned: dict[tuple[Any, ...], EstimateKey] = {}
         for attempt in attempts:
             self.learn(attempt)
 
@@ -164,6 +170,17 @@ class Estimator:
         settings = cell.settings
         train = cell.data.examples.train
         return EstimateKey(similarity_key(cell), settings.batch_size, train, settings.steps_per_epoch, settings.epochs)
+
+    def planned_key(self, cell: ResolvedCell) -> EstimateKey:
+        """The key of a planned cell, made once for all cells that share it."""
+        variant = cell.variant(_OF_ESTIMATE)
+        if variant not in self._planned:
+            self._planned[variant] = self.key(cell.content)
+        return self._planned[variant]
+
+    def planned_seconds(self, cell: ResolvedCell) -> float | None:
+        """The estimate for one trial of a planned cell; None if no similar cell has been run."""
+        return self.seconds_of(self.planned_key(cell)) if self._known else None
 
     def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if no similar cell has been run."""

@@ -9,7 +9,7 @@ from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import ResolvedCell
+from raybench.planning.resolve import CellGroup, ResolvedCell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
@@ -17,11 +17,10 @@ BOX = Node("box", (CPU, GPU))
 OTHER = Node("other", (CPU,))
 
 
-def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU):
-    cell = ResolvedCell(
-        name, {}, "x", UNKNOWN_CELL, Placement(hardware, nodes, cpus, accelerators, "2.13"), None, 0.0, None
-    )
-    return WorkItem(Trial(f"{name}-r0", cell, 0, 0))
+def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU, **resources):
+    fit = Placement(hardware, nodes, cpus, accelerators, "2.13", resources=tuple(resources.items()))
+    group = CellGroup("x", UNKNOWN_CELL, fit)
+    return WorkItem(Trial(ResolvedCell(name, {}, group), 0, 0))
 
 
 def gpu(name, accelerators=1, cpus=4):
@@ -175,13 +174,7 @@ def test_everything_is_given_back_whatever_the_order():
 
 def test_a_resource_of_ones_own_is_counted():
     owner = replace(BOX, resources={"big": 2.0})
-    makes = [work(name, cpus=1) for name in "abc"]
-    fits = [replace(made.trial.cell.fit, resources=(("big", 1.0),)) for made in makes]
-    asked = [
-        replace(made, trial=replace(made.trial, cell=replace(made.trial.cell, fit=fit)))
-        for made, fit in zip(makes, fits, strict=True)
-    ]
-    dispatcher = Dispatcher(asked, [owner])
+    dispatcher = Dispatcher([work(name, cpus=1, big=1.0) for name in "abc"], [owner])
     assert names(start_all(dispatcher)) == ["a", "b"]
     dispatcher.release("a-r0", 1)
     assert names(start_all(dispatcher)) == ["c"]
