@@ -118,7 +118,7 @@ def headline(
 
 def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[ResolvedCell, float, int]]:
     """The cells of which a trial's seconds can be estimated, with those and the number of missing trials."""
-    counts = Counter(work.trial.cell for work in todo)
+    counts = Counter(work.trial.cell for work in todo) if estimator.knows_any else {}
     estimates = ((cell, estimator.planned_seconds(cell), count) for cell, count in counts.items())
     return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 
@@ -278,8 +278,9 @@ def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
 
     An axis has the setting's own name if the short name would have two meanings.
     """
-    counts = Counter(axis for cell in cells for axis in cell.axes)
-    del counts["device"]
+    counts = Counter[str]()
+    for names, count in Counter(tuple(cell.axes) for cell in cells).items():
+        counts.update({name: count for name in names if name != "device"})
     labels = [SETTINGS[name].label if name in SETTINGS else short_name(name) for name in counts]
     titles = {
         name: name if labels.count(label) > 1 else label

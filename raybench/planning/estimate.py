@@ -149,6 +149,11 @@ class Estimator:
         for attempt in attempts:
             self.learn(attempt)
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether it can estimate any cell."""
+        return bool(self._known)
+
     def learn(self, attempt: Attempt) -> None:
         """Add a completed trial.
 
@@ -180,7 +185,7 @@ class Estimator:
 
     def planned_seconds(self, cell: ResolvedCell) -> float | None:
         """The estimate for one trial of a planned cell; None if no similar cell has been run."""
-        return self.seconds_of(self.planned_key(cell)) if self._known else None
+        return self.seconds_of(self.planned_key(cell)) if self.knows_any else None
 
     def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if no similar cell has been run."""
