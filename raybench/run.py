@@ -25,6 +25,7 @@ from raybench.analysis.grid_request import (
     to_dict,
 )
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
+from raybench.checks.weight_decay import measure as decay
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
@@ -500,7 +501,8 @@ class _Session:
         self._tracker.catch_up(self._plan.spec.name, self._history, self._warnings.append)
 
     def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
-        return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
+        cells = {cell.variant(decay.RULE): cell for cell in self._plan.cells if not cell.skip}
+        return self._evidence.proofs.of(cell.content for cell in cells.values())
 
     def outcome(self) -> Outcome:
         """The results as they are now."""

@@ -199,29 +199,29 @@ class Display:
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Print the headline, then show what is being started."""
         self._history, self._total = history, len(todo)
-        self._waiting = {work.trial.trial_id: Estimator.key(work.trial.cell.content) for work in todo}
+        self._estimator = Estimator(history.attempts.values())
+        self._waiting = {work.trial.trial_id: self._estimator.planned_key(work.trial.cell) for work in todo}
         self._waiting_counts = Counter(self._waiting.values())
         self._labels = TrialLabels(plan)
         self._trials = {work.trial.trial_id: work.trial for work in todo}
-        self._estimator = Estimator(history.attempts.values())
         self._began = time.monotonic()
-        skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
+        skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
         done = len(plan.trials) - len(todo) - skipped
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
-        cuts = smoke_cuts(cell.content for cell in plan.cells)
+        cuts = smoke_cuts(group.content for group in plan.groups)
         for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
             print_text(self._console, line, style="dim")
         if skipped:
             others = done_on_other_machines(plan, history.attempts.values())
             for line in skip_lines(plan, done=complete_cells(plan, others)):
                 print_text(self._console, line, style="yellow")
-            cells = len({work.trial.cell.cell_id for work in todo})
+            cells = len({work.trial.cell for work in todo})
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        frameworks = dict.fromkeys(work.trial.cell.group.content.framework for work in todo)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)

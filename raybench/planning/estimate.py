@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from raybench.core.cell import Cell
-from raybench.core.settings import SPEED, TRAINING, affecting
+from raybench.core.settings import PARAM, SPEED, TRAINING, affecting
 from raybench.core.status import TrialStatus
 from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
@@ -178,7 +178,8 @@ class Estimator:
 
     def planned_key(self, cell: ResolvedCell) -> EstimateKey:
         """The key of a planned cell, made once for all cells that share it."""
-        variant = cell.variant(_OF_ESTIMATE)
+        params = (name for name in cell.group.own if name.startswith(PARAM))
+        variant = cell.variant((*_OF_ESTIMATE, *params))
         if variant not in self._planned:
             self._planned[variant] = self.key(cell.content)
         return self._planned[variant]

@@ -87,14 +87,10 @@ class ResolvedCell:
         """The content from which the identity is computed; made anew each time."""
         return self.group.content_of(self.axes)
 
-    def variant(self, names: Collection[str] = ()) -> tuple[Any, ...]:
-        """A key of the cells in its group that have the same values of these settings.
-
-        They also have the same values of all parameters of the user's code.
-        """
+    def variant(self, names: Collection[str]) -> tuple[Any, ...]:
+        """A key of the cells in its group that have the same values of these settings and parameters."""
         # The values of an axis are the same objects in all cells; 1 and True are equal, but not the same value.
-        own = (name for name in self.group.own if name in names or name.startswith(PARAM))
-        return self.group, *(id(self.axes[name]) for name in own)
+        return self.group, *(id(self.axes[name]) for name in self.group.own if name in names)
 
     @property
     def profile(self) -> str:
