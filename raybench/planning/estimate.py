@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -196,3 +197,46 @@ class Estimator:
         """The estimate for a trial with this key; None if no similar cell has been run."""
         costs = self._known.get(key.similar)
         return costs.seconds(key) if costs and key.batch and key.epochs else None
+
+
+class WaitingTime:
+    """The estimated time of the waiting trials, kept up to date as trials start and end.
+
+    Only the trials of similar cells are estimated again after each, because a grid may have a hundred thousand.
+    """
+
+    def __init__(self, estimator: Estimator, keys: Iterable[EstimateKey] = ()) -> None:
+        self._estimator = estimator
+        self._counts: dict[str, Counter[EstimateKey]] = {}
+        for key, count in Counter(keys).items():
+            self._counts.setdefault(key.similar, Counter())[key] = count
+        self._estimates: dict[str, tuple[float, int]] = {}
+        self._number = sum(sum(counts.values()) for counts in self._counts.values())
+        self._seconds, self._estimated = 0.0, 0
+        for similar in self._counts:
+            self.update(similar)
+
+    def start(self, key: EstimateKey) -> None:
+        """Remove a trial that no longer waits."""
+        self._counts[key.similar][key] -= 1
+        self._number -= 1
+        self.update(key.similar)
+
+    def update(self, similar: str) -> None:
+        """Estimate the trials of similar cells again (`similarity_key`), because one of them has ended."""
+        seconds, estimated = 0.0, 0
+        for key, count in self._counts.get(similar, Counter[EstimateKey]()).items():
+            of_one = self._estimator.seconds_of(key) if count else None
+            if of_one is not None:
+                seconds, estimated = seconds + of_one * count, estimated + count
+        old_seconds, old_estimated = self._estimates.get(similar, (0.0, 0))
+        self._estimates[similar] = seconds, estimated
+        self._seconds += seconds - old_seconds
+        self._estimated += estimated - old_estimated
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of all waiting trials, as those of which an estimate exists; None if there is none of any."""
+        if not self._estimated:
+            return None if self._number else 0.0
+        return self._seconds * self._number / self._estimated
