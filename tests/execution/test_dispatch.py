@@ -1,6 +1,7 @@
 """One trial for each device that is free, in the plan's order on every node."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 from raybench.core.cell import UNKNOWN_CELL
@@ -202,3 +203,49 @@ def test_what_waits_for_nodes_that_stay_away_is_given_up():
     assert dispatcher.stranded
     assert [given.name for given in dispatcher.give_up()] == ["k", "a-r0"]
     assert dispatcher.finished
+
+
+def test_work_that_waits_is_not_looked_through():
+    looks = Counter()
+
+    class Nodes(tuple):
+        def __iter__(self):
+            looks[self] += 1
+            return super().__iter__()
+
+    only_box, only_other = Nodes(["box"]), Nodes(["other"])
+    order = [work(f"box {n}", nodes=only_box) for n in range(1000)] + [work("last", nodes=only_other)]
+    dispatcher = Dispatcher(order, [BOX, OTHER])
+    assert names(start_all(dispatcher)) == ["box 0", "last"]
+    looks.clear()
+    assert dispatcher.next() is None
+    dispatcher.release("last-r0", 1)
+    assert dispatcher.next() is None
+    dispatcher.present(["other"])
+    assert not dispatcher.stranded
+    dispatcher.release("box 0-r0", 1)
+    assert dispatcher.stranded
+    assert sum(looks.values()) < 20
+    assert names_of(dispatcher.give_up()) == [f"box {n}" for n in range(1, 1000)]
+
+
+def test_the_order_is_kept_over_work_for_different_nodes():
+    both = ("box", "other")
+    order = [work("a"), work("b", nodes=both), work("c", nodes=("other",)), work("d", nodes=both), work("e")]
+    dispatcher = Dispatcher(order, [BOX, OTHER], retries=1)
+    assert [(p.work.trial.cell.cell_id, p.node.name) for p in start_all(dispatcher)] == [("a", "box"), ("b", "other")]
+    dispatcher.release("b-r0", 1, lost=True)
+    assert names(start_all(dispatcher)) == ["b"], "again, before what comes later"
+    dispatcher.release("b-r0", 2)
+    assert names(start_all(dispatcher)) == ["c"]
+    dispatcher.release("a-r0", 1)
+    assert names(start_all(dispatcher)) == ["d"]
+    dispatcher.present([])
+    dispatcher.release("c-r0", 1)
+    dispatcher.release("d-r0", 1)
+    dispatcher.add(work("f", nodes=both))
+    assert names_of(dispatcher.give_up()) == ["e", "f"]
+
+
+def names_of(works):
+    return [work.trial.cell.cell_id for work in works]
