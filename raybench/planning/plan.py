@@ -182,10 +182,11 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     """Settings of runnable cells that conflict, with a remedy."""
     of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
     short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[int, int]]()
-    for group, count in plan.groups.items():
+    for (group, on_axis), count in Counter((cell.group, cell.axes.get("epochs")) for cell in plan.cells).items():
         if group.skip or not group.fit:
             continue
-        epochs, warmup = group.content.settings.epochs, group.content.warmup_epochs
+        warmup, of_group = group.content.warmup_epochs, group.content.settings.epochs
+        epochs: Any = on_axis if "epochs" in group.own else of_group
         # Without epochs, the user's own loop has their number.
         if epochs is not MISSING and int(epochs) <= warmup and not plan.spec.smoke:
             short_runs[epochs, warmup] += count

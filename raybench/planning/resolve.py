@@ -128,10 +128,13 @@ FLOAT32 = ("fp32", "tf32")
 INDEPENDENT: Mapping[str, Callable[[Any], Any]] = {
     "betas": lambda value: None,
     "eps": lambda value: None,
+    "epochs": lambda value: None,
+    "evaluation_batch_size": lambda value: None,
     "label_smoothing": lambda value: value == 0,  # then it is not part of the cell
     "learning_rate": lambda value: None,
     "momentum": lambda value: value == 0,  # then there is no Nesterov momentum
     "schedule": lambda value: None,
+    "steps_per_epoch": lambda value: None,
     "weight_decay": lambda value: None,
 }
 """Settings whose value affects no other part of a cell, except for the given aspect of the value."""

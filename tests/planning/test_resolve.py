@@ -45,10 +45,13 @@ GRIDS = {
             "optimizer": ["sgd", "adam"],
             "betas": [[0.9, 0.999], [0, 0.5]],
             "eps": [1e-8, 1],
+            "epochs": [1, 2.5],
+            "evaluation_batch_size": [10, 20],
             "label_smoothing": [0, 0.1, 0.2],
             "learning_rate": [1, 0.1],
             "momentum": [0, 0.5, 0.9],
             "schedule": SCHEDULES,
+            "steps_per_epoch": [None, 3],
             "weight_decay": [0, 5e-4],
         }
     },
@@ -136,11 +139,11 @@ def test_every_independent_setting_is_tested():
 
 
 def test_cells_of_a_variant_agree_in_the_given_settings():
-    plan = plan_of(ENGINE | {"axes": {"weight_decay": [0, 1], "momentum": [0.5, 0.9], "epochs": [2, 3]}})
-    assert len({cell.variant(()) for cell in plan.cells}) == len(plan.groups) == 2, "by epochs"
+    plan = plan_of(ENGINE | {"axes": {"weight_decay": [0, 1], "momentum": [0.5, 0.9], "batch_size": [8, 16]}})
+    assert len({cell.variant(()) for cell in plan.cells}) == len(plan.groups) == 2, "by batch size"
     variants = {}
     for cell in plan.cells:
-        variants.setdefault(cell.variant(("momentum", "epochs")), set()).add(cell.content.settings.momentum)
+        variants.setdefault(cell.variant(("momentum", "batch_size")), set()).add(cell.content.settings.momentum)
     assert sorted(map(list, variants.values())) == [[0.5], [0.5], [0.9], [0.9]]
 
 
