@@ -21,6 +21,9 @@ SCHEMA = 1
 ID_DIGITS = 12
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical(tree: Any) -> str:
     """A cell, or another tree of plain values, as canonical JSON.
 
@@ -29,7 +32,7 @@ def canonical(tree: Any) -> str:
     Raises:
         ValueError: a number is not finite, which JSON cannot represent.
     """
-    return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(tree)
 
 
 def digest(tree: Mapping[str, Any]) -> str:

@@ -203,9 +203,9 @@ class Resolver:
         own = {name: self._own_value(name, point[name], convert) for name, convert in conversions.items()}
         # Values of an axis are the same objects in all points; 1 and True are equal, but not the same value.
         key = (*point, *map(id, common_of(point)), *(value.aspect for value in own.values()))
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = self._template(point, conversions)
+        template = self._templates.get(key) or self._template(point, conversions)
+        if own:
+            self._templates[key] = template
         texts = [own[name].text for name in template.group.own]
         return ResolvedCell(template.cell.digest(texts), point, template.group, template.request.digest(texts))
 
