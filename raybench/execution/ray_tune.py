@@ -6,13 +6,14 @@ each free device (`Dispatcher`), because otherwise it lets small trials overtake
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ from ray import tune
 from ray._private import ray_constants, utils
 from ray.job_config import JobConfig
 from ray.tune import TuneError
+from ray.tune.execution.tune_controller import TuneController
+from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -117,7 +120,11 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         if on_cluster:
             Path(job.folder).mkdir(parents=True, exist_ok=True)
         return {
-            "job": job.to_json(),
+            # As text, because Tune copies a structure several times.
+            "job": json.dumps(job.to_json()),
+            "trial": job.trial,
+            "attempt": job.attempt,
+            "folder": job.folder,
             "bundle": _bundle(placement),
             "node": placement.node.name,
             "on_cluster": on_cluster,
@@ -142,8 +149,11 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         """No-op, for the same reason."""
 
 
-class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
-    """Passes events on; classifies the end of a trial whose actor died."""
+class _Listener(_NotForDisk, TrialProgressCallback):  # type: ignore[misc]
+    """Passes events on; classifies the end of a trial whose actor died.
+
+    As a `TrialProgressCallback` it replaces Tune's own, which prints nothing here and keeps every trial.
+    """
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: NodeMonitor, watch: RayWatch | None) -> None:
         self._dispatcher, self._sink, self._presence, self._watch = dispatcher, sink, presence, watch
@@ -155,15 +165,15 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             self._watch.check()
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
-        event = result["event"]
+        (event,) = result["events"]
         if "files" in result:
-            put_files(Path(trial.config["job"]["folder"]), result["files"])
+            put_files(Path(trial.config["folder"]), result["files"])
         if event["event"] in events.ENDS:
             self._dispatcher.release(event["trial"], event["attempt"], lost=event.get("status") == TrialStatus.LOST)
         self._tell(event)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        job = Job.from_json(trial.config["job"])
+        job = Job.from_json(json.loads(trial.config["job"]))
         status, error = classify_actor_error(str(trial.get_error() or ""))
         if status == TrialStatus.LOST:
             if self._watch:
@@ -172,6 +182,9 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
         if (job.trial, job.attempt) in {(each.work.name, each.work.attempt) for each in self._dispatcher.running}:
             own_end = self._tell(failure_event(job, status, error))
             self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST and not own_end)
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """No-op: the last event has been passed on."""
 
     def _tell(self, event: Event) -> Event | None:
         """Pass an event on; an error is stored, because Tune converts every error to text."""
@@ -182,8 +195,12 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             raise
 
 
-class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
-    """Withdraws trials that wait for a node which has gone; Tune would wait with them."""
+class _TrialScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
+    """Starts trials in their order, and removes those from Tune that need it no longer.
+
+    Tune keeps every trial with its last result until the end, and looks at all of them in each of its steps. A trial
+    that waits for a node which has gone is withdrawn, because Tune would wait with it.
+    """
 
     def __init__(self, dispatcher: Dispatcher, presence: NodeMonitor) -> None:
         super().__init__()
@@ -194,9 +211,20 @@ class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
         for trial in tune_controller.get_trials() if self._presence.absent else ():
             if trial.status == "PENDING" and trial.config["node"] in self._presence.absent:
                 tune_controller.stop_trial(trial)
-                job = Job.from_json(trial.config["job"])
-                self._dispatcher.release(job.trial, job.attempt, begun=False)
+                self._dispatcher.release(trial.config["trial"], trial.config["attempt"], begun=False)
+        _forget_finished(tune_controller._tune_controller)
         return super().choose_trial_to_run(tune_controller)
+
+
+def _forget_finished(controller: TuneController) -> None:
+    """Remove finished trials, and their empty folders, from a Tune controller."""
+    for trial in [trial for trial in controller.get_trials() if trial.is_finished()]:
+        controller.get_trials().remove(trial)
+        kept = controller.get_live_trials(), controller._stopped_trials, controller._failed_trials
+        for trials in (*kept, controller._trials_to_cache):
+            trials.discard(trial)
+        with suppress(OSError):
+            Path(trial.local_path).rmdir()
 
 
 def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
@@ -444,16 +472,18 @@ class RayTuneExecutor:
             TrialActor,
             tune_config=tune.TuneConfig(
                 search_alg=_PlanOrder(dispatcher, make_job, sink, presence),
-                scheduler=_DepartedNodeScheduler(dispatcher, presence),
+                scheduler=_TrialScheduler(dispatcher, presence),
                 num_samples=-1,
                 reuse_actors=True,
-                trial_name_creator=lambda trial: trial.config["job"]["trial"],
-                trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
+                trial_name_creator=lambda trial: trial.config["trial"],
+                trial_dirname_creator=lambda trial: f"{trial.config['trial']}-{trial.trial_id}",
             ),
             run_config=tune.RunConfig(
                 name="grid",
                 storage_path=str(storage.path),
                 verbose=0,
+                # While Tune saves a trial, the next one, which has begun to start by then, requests an actor of its own.
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 callbacks=[listener],
                 # Silent at this verbosity. By default Tune's reporter for notebooks clears the output of the cell.
                 progress_reporter=tune.CLIReporter(),
