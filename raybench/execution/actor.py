@@ -63,7 +63,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         if not hasattr(self, "_templates"):
             self._templates: dict[tuple[object, ...], TrialRunner] = {}
             self._folder = Path.cwd()
-        self.config = {}  # Tune sends it with each result
+        self.config: dict[str, Any] = {}  # Tune would send it with each result
         job, on_cluster = Job.from_json(json.loads(config["job"])), config["on_cluster"]
         local_job = own_folder(job) if on_cluster else job
         if config.get("code") and not Path(job.code).is_dir():

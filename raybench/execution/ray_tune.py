@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
 # Tune starts one trial at a time if a searcher suggests them: a trial waiting for its node would block all others.
 os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", "1000")
+# The GCS would keep a record of each of the last 100,000 tasks, some kB each, for a dashboard.
+os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
 # Ray runs its workers and their children at niceness 15: any other process would slow down a timed trial.
 os.environ.setdefault("RAY_worker_niceness", "0")
 # A worker that ends would kill the guard of a trial, which then could not clean up the trial's processes.
@@ -217,14 +220,13 @@ class _TrialScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
 
 
 def _forget_finished(controller: TuneController) -> None:
-    """Remove finished trials, and their empty folders, from a Tune controller."""
+    """Remove finished trials from a Tune controller, and the folders that Tune made for them."""
     for trial in [trial for trial in controller.get_trials() if trial.is_finished()]:
         controller.get_trials().remove(trial)
         kept = controller.get_live_trials(), controller._stopped_trials, controller._failed_trials
         for trials in (*kept, controller._trials_to_cache):
             trials.discard(trial)
-        with suppress(OSError):
-            Path(trial.local_path).rmdir()
+        shutil.rmtree(trial.local_path, ignore_errors=True)
 
 
 def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
@@ -482,7 +484,7 @@ class RayTuneExecutor:
                 name="grid",
                 storage_path=str(storage.path),
                 verbose=0,
-                # While Tune saves a trial, the next one, which has begun to start by then, requests an actor of its own.
+                # If Tune saved a trial at its end, the next one would meanwhile request an actor of its own.
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 callbacks=[listener],
                 # Silent at this verbosity. By default Tune's reporter for notebooks clears the output of the cell.
