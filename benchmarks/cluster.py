@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,7 @@ def gaps(attempts: list[Attempt]) -> list[float]:
     found = []
     for node in {attempt.node for attempt in attempts}:
         own = [attempt for attempt in attempts if attempt.node == node]
-        found += [after.begin - before.end for before, after in zip(own, own[1:], strict=False)]
+        found += [after.begin - before.end for before, after in pairwise(own)]
     return sorted(found)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import signal
 import threading
 import time
@@ -41,11 +40,9 @@ from ray import tune
 from ray._private import ray_constants, utils
 from ray.job_config import JobConfig
 from ray.tune import TuneError
-from ray.tune.execution.tune_controller import TuneController
 from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core import events
 from raybench.core.cell import PROCESS
@@ -60,13 +57,14 @@ from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.cluster import RETURN_TIMEOUT, NodeMonitor, disambiguate, limit_to_ray, put_files
+from raybench.execution.cluster import RETURN_TIMEOUT, NodeMonitor, disambiguate, limit_to_ray, probe, put_files
 from raybench.execution.ray_requirements import check_limits, ray_folder
 from raybench.execution.ray_token import own_token
 from raybench.execution.ray_watch import HeadWatch, RayGoneError, RayWatch
 from raybench.execution.reaper import Reaper
-from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
+from raybench.execution.runtime_env import MAKE_TIMEOUT
 from raybench.execution.scheduler import AssignedWork, Dispatcher
+from raybench.execution.tune_state import NODE, forget_finished, idle_actors_of, withdraw
 from raybench.monitoring.host_load import HostLoad, measure_load
 from raybench.planning.node import Node, probe_node
 from raybench.trial.record import failure_event
@@ -211,22 +209,14 @@ class _TrialScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         self._presence.look()
-        for trial in tune_controller.get_trials() if self._presence.absent else ():
+        controller = tune_controller._tune_controller
+        idle_actors_of(controller).absent = self._presence.absent_addresses
+        for trial in controller.get_trials() if self._presence.absent else ():
             if trial.status == "PENDING" and trial.config["node"] in self._presence.absent:
-                tune_controller.stop_trial(trial)
+                withdraw(controller, trial)
                 self._dispatcher.release(trial.config["trial"], trial.config["attempt"], begun=False)
-        _forget_finished(tune_controller._tune_controller)
+        forget_finished(controller)
         return super().choose_trial_to_run(tune_controller)
-
-
-def _forget_finished(controller: TuneController) -> None:
-    """Remove finished trials from a Tune controller, and the folders that Tune made for them."""
-    for trial in [trial for trial in controller.get_trials() if trial.is_finished()]:
-        controller.get_trials().remove(trial)
-        kept = controller.get_live_trials(), controller._stopped_trials, controller._failed_trials
-        for trials in (*kept, controller._trials_to_cache):
-            trials.discard(trial)
-        shutil.rmtree(trial.local_path, ignore_errors=True)
 
 
 def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
@@ -253,7 +243,7 @@ def _bundle(placement: AssignedWork) -> dict[str, float]:
         return {"CPU": PIN}
     fit = placement.work.trial.cell.fit
     assert fit is not None, "a trial that fits nowhere is never dispatched"
-    bundle = {"CPU": float(len(placement.cores)), f"node:{placement.node.address}": PIN, **dict(fit.resources)}
+    bundle = {"CPU": float(len(placement.cores)), f"{NODE}{placement.node.address}": PIN, **dict(fit.resources)}
     resource = KINDS[placement.work.trial.cell.content.device.kind].ray_resource
     if placement.visible and resource:
         bundle[resource] = bundle.get(resource, 0.0) + len(placement.visible)
@@ -309,6 +299,7 @@ class RayTuneExecutor:
 
     def __init__(self, address: str | None = None, patience: float = RETURN_TIMEOUT) -> None:
         self._address, self._patience = address, patience
+        self._environments: Sequence[str] = ()
         self._connected = self._started = self._joined = False
         self._scratch: Scratch | None = None
         self._kept = ExitStack()
@@ -323,6 +314,7 @@ class RayTuneExecutor:
         Raises:
             ExecutionError: a node does not answer.
         """
+        self._environments = environments
         try:
             self._connect(tell=lambda words: None)  # the error below says the same
             return self._ask(environments)
@@ -336,12 +328,8 @@ class RayTuneExecutor:
             ExecutionError: a node does not answer.
             RayGoneError: Ray ended.
         """
-        answers, alive = [], [node for node in ray.nodes() if node["Alive"]]
-        for node in alive:
-            affinity = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-            task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=affinity)
-            address = "" if self._started else node["NodeManagerAddress"]
-            answers.append(task.remote(address, list(environments)))
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        answers = [probe(node, environments, "" if self._started else None) for node in alive]
         make_s = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
         deadline = time.monotonic() + PROBE_TIMEOUT + make_s
         try:
@@ -468,7 +456,7 @@ class RayTuneExecutor:
         Raises:
             RayGoneError: Ray ended, or its folder was removed.
         """
-        storage, presence = ray_folder(), NodeMonitor(dispatcher, tell, self._patience)
+        storage, presence = ray_folder(), NodeMonitor(dispatcher, tell, self._patience, self._environments)
         listener = _Listener(dispatcher, sink, presence, self._watch)
         tuner = tune.Tuner(
             TrialActor,

@@ -49,6 +49,17 @@ class Dispatcher:
         self._present = set(self._free)
         self._retries = retries
         self._running: dict[str, AssignedWork] = {}
+        self._joined: dict[str, list[str]] = {}
+
+    def join(self, node: Node, like: str) -> None:
+        """Add a node. It can run what the node `like` of the plan can."""
+        self._free[node.name] = _Free(node)
+        self._joined.setdefault(like, []).append(node.name)
+        self._present.add(node.name)
+
+    def _names(self, nodes: Iterable[str]) -> list[str]:
+        """The given nodes of the plan, and the nodes like them that have joined."""
+        return [*nodes, *(name for like in nodes for name in self._joined.get(like, ()))]
 
     def add(self, work: WorkItem) -> None:
         """Append an item that follows from the results of other work."""
@@ -82,7 +93,7 @@ class Dispatcher:
 
     def _is_stranded(self, work: WorkItem) -> bool:
         fit = work.trial.cell.fit
-        return fit is None or self._present.isdisjoint(fit.nodes)
+        return fit is None or self._present.isdisjoint(self._names(fit.nodes))
 
     @property
     def finished(self) -> bool:
@@ -100,11 +111,12 @@ class Dispatcher:
         for work in self._waiting:
             fit = work.trial.cell.fit
             assert fit is not None, "a trial that fits nowhere is never dispatched"
-            for name in fit.nodes:
+            names = self._names(fit.nodes)
+            for name in names:
                 if name in self._present - reserved and self._is_ready(work) and self._has_room(name, work):
                     self._waiting.remove(work)
                     return self._take(name, work)
-            reserved.update(fit.nodes)
+            reserved.update(names)
             if reserved >= self._present:
                 break
         return None
