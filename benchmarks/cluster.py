@@ -62,12 +62,15 @@ def train(trial, *, batch_size: int, learning_rate: float, epochs: int):
     seconds = learning_rate * (1 + (batch_size > 16) / 2 + (batch_size > 32) / 2 + (batch_size > 64))
     for epoch in trial.epochs(epochs):
         time.sleep(seconds)
-        trial.log({"val/node": int(os.environ["NODE_NUMBER"])})
+        trial.log({"val/node": int(os.environ["NODE_NUMBER"]), "val/server": os.getppid()})
 """
 """A training function whose epochs sleep, three times as long for the largest batch as for the smallest."""
 
 MEAN_SLEEP = 1.875
 """Mean length of an epoch in units of `learning_rate`."""
+
+NO_WORK = 1e-6
+"""Length of an epoch without work in seconds."""
 
 CELLS = 4
 STORE = 80_000_000
@@ -134,10 +137,11 @@ def cluster_of(count: int) -> Iterator[Nodes]:
 
 @dataclass
 class Attempt:
-    """One attempt at a trial: its node, its begin and end in seconds, its last status."""
+    """One attempt at a trial: its node, the process it was forked from, its begin and end in seconds, its status."""
 
     trial: str
     node: int
+    server: int
     begin: float
     end: float
     status: str
@@ -202,11 +206,12 @@ class Grid:
         """The attempts, in the order of their begin."""
         found: dict[tuple[str, int], dict[str, Any]] = {}
         for event in self.events:
-            entry = found.setdefault((event["trial"], event["attempt"]), {"trial": event["trial"], "node": 0})
+            name = event["trial"]
+            entry = found.setdefault((name, event["attempt"]), {"trial": name, "node": 0, "server": 0})
             if event["event"] == "trial_started":
                 entry["begin"] = seconds_of(event)
             elif event["event"] == "epoch_ended":
-                entry["node"] = int(event["metrics"]["val/node"])
+                entry |= {each: int(event["metrics"][f"val/{each}"]) for each in ("node", "server")}
             elif event["event"] == "trial_ended":
                 entry |= {"end": seconds_of(event), "status": event["status"]}
         return sorted((Attempt(**entry) for entry in found.values()), key=lambda attempt: attempt.begin)
@@ -259,8 +264,10 @@ def busy(options: argparse.Namespace) -> dict[str, Any]:
         f"from the end of a trial to the next start on its node: median {quantiles[9] * 1000:.0f} ms, "
         f"95% of them at most {quantiles[18] * 1000:.0f} ms, longest {between[-1] * 1000:.0f} ms"
     )
+    servers = len({attempt.server for attempt in attempts})
+    print(f"{servers} fork servers were started")
     print("processor time: " + ", ".join(f"{name} {spent:.1f} s" for name, spent in grid.times.items()))
-    shares = {"busy": share, "all_busy": all_share, "trial_s": length, "wall_s": grid.wall_s}
+    shares = {"busy": share, "all_busy": all_share, "trial_s": length, "wall_s": grid.wall_s, "servers": servers}
     return {**shares, "gaps_s": between, "cpu_s": grid.times}
 
 
@@ -296,8 +303,10 @@ def changes(options: argparse.Namespace) -> dict[str, Any]:
         f"{min(attempt.begin for attempt in again) - moments['left']:.1f} s after it"
     )
     completed = sum(attempt.status == "completed" for attempt in attempts)
-    print(f"{completed} trials completed")
+    servers = len({attempt.server for attempt in attempts if attempt.server})
+    print(f"{completed} trials completed, from {servers} fork servers")
     counts = {"joined_trials": len(joined), "lost": len(lost), "again": len(again), "completed": completed}
+    counts["servers"] = servers
     return {**counts, "first_after_s": after_s, "attempts": [asdict(attempt) for attempt in attempts]}
 
 
@@ -307,9 +316,9 @@ def messages(options: argparse.Namespace) -> dict[str, Any]:
         begin = nodes.head_times()
         time.sleep(options.idle)
         idle = {name: (spent - begin[name]) / options.idle for name, spent in nodes.head_times().items()}
-        few = Grid(nodes, options.trials, 1, 0.0)
+        few = Grid(nodes, options.trials, 1, NO_WORK)
         few.run()
-        many = Grid(nodes, options.trials, options.epochs, 0.0)
+        many = Grid(nodes, options.trials, options.epochs, NO_WORK)
         many.run()
         slow = Grid(nodes, options.nodes * CELLS, 1, options.idle / MEAN_SLEEP / CELLS)
         slow.run()
