@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -197,8 +198,8 @@ RAYS_OWN = ("gcs_server", "raylet")
 class Block:
     """Consecutive trials of a run: the number of trials so far, costs per trial, memory and files at the end.
 
-    `ray_cpu_ms` and `ray_mib` are of Ray's `RAYS_OWN`, `files` is the number of temporary files and folders, which are
-    Ray's, and the `children` are all processes of this one.
+    `ray_cpu_ms` and `ray_mib` are of Ray's `RAYS_OWN`, `files` and `files_mib` of temporary files and folders, all
+    of them Ray's, and the `children` are all processes of this one.
     """
 
     trials: int
@@ -209,6 +210,7 @@ class Block:
     ray_mib: float
     children_mib: float
     files: int
+    files_mib: float
 
 
 @dataclass
@@ -234,11 +236,11 @@ class BlockListener(Display):
             children = psutil.Process().children(recursive=True)
             own = [child for child in children if name_of(child) in RAYS_OWN]
             sizes = [sum(map(memory, each)) for each in ([psutil.Process()], own, children)]
-            block = Block(self._ends, *costs, *sizes, number_of_files(self.temporary))
+            block = Block(self._ends, *costs, *sizes, *files_of(self.temporary))
             self.blocks.append(block)
             with_ray = (
                 f"; Ray: processor time {block.ray_cpu_ms:6.2f} ms, memory {block.ray_mib:5.0f} MiB, with all child "
-                f"processes {block.children_mib:5.0f} MiB, {block.files:5,} files"
+                f"processes {block.children_mib:5.0f} MiB, {block.files:5,} files of {block.files_mib:4.1f} MiB"
             )
             print(
                 f"{block.trials:>7,} trials: {block.wall_ms:8.2f} ms per trial, processor time {block.cpu_ms:7.2f} ms, "
@@ -271,9 +273,13 @@ def processor_time(process: psutil.Process) -> float:
         return 0.0
 
 
-def number_of_files(root: Path) -> int:
-    """The number of files and folders in a folder."""
-    return sum(len([*folders, *files]) for _, folders, files in os.walk(root))
+def files_of(root: Path) -> tuple[int, float]:
+    """The number of files and folders in a folder, and their size in MiB."""
+    sizes = []
+    for path in root.rglob("*"):
+        with suppress(OSError):  # it has just been removed
+            sizes.append(path.lstat().st_size)
+    return len(sizes), sum(sizes) / 2**20
 
 
 def memory(process: psutil.Process) -> float:
