@@ -50,12 +50,14 @@ class Dispatcher:
         self._retries = retries
         self._running: dict[str, AssignedWork] = {}
         self._joined: dict[str, list[str]] = {}
+        self._blocked = False  # until something changes: Ray Tune asks for the next trial many times a second
 
     def join(self, node: Node, like: str) -> None:
         """Add a node. It can run what the node `like` of the plan can."""
         self._free[node.name] = _Free(node)
         self._joined.setdefault(like, []).append(node.name)
         self._present.add(node.name)
+        self._blocked = False
 
     def _names(self, nodes: Iterable[str]) -> list[str]:
         """The given nodes of the plan, and the nodes like them that have joined."""
@@ -64,6 +66,7 @@ class Dispatcher:
     def add(self, work: WorkItem) -> None:
         """Append an item that follows from the results of other work."""
         self._waiting.append(work)
+        self._blocked = False
         if work.check:
             self._checks.add(work.key)
 
@@ -75,6 +78,7 @@ class Dispatcher:
     def present(self, names: Iterable[str]) -> None:
         """Set the nodes that are available now; initially all are."""
         self._present = set(names) & self._free.keys()
+        self._blocked = False
 
     def give_up(self) -> list[WorkItem]:
         """Remove the items that wait only for absent nodes."""
@@ -82,6 +86,7 @@ class Dispatcher:
         for work in given_up:
             self._waiting.remove(work)
             self._checks.discard(work.key)
+        self._blocked = False
         return given_up
 
     @property
@@ -107,18 +112,21 @@ class Dispatcher:
 
     def next(self) -> AssignedWork | None:
         """Place the first trial that may start now; None if every trial has to wait."""
+        if self._blocked:
+            return None
         reserved: set[str] = set()
         for work in self._waiting:
             fit = work.trial.cell.fit
             assert fit is not None, "a trial that fits nowhere is never dispatched"
-            names = self._names(fit.nodes)
+            names, available = self._names(fit.nodes), self._present - reserved
             for name in names:
-                if name in self._present - reserved and self._is_ready(work) and self._has_room(name, work):
+                if name in available and self._is_ready(work) and self._has_room(name, work):
                     self._waiting.remove(work)
                     return self._take(name, work)
             reserved.update(names)
             if reserved >= self._present:
                 break
+        self._blocked = True
         return None
 
     def _is_ready(self, work: WorkItem) -> bool:
@@ -160,6 +168,7 @@ class Dispatcher:
         if name not in self._running or self._running[name].work.attempt != attempt:
             return None
         placement = self._running.pop(name)
+        self._blocked = False
         fit, free = placement.work.trial.cell.fit, self._free[placement.node.name]
         assert fit is not None
         free.cores = sorted([*free.cores, *placement.cores])

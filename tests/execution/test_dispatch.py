@@ -230,3 +230,18 @@ def test_what_waits_for_a_node_that_went_away_runs_on_one_like_it():
     dispatcher.join(replace(BOX, name="another"), like="box")
     assert not dispatcher.stranded
     assert names(start_all(dispatcher)) == ["a"]
+
+
+def test_what_has_to_wait_is_examined_again_only_after_a_change(monkeypatch):
+    dispatcher = Dispatcher([work("a"), work("b")], [BOX])
+    start_all(dispatcher)
+    examined = []
+    has_room = dispatcher._has_room
+    monkeypatch.setattr(dispatcher, "_has_room", lambda *place: examined.append(place) or has_room(*place))
+    assert dispatcher.next() is None
+    assert not examined
+    dispatcher.present(["box"])
+    assert dispatcher.next() is None
+    assert len(examined) == 1
+    dispatcher.release("a-r0", 1)
+    assert names(start_all(dispatcher)) == ["b"]
