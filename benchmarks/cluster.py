@@ -22,6 +22,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import re
 import secrets
 import statistics
 import subprocess
@@ -39,8 +41,7 @@ from typing import Any
 import psutil
 from large_grids import processor_time
 
-from raybench.core.events import Event
-from raybench.results.journal import read
+from raybench.core.events import Event, from_line
 
 GRID_FILE = """\
 name: nodes
@@ -72,7 +73,15 @@ MEAN_SLEEP = 1.875
 NO_WORK = 1e-6
 """Length of an epoch without work in seconds."""
 
+MESSAGES = "messages of the head's GCS"
+STATISTICS_EVERY = 2.0
+"""Seconds after which the GCS writes its number of messages to a file."""
+
+FEW = 6
+"""How many times as many trials of one epoch are compared with as many trials as asked for."""
+
 CELLS = 4
+REQUESTS = re.compile(r"(\w+\.grpc_(?:server|client)\.\w+) - (\d+) total")
 STORE = 80_000_000
 """Bytes of each node's object store."""
 
@@ -85,6 +94,7 @@ class Nodes:
         (folder / "ray").mkdir()
         os.environ |= {"RAY_TMPDIR": str(folder), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+        os.environ |= {"RAY_event_stats_print_interval_ms": f"{STATISTICS_EVERY * 1000:.0f}"}
         from ray.cluster_utils import Cluster
 
         head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE}
@@ -119,6 +129,13 @@ class Nodes:
         names = {"gcs_server": "head's GCS", "raylet": "head's raylet"}
         return {shown: processor_time(psutil.Process(processes[name][0].process.pid)) for name, shown in names.items()}
 
+    def head_messages(self) -> int:
+        """The number of requests that the head's GCS has received or sent."""
+        time.sleep(2 * STATISTICS_EVERY)
+        logs = Path(self._cluster.head_node.get_session_dir_path()) / "logs"
+        found = REQUESTS.findall((logs / "gcs_server.out").read_text(errors="replace"))
+        return sum({name: int(number) for name, number in found}.values())
+
     def close(self) -> None:
         """End all nodes."""
         self._cluster.shutdown()
@@ -150,14 +167,16 @@ class Attempt:
 class Grid:
     """`raybench grid` on a cluster, watched from its first trial to its last.
 
-    `times` is the processor time of the driver and of the head's processes meanwhile, and `wall_s` the wall time.
+    `times` is the processor time of the driver and of the head's processes meanwhile, and `wall_s` the wall time. The
+    whole command took `command_s`, in which the head's GCS had so many `messages`.
     """
 
     def __init__(self, nodes: Nodes, trials: int, epochs: int, seconds: float) -> None:
         self._nodes, self._trials, self.epochs, self.seconds = nodes, trials, epochs, seconds
         self.events: list[Event] = []
         self.times: dict[str, float] = {}
-        self.wall_s = 0.0
+        self.wall_s = self.command_s = 0.0
+        self.messages = 0
 
     def run(self, at_start: Callable[[int], None] = lambda started: None) -> None:
         """Run it; `at_start` is called with the number of trials that have started, whenever it has changed."""
@@ -169,38 +188,43 @@ class Grid:
             (folder / "grid.yaml").write_text(text)
             command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", self._nodes.address]
             command += ["--no-checks", "--no-tracking"]
+            first, begin_s = self._nodes.head_messages(), time.monotonic()
             with (folder / "output.txt").open("w") as output:
                 process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
             try:
                 self._watch(process, folder / "raybench-results" / "nodes" / "journal.jsonl", at_start)
                 if process.wait() != 0:
                     raise SystemExit((folder / "output.txt").read_text())
-                self.words = (folder / "output.txt").read_text()
             finally:
                 process.kill()
                 process.wait()
+        self.messages, self.command_s = self._nodes.head_messages() - first, time.monotonic() - begin_s
 
     def _watch(self, process: subprocess.Popen[bytes], journal: Path, at_start: Callable[[int], None]) -> None:
-        driver, begin, seen = psutil.Process(process.pid), (0.0, {}), 0
-        size = 0
-        while process.poll() is None:
+        driver, begin, started, ended = psutil.Process(process.pid), self._now(None), set[str](), set[str]()
+        while process.poll() is None and not journal.exists():
             time.sleep(0.1)
-            if not journal.exists() or journal.stat().st_size == size:
-                continue
-            size = journal.stat().st_size
-            self.events = [event for event in read(journal) if event.get("trial")]
-            started = len({event["trial"] for event in self.events if event["event"] == "trial_started"})
-            now = time.monotonic(), {"driver": processor_time(driver), **self._nodes.head_times()}
-            if started and not seen:
-                begin = now
-            if started != seen:
-                seen = started
-                at_start(started)
-            ends = {event["trial"] for event in self.events if event["event"] == "trial_ended"}
-            if len(ends) == self._trials:
-                self.wall_s = now[0] - begin[0]
-                self.times = {name: now[1][name] - begin[1][name] for name in now[1]}
-                return
+        with journal.open("rb") as file:
+            rest = b""
+            while process.poll() is None and len(ended) < self._trials:
+                time.sleep(0.1)
+                *lines, rest = (rest + file.read()).split(b"\n")
+                new = [event for event in map(from_line, lines) if event.get("trial")]
+                self.events += new
+                newly_started = {event["trial"] for event in new if event["event"] == "trial_started"} - started
+                if newly_started:
+                    begin = begin if started else self._now(driver)
+                    started |= newly_started
+                    at_start(len(started))
+                ended |= {
+                    event["trial"] for event in new if event["event"] == "trial_ended" and event["status"] != "lost"
+                }
+        end = self._now(driver)
+        self.wall_s, self.times = end[0] - begin[0], {name: each - begin[1][name] for name, each in end[1].items()}
+
+    def _now(self, driver: psutil.Process | None) -> tuple[float, dict[str, float]]:
+        """The time, and processor times, in seconds."""
+        return time.monotonic(), {"driver": processor_time(driver) if driver else 0.0, **self._nodes.head_times()}
 
     def attempts(self) -> list[Attempt]:
         """The attempts, in the order of their begin."""
@@ -311,39 +335,89 @@ def changes(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def messages(options: argparse.Namespace) -> dict[str, Any]:
-    """Processor time per trial, epoch and second of the driver and the head's processes."""
-    with cluster_of(options.nodes) as nodes:
-        begin = nodes.head_times()
-        time.sleep(options.idle)
-        idle = {name: (spent - begin[name]) / options.idle for name, spent in nodes.head_times().items()}
-        few = Grid(nodes, options.trials, 1, NO_WORK)
-        few.run()
-        many = Grid(nodes, options.trials, options.epochs, NO_WORK)
-        many.run()
+    """Processor time and messages per trial, epoch and second."""
+    trials, more = options.trials, FEW * options.trials
+    with cluster_of(1) as nodes:
+        alone = idle_costs(nodes, options.idle)
+        for _ in range(options.nodes - 1):
+            nodes.add()
+        idle = idle_costs(nodes, options.idle)
+        one, few = Grid(nodes, trials, 1, NO_WORK), Grid(nodes, more, 1, NO_WORK)
+        many = Grid(nodes, trials, options.epochs, NO_WORK)
         slow = Grid(nodes, options.nodes * CELLS, 1, options.idle / MEAN_SLEEP / CELLS)
-        slow.run()
-    rate = options.trials * options.epochs / many.wall_s
-    print(f"without work: {options.trials / few.wall_s:.1f} trials of 1 epoch per second")
-    print(f"without work: {rate:.0f} epochs per second, in trials of {options.epochs} epochs")
-    numbers: dict[str, Any] = {"trials_per_s": options.trials / few.wall_s, "epochs_per_s": rate}
-    for name in few.times:
-        per_epoch = (many.times[name] - few.times[name]) / options.trials / (options.epochs - 1)
-        per_trial = few.times[name] / options.trials - per_epoch
-        waiting = (slow.times[name] - options.nodes * CELLS * (per_trial + per_epoch)) / slow.wall_s
-        numbers[name] = {"trial_ms": per_trial * 1000, "epoch_ms": per_epoch * 1000, "waiting_ms_per_s": waiting * 1000}
+        for grid in (one, few, many, slow):
+            grid.run()
+        waits = wait_costs(nodes, options.pending)
+    numbers: dict[str, Any] = {
+        "trials_per_s": more / few.wall_s,
+        "epochs_per_s": trials * options.epochs / many.wall_s,
+        "wait_ms": {str(count): each * 1000 for count, each in waits.items()},
+    }
+    print(f"without work: {numbers['trials_per_s']:.1f} trials of 1 epoch per second")
+    print(f"without work: {numbers['epochs_per_s']:.0f} epochs per second, in trials of {options.epochs} epochs")
+    for name in one.times:
+        epoch = (many.times[name] / trials - few.times[name] / more) / (options.epochs - 1)
+        trial = few.times[name] / more - epoch
+        second = (slow.times[name] - options.nodes * CELLS * (trial + epoch)) / slow.wall_s
+        numbers[name] = {"trial_ms": trial * 1000, "epoch_ms": epoch * 1000, "waiting_s_ms": second * 1000}
         print(
-            f"processor time of the {name}: {per_trial * 1000:.2f} ms per trial, {per_epoch * 1000:.3f} ms per epoch, "
-            f"{waiting * 1000:.1f} ms per second of waiting"
+            f"processor time of the {name}: {trial * 1000:.2f} ms per trial, {epoch * 1000:.3f} ms per epoch, "
+            f"{second * 1000:.1f} ms per second of waiting"
         )
-    for name, spent in idle.items():
-        print(f"processor time of the {name} without a grid: {spent * 1000:.1f} ms per second")
-    return {**numbers, "idle_ms_per_s": {name: spent * 1000 for name, spent in idle.items()}}
+    # Of whole commands, so that what each of them sends at its start and end is not counted.
+    extra = {grid: grid.messages - idle[MESSAGES] * grid.command_s for grid in (one, few, many)}
+    epoch = (extra[many] - extra[one]) / trials / (options.epochs - 1)
+    trial = (extra[few] - extra[one]) / (more - trials) - epoch
+    numbers[MESSAGES] = {"trial": trial, "epoch": epoch}
+    print(f"{MESSAGES}: {trial:.1f} per trial, {epoch:.3f} per epoch")
+    for name, each in idle.items():
+        per_node = (each - alone[name]) / max(1, options.nodes - 1)
+        numbers[name] |= {"idle_s": each, "idle_s_per_node": per_node}
+        unit, factor = ("", 1) if name == MESSAGES else (" ms", 1000)
+        print(
+            f"{name}, without a grid: {each * factor:.2f}{unit} per second with {options.nodes} nodes, "
+            f"{per_node * factor:.2f}{unit} of it for each node"
+        )
+    for count, each in waits.items():
+        print(f"processor time of the driver for a look at {count:,} running trials: {each * 1000:.3f} ms")
+    return numbers
+
+
+def idle_costs(nodes: Nodes, seconds: float) -> dict[str, float]:
+    """Processor time of the head's processes and messages of the GCS per second, while nothing runs."""
+    begin, first, begin_s = nodes.head_times(), nodes.head_messages(), time.monotonic()
+    time.sleep(seconds)
+    spent = {name: each - begin[name] for name, each in nodes.head_times().items()}
+    spent[MESSAGES] = nodes.head_messages() - first
+    return {name: each / (time.monotonic() - begin_s) for name, each in spent.items()}
+
+
+def wait_costs(nodes: Nodes, counts: list[int]) -> dict[int, float]:
+    """Processor time in seconds for one call of `ray.wait`, as in each step of Tune, by the number of running tasks."""
+    import ray
+
+    ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
+    task = ray.remote(num_cpus=0)(lambda: None)
+    done, found = ray.put(None), {}
+    for count in counts:
+        running = [task.options(resources={"none": 1}).remote() for _ in range(count)]
+        begin, calls = time.process_time(), 0
+        while time.process_time() - begin < 0.2:
+            futures = [*running, done]
+            random.shuffle(futures)
+            ray.wait(futures, num_returns=1, timeout=0.1)
+            calls += 1
+        found[count] = (time.process_time() - begin) / calls
+        for future in running:
+            ray.cancel(future)
+    ray.shutdown()
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(required=True)
-    for run, nodes, trials, epochs in ((busy, 4, 200, 3), (changes, 3, 60, 3), (messages, 4, 40, 300)):
+    for run, nodes, trials, epochs in ((busy, 4, 200, 3), (changes, 3, 60, 3), (messages, 6, 40, 300)):
         part = parts.add_parser(run.__name__, help=run.__doc__)
         part.set_defaults(run=run)
         part.add_argument("--nodes", type=int, default=nodes)
@@ -351,7 +425,10 @@ def main() -> None:
         part.add_argument("--epochs", type=int, default=epochs)
         part.add_argument("--json", type=Path, help="write the numbers here too")
         if run is messages:
-            part.add_argument("--idle", type=float, default=20.0, help="seconds of waiting that are measured")
+            part.add_argument("--idle", type=float, default=30.0, help="seconds of waiting that are measured")
+            part.add_argument(
+                "--pending", type=int, nargs="+", default=[1, 100, 1000], help="numbers of running trials"
+            )
         else:
             part.add_argument("--seconds", type=float, default=1.0, help="length of the shortest epoch")
     options = parser.parse_args()
