@@ -237,7 +237,8 @@ class Grid:
             elif event["event"] == "epoch_ended":
                 entry |= {each: int(event["metrics"][f"val/{each}"]) for each in ("node", "server")}
             elif event["event"] == "trial_ended":
-                entry |= {"end": seconds_of(event), "status": event["status"]}
+                # One whose node left before it began has an end alone.
+                entry |= {"begin": seconds_of(event)} | entry | {"end": seconds_of(event), "status": event["status"]}
         return sorted((Attempt(**entry) for entry in found.values()), key=lambda attempt: attempt.begin)
 
 

@@ -73,8 +73,8 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take the next trial with the same fork servers, and in the same folder: Tune makes one for each trial."""
-        os.chdir(self._folder)
-        with suppress(OSError):
+        with suppress(OSError):  # it may have been cleaned up
+            os.chdir(self._folder)
             Path(self.logdir).rmdir()
         self.setup(new_config)
         return True
@@ -96,9 +96,6 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """Terminate the fork servers and any running trial."""
         for template in self._templates.values():
             template.close()
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """No-op: the journal holds everything that is kept."""
 
     def _run(self, job: Job, on_cluster: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
         resource = KINDS[job.cell.device.kind].ray_resource
