@@ -323,9 +323,10 @@ def changes(options: argparse.Namespace) -> dict[str, Any]:
     else:
         after_s = -1.0
         print("a node that joined: no trials")
+    again_s = min((attempt.begin - moments["left"] for attempt in again), default=0.0)
     print(
         f"a node that left: {len(lost)} attempts lost, {len(again)} of them ran again on another node, the first "
-        f"{min(attempt.begin for attempt in again) - moments['left']:.1f} s after it"
+        f"{again_s:.1f} s after it"
     )
     completed = sum(attempt.status == "completed" for attempt in attempts)
     servers = len({attempt.server for attempt in attempts if attempt.server})
