@@ -109,6 +109,20 @@ def test_cluster_shows_how_its_nodes_and_its_head_are_used(part: str, tmp_path: 
         assert numbers["trials_per_s"] > 0 and numbers["epochs_per_s"] > 0 and numbers["driver"]["trial_ms"] > 0
 
 
+@pytest.mark.exhaustive
+def test_large_grids_shows_the_cost_of_plans(tmp_path: Path) -> None:
+    asked = ["plans", "--trials", "200", "--json", str(tmp_path / "numbers.json")]
+    command = [sys.executable, str(BENCHMARKS["large_grids"]), *asked]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    cells = ["200 cells x 1 repeats, 4 axes", "40 cells x 5 repeats, 4 axes", "2 cells x 100 repeats, 4 axes"]
+    assert list(numbers) == ["1 trial", *cells, "40 cells x 5 repeats, 1 axis"]
+    for (name, cost), line in zip(numbers.items(), done.stdout.splitlines(), strict=True):
+        assert line.startswith(name) and without_numbers(line).endswith("# s, processor time # s, at most # MiB")
+        assert cost["done"] and cost["cpu_s"] > 0 and cost["peak_mib"] > 0
+
+
 def without_numbers(line: str) -> str:
     return re.sub(" +", " ", NUMBER.sub("#", line))
 
