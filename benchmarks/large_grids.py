@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -247,15 +248,27 @@ class NoTrials(InlineExecutor):
                     break
 
 
+RAYS_OWN = ("gcs_server", "raylet")
+"""The processes of Ray that a trial's messages pass through."""
+
+
 @dataclass
 class Block:
-    """Consecutive trials of a run: the number of trials so far, costs per trial, memory at the end."""
+    """Consecutive trials of a run: the number of trials so far, costs per trial, memory and files at the end.
+
+    `ray_cpu_ms` and `ray_mib` are of Ray's `RAYS_OWN`, `files` and `files_mib` of temporary files and folders, all
+    of them Ray's, and the `children` are all processes of this one.
+    """
 
     trials: int
     wall_ms: float
     cpu_ms: float
+    ray_cpu_ms: float
     driver_mib: float
+    ray_mib: float
     children_mib: float
+    files: int
+    files_mib: float
 
 
 @dataclass
@@ -263,31 +276,68 @@ class BlockListener(Display):
     """The display of `raybench grid`, which also measures each block of trials."""
 
     size: int
+    temporary: Path
     blocks: list[Block] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__(Terminal(file=StringIO()))
-        self._ends, self._mark = 0, (time.perf_counter(), time.process_time())
+        self._ends, self._mark = 0, (0.0, 0.0, 0.0)
 
     def event(self, event: Event) -> None:
         """Measure at the end of each block."""
         super().event(event)
         if event["event"] == "trial_started" and not self._ends:
-            self._mark = time.perf_counter(), time.process_time()
+            self._mark = self._now()
         self._ends += event["event"] == "trial_ended"
         if event["event"] == "trial_ended" and self._ends % self.size == 0:
-            now, process = (time.perf_counter(), time.process_time()), psutil.Process()
-            wall, cpu = ((end - begin) * 1000 / self.size for begin, end in zip(self._mark, now, strict=True))
-            children = sum(map(memory, process.children(recursive=True)))
-            block = Block(self._ends, wall, cpu, memory(process), children)
+            costs = [(end - begin) * 1000 / self.size for begin, end in zip(self._mark, self._now(), strict=True)]
+            children = psutil.Process().children(recursive=True)
+            own = [child for child in children if name_of(child) in RAYS_OWN]
+            sizes = [sum(map(memory, each)) for each in ([psutil.Process()], own, children)]
+            block = Block(self._ends, *costs, *sizes, *files_of(self.temporary))
             self.blocks.append(block)
-            with_children = f", of its child processes {children:6.0f} MiB" if children else ""
+            with_ray = (
+                f"; Ray: processor time {block.ray_cpu_ms:6.2f} ms, memory {block.ray_mib:5.0f} MiB, with all child "
+                f"processes {block.children_mib:5.0f} MiB, {block.files:5,} files of {block.files_mib:4.1f} MiB"
+            )
             print(
-                f"{block.trials:>7,} trials: {wall:8.2f} ms per trial, processor time {cpu:7.2f} ms, "
-                f"memory {block.driver_mib:6.0f} MiB{with_children}",
+                f"{block.trials:>7,} trials: {block.wall_ms:8.2f} ms per trial, processor time {block.cpu_ms:7.2f} ms, "
+                f"memory {block.driver_mib:6.0f} MiB{with_ray if own else ''}",
                 flush=True,
             )
-            self._mark = time.perf_counter(), time.process_time()
+            self._mark = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Wall time, and the processor time of this process and of Ray's own, in seconds."""
+        own = [child for child in psutil.Process().children() if name_of(child) in RAYS_OWN]
+        return time.perf_counter(), time.process_time(), sum(map(processor_time, own))
+
+
+def name_of(process: psutil.Process) -> str:
+    """The name of a process; empty if it has ended."""
+    try:
+        return process.name()
+    except psutil.Error:
+        return ""
+
+
+def processor_time(process: psutil.Process) -> float:
+    """Processor time of a process in seconds; 0 if it has ended."""
+    try:
+        times = process.cpu_times()
+        return times.user + times.system
+    except psutil.Error:
+        return 0.0
+
+
+def files_of(root: Path) -> tuple[int, float]:
+    """The number of files and folders in a folder, and their size in MiB."""
+    sizes = []
+    for path in root.rglob("*"):
+        with suppress(OSError):  # it has just been removed
+            sizes.append(path.lstat().st_size)
+    return len(sizes), sum(sizes) / 2**20
 
 
 def memory(process: psutil.Process) -> float:
@@ -300,8 +350,9 @@ def memory(process: psutil.Process) -> float:
 
 def blocks_of(options: argparse.Namespace, executor: Any, workload: str) -> dict[str, Any]:
     """The blocks of a run of a grid, and the seconds after its last trial."""
-    view = BlockListener(min(options.block, options.trials))
-    with tempfile.TemporaryDirectory(prefix="rb-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, tempfile.TemporaryDirectory(prefix="rb") as temporary:
+        tempfile.tempdir = temporary  # for Ray
+        view = BlockListener(min(options.block, options.trials), Path(temporary))
         folder = Path(name)
         spec = load_grid(write_grid(folder, options.trials, options.epochs, workload))
         tracking = f"sqlite:///{folder}/mlflow.db" if options.tracking else None

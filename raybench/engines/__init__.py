@@ -91,12 +91,12 @@ BESIDE: Mapping[str, tuple[str, ...]] = {"torch_xla": ("torch",), "tensorflow": 
 """Other distributions whose versions affect the results of a package."""
 
 PRELOAD = {
-    "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
-    "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.run"),
-    "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.run"),
+    "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.record"),
+    "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.record"),
+    "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.record"),
     # JAX starts threads, and a process with threads cannot be forked safely.
-    "jax": ("raybench.trial.run",),
-    "none": ("raybench.trial.run",),
+    "jax": ("raybench.trial.record",),
+    "none": ("raybench.trial.record",),
 }
 """Modules that a fork template loads, so that no trial pays for their import.
 

@@ -50,6 +50,8 @@ class Dispatcher:
         self._waiting: dict[tuple[str, ...], deque[tuple[int, WorkItem]]] = {}
         self._last, self._first = count(), count(-1, -1)
         self._checks: set[str] = set()
+        self._joined: dict[str, list[str]] = {}
+        self._blocked = False  # until something changes: Ray Tune asks for the next trial many times a second
         for each in work:
             self.add(each)
         self._free = {node.name: _Free(node) for node in nodes}
@@ -57,9 +59,24 @@ class Dispatcher:
         self._retries = retries
         self._running: dict[str, AssignedWork] = {}
 
+    def join(self, node: Node, like: str) -> None:
+        """Add a node. It can run what the node `like` of the plan can."""
+        self._free[node.name] = _Free(node)
+        self._joined.setdefault(like, []).append(node.name)
+        self._present.add(node.name)
+        self._blocked = False
+
+    def _names(self, nodes: Iterable[str]) -> list[str]:
+        """The given nodes of the plan, and the nodes like them that have joined."""
+        return [name for planned in nodes for name in (planned, *self._joined.get(planned, ()))]
+
+    def _is_stranded(self, nodes: Iterable[str]) -> bool:
+        return self._present.isdisjoint(self._names(nodes))
+
     def add(self, work: WorkItem) -> None:
         """Append an item that follows from the results of other work."""
         self._queue(work).append((next(self._last), work))
+        self._blocked = False
         if work.check:
             self._checks.add(work.key)
 
@@ -80,12 +97,14 @@ class Dispatcher:
     def present(self, names: Iterable[str]) -> None:
         """Set the nodes that are available now; initially all are."""
         self._present = set(names) & self._free.keys()
+        self._blocked = False
 
     def give_up(self) -> list[WorkItem]:
         """Remove the items that wait only for absent nodes."""
-        stranded = [self._waiting.pop(nodes) for nodes in list(self._waiting) if self._present.isdisjoint(nodes)]
+        stranded = [self._waiting.pop(nodes) for nodes in list(self._waiting) if self._is_stranded(nodes)]
         given_up = [work for _, work in sorted(chain(*stranded), key=itemgetter(0))]
         self._checks.difference_update(work.key for work in given_up)
+        self._blocked = False
         return given_up
 
     @property
@@ -93,7 +112,7 @@ class Dispatcher:
         """Return whether items wait that only absent nodes can run, and nothing runs."""
         if self._running or not self._waiting:
             return False
-        return all(map(self._present.isdisjoint, self._waiting))
+        return all(map(self._is_stranded, self._waiting))
 
     @property
     def finished(self) -> bool:
@@ -107,16 +126,20 @@ class Dispatcher:
 
     def next(self) -> AssignedWork | None:
         """Place the first trial that may start now; None if every trial has to wait."""
+        if self._blocked:
+            return None
         reserved: set[str] = set()
         for nodes, queue in sorted(self._waiting.items(), key=lambda each: each[1][0][0]):
             _, work = queue[0]
-            for name in nodes:
-                if name in self._present - reserved and self._is_ready(work) and self._has_room(name, work):
+            names, available = self._names(nodes), self._present - reserved
+            for name in names:
+                if name in available and self._is_ready(work) and self._has_room(name, work):
                     queue.popleft()
                     if not queue:
                         del self._waiting[nodes]
                     return self._take(name, work)
-            reserved.update(nodes)
+            reserved.update(names)
+        self._blocked = True
         return None
 
     def _is_ready(self, work: WorkItem) -> bool:
@@ -158,6 +181,7 @@ class Dispatcher:
         if name not in self._running or self._running[name].work.attempt != attempt:
             return None
         placement = self._running.pop(name)
+        self._blocked = False
         fit, free = placement.work.trial.cell.fit, self._free[placement.node.name]
         assert fit is not None
         free.cores = sorted([*free.cores, *placement.cores])
