@@ -54,6 +54,9 @@ libtpu needs it if a process uses only some of the chips."""
 FIRST_PORT = 8476
 """Port on which the process of chip 0 listens for the others: libtpu's default."""
 
+PEERS = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
+"""Variables by which the processes of a topology find one another; those of the caller are not a trial's."""
+
 
 def cores(model: str) -> int:
     """Devices per chip; 1 for an unknown model."""
@@ -143,13 +146,15 @@ class Tpu(Xla):
     pjrt = "TPU"
 
     def hide_others(self) -> None:
-        """Show only the assigned chips, and set the addresses of other ranks.
+        """Show only the assigned chips, and set the addresses of other ranks, with the variables of `torch_xla.launch`.
 
         If no chip is assigned, the caller's visible chips are kept.
         """
         super().hide_others()
         chips, rank = self.assignment.visible, current_rank()
         if chips:
+            for name in PEERS:
+                os.environ.pop(name, None)
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
             os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
             os.environ["TPU_PROCESS_BOUNDS"] = BOUNDS[rank.count]

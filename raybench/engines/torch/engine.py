@@ -13,7 +13,7 @@ from raybench.core.ledger import COMPILATION
 from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
-from raybench.engines.batch_order import Augmentation, BatchSampler
+from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import is_pictures, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_profiler import StepSections, untimed
@@ -285,14 +285,7 @@ class TorchEngine:
             self._device.begin_search()
         with self._ledger.section("train"):
             order = self._order.epoch()
-            for inputs, targets in self._input.train(order.part(self._rank)):
-                steps.begin(at_last_end=not self._input.on_host)
-                self._train_step(inputs, targets, sums, check)
-                steps.end(wait=True)
-                if check:
-                    check = False
-                    if self._step < self._order.total:
-                        self._device.end_search()
+            self._take_steps(order.part(self._rank), sums, check, steps)
             if not self._device.synchronous:
                 self._order.prepare()  # while the device works
             means = sums.means(order.index.size)
@@ -301,6 +294,17 @@ class TorchEngine:
         self._charge(steps, "train")
         step_count, examples = len(order.index), order.index.size
         return EpochResult(step_count, examples, means, steps.compilations, steps.blocks())
+
+    def _take_steps(self, order: EpochPlan, sums: MetricSums, check: bool, steps: StepTimer) -> None:
+        """Take all steps of an epoch, and submit their work."""
+        for inputs, targets in self._input.train(order):
+            steps.begin(at_last_end=not self._input.on_host)
+            self._train_step(inputs, targets, sums, check)
+            steps.end(wait=True)
+            if check:
+                check = False
+                if self._step < self._order.total:
+                    self._device.end_search()
 
     def _charge(self, steps: StepTimer, section: str) -> None:
         steps.charge(self._ledger, section)

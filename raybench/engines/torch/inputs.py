@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from queue import Queue
 from typing import Protocol
 
@@ -19,6 +20,9 @@ AHEAD = 2
 """Batches prepared in advance: one is copied while another is computed."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
+Fed = tuple[torch.Tensor, ...]
+"""Values of a batch that come from the host: inputs and targets; empty if the data are on the device."""
+
 Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
 
 
@@ -35,6 +39,15 @@ class Input(Protocol):
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
+
+    def feed(self, indices: Iterable[Array]) -> Iterator[Fed]:
+        """Yield what comes from the host for each array of indices, on the device.
+
+        The tensors have the shape of the indices, [batch] or [steps, batch], and that of an example.
+        """
+
+    def batch(self, fed: Fed, draws: AugmentationDraws) -> Batch:
+        """The batch of a step from its part of what was fed, and its draws."""
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set in batches of one size.
@@ -67,13 +80,21 @@ class DeviceInput:
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
-        inputs, targets = self._train
         for draws in self._steps(AugmentationDraws.on(order, self._device)):
-            if self._pictures:
-                batch = self._pictures.finish(self._pictures.gather(inputs, draws.index, draws), draws)
-            else:
-                batch = inputs.index_select(0, draws.index)
-            yield batch, targets.index_select(0, draws.index)
+            yield self.batch((), draws)
+
+    def feed(self, indices: Iterable[Array]) -> Iterator[Fed]:
+        """Yield nothing for each array of indices."""
+        return (() for _ in indices)
+
+    def batch(self, fed: Fed, draws: AugmentationDraws) -> Batch:
+        """Gather a step's batch by its index."""
+        inputs, targets = self._train
+        if self._pictures:
+            batch = self._pictures.finish(self._pictures.gather(inputs, draws.index, draws), draws)
+        else:
+            batch = inputs.index_select(0, draws.index)
+        return batch, targets.index_select(0, draws.index)
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set, padded to whole batches."""
@@ -87,9 +108,10 @@ class DeviceInput:
 
 
 def _rows(values: Array, index: torch.Tensor) -> torch.Tensor:
-    if is_array(values):
-        return torch.from_numpy(values).index_select(0, index)
-    return as_tensor(values[index.numpy()])  # lazy values
+    """The examples at an index of any shape."""
+    flat = index.flatten()
+    rows = torch.from_numpy(values).index_select(0, flat) if is_array(values) else as_tensor(values[flat.numpy()])
+    return rows.view(*index.shape, *rows.shape[1:])
 
 
 class HostInput:
@@ -114,6 +136,7 @@ class HostInput:
         self._val = as_read(val.inputs), as_read(val.targets)
         self.evaluated = len(val)
         self._pin = device.type == "cuda"
+        self._positions = torch.arange(0)
 
     def _take(self, source: tuple[Array, Array], index: torch.Tensor) -> Batch:
         inputs, targets = (_rows(values, index) for values in source)
@@ -124,37 +147,52 @@ class HostInput:
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
-        queue: Queue[Batch | BaseException] = Queue(maxsize=AHEAD)
+        steps = self._steps(AugmentationDraws.on(order, self._device))
+        with closing(self.feed(order.index)) as batches:
+            for draws, fed in zip(steps, batches, strict=True):
+                yield self.batch(fed, draws)
+
+    def feed(self, indices: Iterable[Array]) -> Generator[Fed, None, None]:
+        """Yield inputs and targets for each array of indices."""
+        queue: Queue[Batch | BaseException | None] = Queue(maxsize=AHEAD)
         stop = threading.Event()
 
         def prepare() -> None:
             try:
-                for row in order.index:
+                for index in indices:
                     if stop.is_set():
                         return
-                    queue.put(self._take(self._train, torch.from_numpy(row)))
+                    queue.put(self._take(self._train, torch.from_numpy(index)))
+                queue.put(None)
             except BaseException as error:  # any error must be passed on to the loop that waits for a batch
                 queue.put(error)
 
-        positions = torch.arange(order.index.shape[1]).to(self._device)
         thread = threading.Thread(target=prepare, name="input", daemon=True)
         thread.start()
         try:
-            for draws in self._steps(AugmentationDraws.on(order, self._device)):
+            while True:
                 with self._ledger.section("input_wait"):
                     item = queue.get()
+                if item is None:
+                    return
                 if isinstance(item, BaseException):
                     raise item
-                inputs, targets = self._move(item)
-                if self._pictures:
-                    inputs = self._pictures.finish(self._pictures.gather(inputs, positions, draws), draws)
-                yield inputs, targets
+                yield self._move(item)
         finally:
             stop.set()
             while thread.is_alive():
                 while not queue.empty():
                     queue.get_nowait()
                 thread.join(0.01)
+
+    def batch(self, fed: Fed, draws: AugmentationDraws) -> Batch:
+        """Crop, flip, normalise and cut out a step's images."""
+        inputs, targets = fed
+        if self._pictures:
+            if len(self._positions) != len(targets):
+                self._positions = torch.arange(len(targets)).to(self._device)
+            inputs = self._pictures.finish(self._pictures.gather(inputs, self._positions, draws), draws)
+        return inputs, targets
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set, padded to whole batches."""
