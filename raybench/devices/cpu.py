@@ -31,6 +31,7 @@ class TorchHost(Host):
 
     torch_name = "cpu"
     backend = "gloo"
+    lazy = pins_memory = replays_graphs = False
 
     def set_threads(self, count: int) -> None:
         """Set threads through torch, which reads OMP_NUM_THREADS only at import."""

@@ -66,6 +66,7 @@ class Cuda(Nvidia, TorchHost):
     synchronous, own_clock = False, True
     torch_name = "cuda"
     backend = "nccl"
+    pins_memory = replays_graphs = True
     _peak = 0  # before the last search
 
     def open(self, precision: str) -> None:

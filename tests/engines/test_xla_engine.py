@@ -203,6 +203,13 @@ def test_one_program_over_several_devices_takes_several_steps(replicas):
     assert found["epochs"][1]["graphs"] == [0, 0]
 
 
+def test_replicas_of_one_program_exchange_sums_only():
+    """No example and no activation of another device: as processes that average their gradients."""
+    how = {"replicas": 8, "augmentation": AUGMENTED, "batch_size": 64}
+    assert call("torch_xla", "xla_side:exchanged", **how) == ["all-reduce"]
+    assert call("torch_xla", "xla_side:exchanged", **how, steps_per_execution=2) == ["all-reduce"]
+
+
 def test_a_step_that_reads_a_value_cannot_be_repeated_on_the_device():
     assert train(reads=True, epochs=1)["epochs"][0]["steps"] == 6
     with pytest.raises(AssertionError, match=r"reads a value of a tensor.*set steps_per_execution: 1"):

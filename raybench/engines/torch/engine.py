@@ -20,7 +20,7 @@ from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
 from raybench.engines.torch.distributed import ProcessGroup
-from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
+from raybench.engines.torch.ghost_batch_norm import form_on, use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.losses import accuracy, cross_entropy
@@ -31,13 +31,8 @@ from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 
 
-CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
+REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
-
-
-def captures_cuda_graphs(mode: bool | str, device: str) -> bool:
-    """Return whether a compiled model replays CUDA graphs, with this mode and on this type of torch device."""
-    return mode in CUDA_GRAPH_MODES and device == "cuda"
 
 
 def graphs() -> int:
@@ -89,9 +84,9 @@ class TorchEngine:
         val = self._part(data.val)
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, val, pictures, self._on, self._steps)
+            self._input: Input = DeviceInput(train, val, pictures, self._device, self._steps)
         else:
-            self._input = HostInput(train, val, pictures, self._on, self._ledger, self._steps)
+            self._input = HostInput(train, val, pictures, self._device, self._ledger, self._steps)
         self._synchronize()
 
     def build(self) -> None:
@@ -106,7 +101,7 @@ class TorchEngine:
         if not isinstance(built := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
         if recipe.replication != DEVICES:
-            model = use_ghost_batch_norm(model, recipe.replicas)
+            model = use_ghost_batch_norm(model, recipe.replicas, form_on(self._device))
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         lower_precision(self._model, self._stored_low)
@@ -117,11 +112,9 @@ class TorchEngine:
         scaled = recipe.precision == "fp16" and recipe.master_weights
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
         call = self._together.model(self._model)
-        self._call = (
-            torch.compile(call, mode=None if recipe.compile is True else recipe.compile) if recipe.compile else call
-        )
+        self._call = torch.compile(call, mode=cast(str, recipe.compile)) if recipe.compile else call
         self._graphs = graphs if recipe.compile else None
-        self._captures = captures_cuda_graphs(recipe.compile, self._on.type)
+        self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._settling = SETTLING if self._captures else 0
         self._synchronize()
 
@@ -185,7 +178,8 @@ class TorchEngine:
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
-        fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
+        scaled = recipe.precision == "fp16" and recipe.master_weights
+        fused = True if scaled and not self._device.synchronous else None
         settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
         decay, parameters = self._loss_scale * recipe.acting_decay, self._model.parameters()
         return build_optimizer(parameters, settings, decay, recipe.decay, fused)
@@ -277,7 +271,7 @@ class TorchEngine:
         `compile`, as is that of the steps that capture CUDA graphs. Other steps are only marked in the device's stream,
         at no cost. If an epoch has no other steps, there is no median to compare with and all of it is `train`.
         """
-        sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
+        sums, check = MetricSums(self._device, self._together), self._is_new("train", self._order.batch)
         steps = StepTimer(self._device, check, self._graphs, self._settling)
         self._model.train()
         self._synchronize()
@@ -318,7 +312,7 @@ class TorchEngine:
 
         The steps change the model and, at the end of its schedule, use its last learning rate.
         """
-        sums, sections = MetricSums(self._on, self._together), StepSections(self._device.synchronize)
+        sums, sections = MetricSums(self._device, self._together), StepSections(self._device.synchronize)
         self._model.train()
         self._enter = sections.enter
         try:
@@ -331,7 +325,7 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
-        sums, is_new = MetricSums(self._on, self._together), self._is_new("evaluate", self.evaluation_batch)
+        sums, is_new = MetricSums(self._device, self._together), self._is_new("evaluate", self.evaluation_batch)
         steps = StepTimer(self._device, is_new, self._graphs, self._settling)
         self._model.eval()
         if is_new:
@@ -364,6 +358,6 @@ class TorchEngine:
         with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
             for _ in range(1 + self._settling):
                 for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
-                    self._evaluation_step(inputs, targets, counts, MetricSums(self._on, self._together))
+                    self._evaluation_step(inputs, targets, counts, MetricSums(self._device, self._together))
             self._synchronize()
         self._device.end_search()

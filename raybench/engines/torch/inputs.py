@@ -12,6 +12,7 @@ import torch
 
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
+from raybench.devices.base import TorchDevice
 from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
@@ -70,11 +71,11 @@ class DeviceInput:
     on_host = False
 
     def __init__(
-        self, train: Split, val: Split, pictures: ImageAugmenter | None, device: torch.device, steps: Steps = steps_of
+        self, train: Split, val: Split, pictures: ImageAugmenter | None, device: TorchDevice, steps: Steps = steps_of
     ) -> None:
-        self._device, self._pictures, self._steps = device, pictures, steps
-        self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
-        self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
+        self._device, self._on, self._pictures, self._steps = device, device.torch_name, pictures, steps
+        self._train = as_tensor(train.inputs).to(self._on), as_tensor(train.targets).to(self._on)
+        self._val = as_tensor(val.inputs).to(self._on), as_tensor(val.targets).to(self._on)
         self.evaluated = len(val)
         self._batches: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
@@ -101,7 +102,7 @@ class DeviceInput:
         inputs, targets = self._val
         if batch not in self._batches:
             padded = (_padded(start, batch, len(targets)) for start in range(0, len(targets), batch))
-            self._batches[batch] = [(index.to(self._device), counts) for index, counts in padded]
+            self._batches[batch] = [(index.to(self._on), counts) for index, counts in padded]
         for index, counts in self._batches[batch]:
             values = inputs.index_select(0, index)
             yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
@@ -127,23 +128,23 @@ class HostInput:
         train: Split,
         val: Split,
         pictures: ImageAugmenter | None,
-        device: torch.device,
+        device: TorchDevice,
         ledger: Ledger,
         steps: Steps = steps_of,
     ) -> None:
-        self._device, self._pictures, self._ledger, self._steps = device, pictures, ledger, steps
+        self._device, self._on, self._pictures = device, device.torch_name, pictures
+        self._ledger, self._steps = ledger, steps
         self._train = as_read(train.inputs), as_read(train.targets)
         self._val = as_read(val.inputs), as_read(val.targets)
         self.evaluated = len(val)
-        self._pin = device.type == "cuda"
         self._positions = torch.arange(0)
 
     def _take(self, source: tuple[Array, Array], index: torch.Tensor) -> Batch:
         inputs, targets = (_rows(values, index) for values in source)
-        return (inputs.pin_memory(), targets.pin_memory()) if self._pin else (inputs, targets)
+        return (inputs.pin_memory(), targets.pin_memory()) if self._device.pins_memory else (inputs, targets)
 
     def _move(self, batch: Batch) -> Batch:
-        return batch[0].to(self._device, non_blocking=True), batch[1].to(self._device, non_blocking=True)
+        return batch[0].to(self._on, non_blocking=True), batch[1].to(self._on, non_blocking=True)
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -190,7 +191,7 @@ class HostInput:
         inputs, targets = fed
         if self._pictures:
             if len(self._positions) != len(targets):
-                self._positions = torch.arange(len(targets)).to(self._device)
+                self._positions = torch.arange(len(targets)).to(self._on)
             inputs = self._pictures.finish(self._pictures.gather(inputs, self._positions, draws), draws)
         return inputs, targets
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from raybench.devices.base import TorchDevice
 from raybench.engines.torch.distributed import ProcessGroup
 
 
@@ -17,7 +18,7 @@ class MetricSums:
         total: the sum of each [names].
     """
 
-    def __init__(self, device: torch.device, together: ProcessGroup) -> None:
+    def __init__(self, device: TorchDevice, together: ProcessGroup) -> None:
         self._device, self._together = device, together
         self.names: list[str] = []
 
@@ -39,6 +40,6 @@ class MetricSums:
 
     def zeros(self, count: int) -> torch.Tensor:
         """Zeros on the device, [count]."""
-        if self._device.type == "xla":  # made there, they would be constants, and the first step another graph
-            return torch.zeros(count).to(self._device)
-        return torch.zeros(count, device=self._device)
+        if self._device.lazy:  # made there, they would be constants, and the first step another graph
+            return torch.zeros(count).to(self._device.torch_name)
+        return torch.zeros(count, device=self._device.torch_name)

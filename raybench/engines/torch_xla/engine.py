@@ -154,7 +154,7 @@ class XlaEngine(TorchEngine):
         if per_call == 1:
             super()._take_steps(order, sums, check, steps)
             return
-        draws = AugmentationDraws.on(order.filled(self._order.steps), self._on)
+        draws = AugmentationDraws.on(order.filled(self._order.steps), self._device)
         starts = range(0, count, per_call)
         places = np.minimum(np.arange(len(starts) * per_call), count - 1).reshape(len(starts), per_call)
         row = first_row()
@@ -178,7 +178,7 @@ class XlaEngine(TorchEngine):
             row = first_row()
             self._pick = picker(row)
             own = tuple(map(picker(position), fed))
-            sums = MetricSums(self._on, self._together)
+            sums = MetricSums(self._device, self._together)
             self._trace_step(*self._input.batch(own, draws.each(self._pick)), sums, check)
             self._step -= 1
             self._names = sums.names

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import tempfile
 from pathlib import Path
 
 # Programs that are compiled five times as fast and compute the same: read when the first device is asked for.
@@ -132,6 +133,17 @@ def collectives(sizes):
     program = torch_xla._XLAC._get_xla_tensors_hlo(gradients)
     results = [line.split(") all-reduce(")[0] for line in program.splitlines() if ") all-reduce(" in line]
     return [[int(size) for size in re.findall(rf"f32\[(\d+),{1 << 18}\]", result)] for result in results]
+
+
+def exchanged(**how):
+    """The kinds of collective operations in the program of a step that XLA spreads over devices."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XLA_FLAGS"] += f" --xla_dump_to={folder} --xla_dump_hlo_as_text"
+        train(epochs=1, replication="spmd", devices=8, **how)
+        programs = sorted(Path(folder).glob("*after_optimizations.txt"), key=lambda path: path.stat().st_size)
+        text = programs[-1].read_text()
+    names = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast")
+    return [name for name in names if re.search(rf" {name}(-start)?\(", text)]
 
 
 def launched(kind, host, chips):
