@@ -354,7 +354,7 @@ class Settings:
         False,
         "Compile the model with the framework's compiler; its time is recorded. default (or true) is the compiler's "
         "own choice. For torch also reduce-overhead, which replays CUDA graphs on a GPU, and max-autotune, which also "
-        "measures alternatives of each kernel.",
+        "measures alternatives of each kernel. torch_xla always compiles.",
         examples=[False, "default", "reduce-overhead", "max-autotune"],
         affects=(SPEED, MEMORY),
         ignored_by=("torch_xla",),

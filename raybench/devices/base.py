@@ -175,5 +175,9 @@ class TorchDevice(Device, Protocol):
     def begin_search(self) -> None:
         """Note that the next step may search for the fastest algorithms, with memory that is needed only once."""
 
-    def end_search(self) -> None:
-        """Leave the memory since `begin_search` out of `peak_memory`; more steps of the same shape have to follow."""
+    def end_search(self) -> bool:
+        """Leave the memory since `begin_search` out of `peak_memory`; more steps of the same shape have to follow.
+
+        Returns:
+            Whether there was anything to leave out.
+        """

@@ -48,8 +48,9 @@ class TorchHost(Host):
     def begin_search(self) -> None:
         """Do nothing: there is no search."""
 
-    def end_search(self) -> None:
-        """Do nothing."""
+    def end_search(self) -> bool:
+        """Leave nothing out."""
+        return False
 
     def runtime_conditions(self) -> dict[str, Any]:
         """Conditions of the host, and the precision of float32 matrix products.

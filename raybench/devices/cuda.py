@@ -118,11 +118,12 @@ class Cuda(Nvidia, TorchHost):
         """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""
         self._peak = self.peak_memory()
 
-    def end_search(self) -> None:
+    def end_search(self) -> bool:
         """Forget the peak since `begin_search`."""
         import torch
 
         torch.cuda.reset_peak_memory_stats()
+        return True
 
     def describe(self) -> Hardware:
         """The model of the first visible GPU, and the number of visible GPUs."""

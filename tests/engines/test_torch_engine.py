@@ -241,10 +241,12 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
     workload, device = Workload(model=Allocating, dataset="digits", name="allocating"), Searching(Assignment([], [], 1))
     engine, _ = make_engine(workload=workload, device=device, steps_per_epoch=steps, epochs=epochs)
     engine.evaluation_batch = -(-70 // batches)
+    known = []
     for epoch in range(1, epochs + 1):
-        engine.train_epoch(epoch)
+        known.append(engine.train_epoch(epoch).peak_known)
         engine.evaluate()
     assert device.peak_memory() == peak
+    assert known == [steps > 1 or epochs == 1, True][:epochs], "the only step of an epoch searched"
 
 
 @pytest.mark.parametrize(("synchronous", "expected"), [(True, "dmdmdm"), (False, "ddmdmm")])
@@ -287,6 +289,19 @@ def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeyp
         spent = ledger.epoch()["compile"]
         counts.append((trained.new_shapes, spent > 0, len(trained.step_s), engine.evaluate()[1]))
     assert counts == [(1, True, 2, 1), (1, True, 2, 1), (0, False, 3, 0)]
+
+
+@pytest.mark.slow
+def test_an_epoch_of_one_compiled_step_has_the_compiler_s_own_time():
+    torch._dynamo.reset()
+    engine, ledger = make_engine(compile="default", steps_per_epoch=1, epochs=2)
+    spent = []
+    for epoch in (1, 2):
+        ledger.begin_epoch()
+        engine.train_epoch(epoch)
+        spent.append(ledger.epoch())
+    assert spent[0]["compile"] > spent[0]["train"] > 0
+    assert spent[1]["compile"] == 0
 
 
 @pytest.mark.parametrize(

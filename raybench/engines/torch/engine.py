@@ -40,6 +40,12 @@ def graphs() -> int:
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
+def compile_ns() -> int:
+    """Nanoseconds that `torch.compile` has compiled in this process, by its own clock."""
+    spent = torch._dynamo.utils.cumulative_time_spent_ns
+    return int(spent["entire_frame_compile"] + spent["entire_backward_compile"])
+
+
 class TorchEngine:
     """The `torch` engine, for any device kind that torch supports."""
 
@@ -113,9 +119,12 @@ class TorchEngine:
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
         call = self._together.model(self._model)
         self._call = torch.compile(call, mode=cast(str, recipe.compile)) if recipe.compile else call
-        self._graphs = graphs if recipe.compile else None
         self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._settling = SETTLING if self._captures else 0
+        compiler = (graphs, compile_ns) if recipe.compile else (None, None)
+        self._timer = partial(
+            StepTimer, self._device, compiled=compiler[0], settling=self._settling, compile_ns=compiler[1]
+        )
         self._synchronize()
 
     @property
@@ -269,10 +278,12 @@ class TorchEngine:
 
         The first step of a new shape is followed by a wait for the device; its time beyond the epoch's median step is
         `compile`, as is that of the steps that capture CUDA graphs. Other steps are only marked in the device's stream,
-        at no cost. If an epoch has no other steps, there is no median to compare with and all of it is `train`.
+        at no cost. If an epoch has no other steps, there is no median to compare with, and `compile` is the time that
+        the compiler itself reports.
         """
+        self._left_out = False
         sums, check = MetricSums(self._device, self._together), self._is_new("train", self._order.batch)
-        steps = StepTimer(self._device, check, self._graphs, self._settling)
+        steps = self._timer(check)
         self._model.train()
         self._synchronize()
         if check:
@@ -287,7 +298,8 @@ class TorchEngine:
             steps.over()
         self._charge(steps, "train")
         step_count, examples = len(order.index), order.index.size
-        return EpochResult(step_count, examples, means, steps.compilations, steps.blocks())
+        peak_known = not (self._left_out and step_count == 1)
+        return EpochResult(step_count, examples, means, steps.compilations, steps.blocks(), peak_known)
 
     def _take_steps(self, order: EpochPlan, sums: MetricSums, check: bool, steps: StepTimer) -> None:
         """Take all steps of an epoch, and submit their work."""
@@ -298,7 +310,7 @@ class TorchEngine:
             if check:
                 check = False
                 if self._step < self._order.total:
-                    self._device.end_search()
+                    self._left_out = self._device.end_search()
 
     def _charge(self, steps: StepTimer, section: str) -> None:
         steps.charge(self._ledger, section)
@@ -326,7 +338,7 @@ class TorchEngine:
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
         sums, is_new = MetricSums(self._device, self._together), self._is_new("evaluate", self.evaluation_batch)
-        steps = StepTimer(self._device, is_new, self._graphs, self._settling)
+        steps = self._timer(is_new)
         self._model.eval()
         if is_new:
             self._device.begin_search()
