@@ -71,7 +71,7 @@ def test_four_chips_of_the_second_generation(host):
         ("0x0062", "0x0000", "TPU v5p", 1),
         ("0x0063", "0x0000", "TPU v5e", 1),
         ("0x006f", "0x0000", "TPU v6e", 1),
-        ("0x0076", "0x0000", "TPU7x", 2),
+        ("0x0076", "0x0000", "TPU7x", 1),
     ],
 )
 def test_a_generation_is_known_by_its_number(host, device, subsystem, model, cores):
@@ -147,7 +147,13 @@ def test_ranks_know_the_places_of_one_another(host, monkeypatch):
 @on_xla
 @pytest.mark.parametrize(
     ("kind", "host", "chips"),
-    [("v4-8", "2,2,1", 4), ("v5litepod-4", "2,2,1", 4), ("v5litepod-8", "2,4,1", 8), ("v6e-8", "2,4,1", 8)],
+    [
+        ("v4-8", "2,2,1", 4),
+        ("v5litepod-4", "2,2,1", 4),
+        ("v5litepod-8", "2,4,1", 8),
+        ("v6e-8", "2,4,1", 8),
+        ("tpu7x-8", "2,2,1", 8),
+    ],
 )
 def test_ranks_start_as_those_of_torch_xla(kind, host, chips):
     """With the variables that `torch_xla.launch` sets in each process of a host; on the host's metadata, not on it."""

@@ -18,7 +18,7 @@ from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank, set_rank
 from raybench.datasets.splits import Data
-from raybench.devices import Assignment, frameworks, open_device
+from raybench.devices import Assignment, Hardware, frameworks, open_device, tpu
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.inspection import read_weights
 from raybench.workloads.base import Workload
@@ -156,6 +156,7 @@ def launched(kind, host, chips):
     from torch_xla._internal import pjrt
     from torch_xla.core import xla_model
 
+    tpu.probe = lambda: [Hardware("tpu", "TPU7x" if kind.startswith("tpu7x") else "TPU", chips)]
     metadata = {
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_ACCELERATOR_TYPE": kind,
