@@ -125,8 +125,8 @@ KIND = DeviceKind(
         "torch_tpu": "raybench.devices.torch_tpu:TorchTpu",
     },
     precisions=("fp32", "bf16"),
-    status="never run on a TPU; tests run the part shared with `xla_cpu`, compare the start of its processes with that of "
-    "torch_xla, and run its detection on a made-up file system and TorchTPU's adapter on a made-up module",
+    status="never run on a TPU; tests run the part shared with `xla_cpu`, compare the start of its processes with "
+    "torch_xla's, and run its detection on a made-up file system and TorchTPU's adapter on a made-up module",
     probe=probe,
     ray_resource="TPU",
     counts=(1, 2, 4, 8),
