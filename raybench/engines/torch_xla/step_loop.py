@@ -108,11 +108,12 @@ class StepLoop:
             return (done + constant(1), steps, next_seed, *changed, *others[len(pairs) :])
 
         builder = xb.create_builder("steps")
-        scalar = xb.mkshape(xb.Type.S64, [])
-        shapes = [scalar, scalar, *map(xb.tensor_shape, [*variables, *self._fixed])]
-        parameters = [xb.mkparam(builder, number, shape) for number, shape in enumerate(shapes)]
+        one_number = xb.mkshape(xb.Type.S64, [1])
+        shapes = [one_number, one_number, *map(xb.tensor_shape, [*variables, *self._fixed])]
+        steps, seed, *others = (xb.mkparam(builder, number, shape) for number, shape in enumerate(shapes))
         zero = xb.Op.scalar(builder, 0, dtype=xb.Type.S64)
-        loop = xb.Op.mkwhile([zero, *parameters], lambda done, steps, *_: done < steps, body)
+        start = [zero, steps.reshape([]), seed.reshape([]), *others]
+        loop = xb.Op.mkwhile(start, lambda done, steps, *_: done < steps, body)
         changed = [loop.get_tuple_element(3 + number) for number in range(len(pairs))]
         self._program = xb.Op.tuple(changed).build("steps")
 
@@ -130,8 +131,8 @@ class StepLoop:
             The carried tensors after the last one.
         """
         signed = (seed + 2**63) % 2**64 - 2**63
-        scalars = [torch.tensor(value).to("xla") for value in (steps, signed)]
-        inputs = [*scalars, *carried, *self._in_place, *given, *self._fixed]
+        numbers = [torch.tensor([value]).to("xla") for value in (steps, signed)]  # a scalar of 0 or 1 is a constant
+        inputs = [*numbers, *carried, *self._in_place, *given, *self._fixed]
         results: Sequence[torch.Tensor] = _XLAC._xla_user_computation("raybench::steps", inputs, self._program)
         with torch.no_grad():
             for tensor, value in zip(self._in_place, results[self._carried :], strict=True):
