@@ -27,10 +27,10 @@ class MetricSums:
         self.names, self.total = list(names), self.zeros(len(names))
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
-        """Add the values of examples, [batch]; the names must be the same each time."""
+        """Add the values of examples, [batch], without gradients; the names must be the same each time."""
         if not self.names:
             self.begin(list(values))
-        stacked = torch.stack([values[name].detach().to(torch.float32) for name in self.names])
+        stacked = torch.stack([values[name].to(torch.float32) for name in self.names])
         self.total = self.total + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
 
     def means(self, examples: int) -> dict[str, float]:
