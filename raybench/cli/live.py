@@ -47,7 +47,7 @@ LINE_EVERY = 10.0
 WIDEST_BAR = 44
 """Maximum columns of the progress bar."""
 
-FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "tensorflow": "TensorFlow"}
+FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "torch_tpu": "TorchTPU", "tensorflow": "TensorFlow"}
 """Names of frameworks in text."""
 
 NO_FRAMEWORK = "none"

@@ -25,6 +25,7 @@ from raybench.results.parsing import (
     valid_values_in,
     whole_in,
 )
+from raybench.results.warmup import is_steady
 
 T = TypeVar("T")
 
@@ -152,13 +153,7 @@ class Attempt:
         return self.computed("steady", self._steady)
 
     def _steady(self) -> list[Epoch]:
-        warmup = self.warmup_epochs
-        cold_epochs = max(1, warmup)
-        return [
-            epoch
-            for epoch in self.full_epochs
-            if epoch.epoch > warmup and not any(gap < epoch.epoch <= gap + cold_epochs for gap in self.gaps)
-        ]
+        return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, self.warmup_epochs, self.gaps)]
 
     @property
     def full_epochs(self) -> list[Epoch]:

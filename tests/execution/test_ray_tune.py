@@ -53,8 +53,8 @@ class Chosen(torch.nn.Linear):
         if torch.is_grad_enabled():
             import gc
 
-            rates = [thing.param_groups[0]["lr"] for thing in gc.get_objects() if issubclass(type(thing), torch.optim.SGD)]
-            rate = round(rates[0], 3)
+            optimizers = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.optim.SGD)]
+            rate = round(optimizers[0].param_groups[0]["lr"], 3)
             {0.2: raises, 0.3: hangs, 0.4: is_killed, 0.5: fills_memory, 0.7: kills_its_worker}.get(rate, nothing)()
             if rate == 0.6:
                 return super().forward(inputs) * float("nan")

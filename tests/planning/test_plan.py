@@ -235,7 +235,7 @@ def test_more_than_there_is(plan_of):
     ("need", "reason"),
     [
         (ResourceRequest("tpu", "torch_xla", "fp32"), "no TPU"),
-        (ResourceRequest("tpu", "torch", "fp32"), "torch does not run on tpu; use torch_xla or tensorflow"),
+        (ResourceRequest("tpu", "torch", "fp32"), "torch does not run on tpu; use torch_xla, tensorflow or torch_tpu"),
         (ResourceRequest("cuda", "torch", "fp32", accelerator_type="A100"), "needs A100; server has Tesla T4"),
         (ResourceRequest("cuda", "torch", "fp32", count=4), "needs 4 x CUDA GPU; server has 2"),
         (ResourceRequest("cpu", "torch", "fp32", cpus=64), "needs 64 cores; server has 16"),
