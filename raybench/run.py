@@ -267,7 +267,8 @@ class _Session:
         # The checks of another machine prove nothing about this one.
         own_events = [event for event in history.events if not event.get(ORIGIN)]
         # The trials of a pair belong to one session, so a comparison uses no checkpoint of an earlier one.
-        self._evidence = PretrialChecks(() if options.rerun or plan.base_workload else own_events)
+        is_anew = options.rerun or plan.base_workload
+        self._evidence = PretrialChecks(*(() if is_anew else (own_events, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)

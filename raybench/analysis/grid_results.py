@@ -21,6 +21,7 @@ from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
 from raybench.planning.plan import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.epoch_table import EpochTable
 from raybench.results.timing import steady_epochs
 
 PERCENT = 100.0
@@ -250,7 +251,7 @@ class GridResults:
         None if no completed run has them.
         """
         # Use a steady epoch: with a fractional number of epochs such as 9.9, the last one is shorter.
-        epoch_steps = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
+        epoch_steps = (steady_epochs(run)[-1:].column("steps")[0] for run in self.completed(cell) if run.epochs)
         return next(filter(None, epoch_steps), None)
 
     def counts(self, cell: PlannedCell) -> RunCounts:
@@ -292,11 +293,11 @@ class GridResults:
 def has_percent(results: GridResults) -> bool:
     """Return whether the accuracies are percentages."""
     values = [
-        epoch.metrics[name]
+        value
         for run in results.latest.values()
-        for epoch in run.epochs
         for name in ACCURACIES
-        if name in epoch.metrics
+        for value in run.epochs.column("metrics", name)
+        if value is not None
     ]
     return bool(values) and max(values) > 1 and min(values) >= 0 and max(values) <= PERCENT
 
@@ -314,8 +315,8 @@ def in_fractions(results: GridResults) -> GridResults:
     scaled_targets = {each: _scaled(each) for each in {target, *run_targets}}
     latest = {}
     for trial, run in results.latest.items():
-        epochs = {
-            epoch.epoch: replace(
+        epochs = [
+            replace(
                 epoch,
                 metrics={
                     name: value / PERCENT if in_percent and name in ACCURACIES else value
@@ -323,8 +324,8 @@ def in_fractions(results: GridResults) -> GridResults:
                 },
             )
             for epoch in run.epochs
-        }
-        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=epochs)
+        ]
+        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=EpochTable(epochs))
     return replace(results, latest=latest, target=scaled_targets[target])
 
 

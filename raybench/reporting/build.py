@@ -376,7 +376,7 @@ def _of_journal(
         problems: descriptions of missing parts.
         all_cells, baseline: see `from_source`.
     """
-    history = GridHistory.read(journal, with_epochs=False)
+    history = GridHistory.read(journal)
     damaged_lines = history.damaged_lines
     if not history.attempts:
         raise UsageError(

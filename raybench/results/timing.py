@@ -9,14 +9,22 @@ to the nanosecond, so that sums contain no floating-point noise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import nan
 from statistics import fmean, median
 from typing import NamedTuple
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
+from raybench.results.epoch_table import Epochs
 
 Rule = Callable[[Attempt], float | None]
+
+STEADY = ("train", "input_wait")
+"""Sections of an epoch without compilation."""
+
+TRAINING = ("compile", *STEADY)
+"""Sections of an epoch of training."""
 
 MLPERF_LEFT_OUT = 1200.0
 """Maximum of the seconds of preparation and compilation that MLPerf's training rules exclude: twenty minutes."""
@@ -24,16 +32,16 @@ MLPERF_LEFT_OUT = 1200.0
 
 def epoch_seconds(epoch: Epoch) -> float:
     """Seconds of an epoch of training: compile + train + input_wait."""
-    get = epoch.ledger.get  # no loop, for speed: a long journal has hundreds of thousands of epochs
-    return _clean(get("compile", 0.0) + get("train", 0.0) + get("input_wait", 0.0))
+    return _sum(epoch.ledger.get(name, 0.0) for name in TRAINING)
 
 
-def steady_seconds(epoch: Epoch) -> float:
-    """Seconds of an epoch without compilation: train + input_wait."""
-    return _clean(epoch.ledger.get("train", 0.0) + epoch.ledger.get("input_wait", 0.0))
+def seconds_of_each(epochs: Epochs, sections: Iterable[str]) -> list[float]:
+    """Seconds of each epoch in some sections together, from the columns of their table."""
+    columns = (epochs.column("ledger", name, 0.0) for name in sections)
+    return list(map(_sum, zip(*columns, strict=True)))
 
 
-def steady_epochs(attempt: Attempt) -> list[Epoch]:
+def steady_epochs(attempt: Attempt) -> Epochs:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
@@ -47,13 +55,17 @@ def steady(attempt: Attempt) -> float | None:
 
     If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
-    return attempt.computed("steady_s", lambda: _median(map(steady_seconds, steady_epochs(attempt))))
+    return attempt.computed("steady_s", lambda: _median(_steady_seconds(attempt)))
 
 
 def mean_steady(attempt: Attempt) -> float | None:
     """As `steady`, with the mean instead of the median."""
-    epochs_s = list(map(steady_seconds, steady_epochs(attempt)))
+    epochs_s = _steady_seconds(attempt)
     return _clean(fmean(epochs_s)) if epochs_s else None
+
+
+def _steady_seconds(attempt: Attempt) -> list[float]:
+    return seconds_of_each(steady_epochs(attempt), STEADY)
 
 
 def steady_from_warmup(attempt: Attempt) -> bool:
@@ -64,12 +76,14 @@ def steady_from_warmup(attempt: Attempt) -> bool:
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
     first_epochs = attempt.epochs[:1]
-    return epoch_seconds(first_epochs[0]) if first_epochs and first_epochs[0].epoch == 1 else None
+    return seconds_of_each(first_epochs, TRAINING)[0] if first_epochs.numbers == [1] else None
 
 
 def epochs(attempt: Attempt) -> float | None:
     """Training alone: compile + train + input_wait of every epoch."""
-    return attempt.computed("epochs_s", lambda: _sum(map(epoch_seconds, attempt.epochs)) if attempt.epochs else None)
+    return attempt.computed(
+        "epochs_s", lambda: _sum(seconds_of_each(attempt.epochs, TRAINING)) if attempt.epochs else None
+    )
 
 
 def total(attempt: Attempt) -> float | None:
@@ -81,14 +95,14 @@ def airbench(attempt: Attempt) -> float | None:
     """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
     if not attempt.epochs:
         return None
-    return _sum((*map(steady_seconds, attempt.epochs), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
+    return _sum((*seconds_of_each(attempt.epochs, STEADY), *attempt.epochs[-1:].column("ledger", "evaluate", 0.0)))
 
 
 def dawnbench(attempt: Attempt) -> float | None:
     """As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation."""
     if not attempt.epochs or "data" not in attempt.ledger:
         return None
-    return _sum((attempt.ledger["data"], *map(steady_seconds, attempt.epochs)))
+    return _sum((attempt.ledger["data"], *seconds_of_each(attempt.epochs, STEADY)))
 
 
 def mlperf(attempt: Attempt) -> float | None:
@@ -170,15 +184,14 @@ def keras_example(attempt: Attempt) -> float | None:
 
 def tutorial_throughput(attempt: Attempt) -> float | None:
     """Steady examples per second: examples of the epochs after the warm-up divided by their train + input_wait."""
-    epochs = steady_epochs(attempt)
-    seconds = sum(map(steady_seconds, epochs))
-    return _clean(sum(epoch.examples for epoch in epochs) / seconds) if seconds else None
+    seconds = sum(_steady_seconds(attempt))
+    return _clean(sum(steady_epochs(attempt).column("examples")) / seconds) if seconds else None
 
 
 def tutorial_end_to_end(attempt: Attempt) -> float | None:
     """End-to-end examples per second: all training examples over `total`, with loading, compilation and evaluation."""
     seconds = total(attempt)
-    return _clean(sum(epoch.examples for epoch in attempt.epochs) / seconds) if seconds and attempt.epochs else None
+    return _clean(sum(attempt.epochs.column("examples")) / seconds) if seconds and attempt.epochs else None
 
 
 class Published(NamedTuple):
@@ -225,20 +238,26 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
 
     Evaluation is excluded, because its frequency is not part of the training. None if the target is never reached.
     """
-    last = first_reaching(attempt, target)
-    if last is None:
+    place = _first_place(attempt, target)
+    if place is None:
         return None
-    return attempt.computed(
-        f"until epoch {last}", lambda: _sum(epoch_seconds(each) for each in attempt.epochs if each.epoch <= last)
-    )
+    return attempt.computed(("until", place), lambda: _sum(seconds_of_each(attempt.epochs[: place + 1], TRAINING)))
 
 
 def first_reaching(attempt: Attempt, target: Target) -> int | None:
     """The number of the first epoch that reaches a target."""
-    return attempt.computed(
-        f"first to reach {target}",
-        lambda: next((each.epoch for each in attempt.epochs if target.reached(each.metrics)), None),
-    )
+    place = _first_place(attempt, target)
+    return None if place is None else attempt.epochs.numbers[place]
+
+
+def _first_place(attempt: Attempt, target: Target) -> int | None:
+    """The position of the first epoch that reaches a target."""
+
+    def find() -> int | None:
+        values = attempt.epochs.column("metrics", target.metric, nan)
+        return next((place for place, value in enumerate(values) if target.is_reached_by(value)), None)
+
+    return attempt.computed(("first to reach", target), find)
 
 
 def _sum(seconds: Iterable[float]) -> float:
