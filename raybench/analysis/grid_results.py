@@ -153,6 +153,8 @@ class GridResults:
 
         If no cell of the baseline has a time and several other candidates have, the first of these replaces it.
         """
+        if not self.baseline:
+            return self.baseline
         timed_cells = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
         timed_cells = [cell for cell in timed_cells if steady_seconds_by_repeat(runs_of(cell, self.latest))]
         candidates = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed_cells]
@@ -234,8 +236,14 @@ class GridResults:
 
         Attempts with any status are included.
         """
-        names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
-        return [self.latest[name] for name in names if name in self.latest]
+        key = cell.cell_id, cell.repeats
+        if key not in self._runs:
+            self._runs[key] = runs_of(cell, self.latest)
+        return self._runs[key]
+
+    @cached_property
+    def _runs(self) -> dict[Key, list[Attempt]]:
+        return {}
 
     def completed(self, cell: PlannedCell) -> list[Attempt]:
         """Return the completed runs of a cell."""
@@ -342,9 +350,12 @@ def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
     If each device has a single value, the device's name implies it.
     """
-    values_by_device: dict[str, set[str]] = {}
+    values_by_device: dict[str, set[Any]] = {}
     for point in points:
-        values_by_device.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
+        value = point.get(axis)
+        is_plain = value is None or isinstance(value, (str, int, float))
+        key = (type(value), value) if is_plain else canonical({"": value})
+        values_by_device.setdefault(str(point.get("device")), set()).add(key)
     return any(len(values) > 1 for values in values_by_device.values())
 
 

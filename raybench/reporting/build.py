@@ -49,8 +49,8 @@ HTML, DATA = "report.html", "report.json"
 
 
 def load_libraries() -> None:
-    """Load the libraries of statistics and figures, which takes a second; any thread may do it in advance."""
-    import scipy.stats  # noqa: F401
+    """Load the libraries of statistics and figures, which takes half a second; any thread may do it in advance."""
+    import scipy.special  # noqa: F401
 
 
 def from_history(

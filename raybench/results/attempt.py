@@ -130,7 +130,7 @@ class Attempt:
     @property
     def epochs(self) -> Epochs:
         """Its epochs, in order; of repeated events for one epoch, the last counts."""
-        return self._epochs.all
+        return Epochs(self._epochs)
 
     def computed(self, name: Hashable, compute: Callable[[], T]) -> T:
         """Return a value that is computed from its events, once until the next event.
@@ -141,6 +141,10 @@ class Attempt:
         if value is MISSING:
             value = self._computed[name] = compute()
         return cast(T, value)
+
+    def remember(self, name: Hashable, value: object) -> None:
+        """Keep a value for `computed` that was computed together with those of other attempts."""
+        self._computed[name] = value
 
     @property
     def warmup_epochs(self) -> int:
@@ -155,6 +159,9 @@ class Attempt:
     @property
     def steady(self) -> Epochs:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
+        return self.computed("steady", self._steady)
+
+    def _steady(self) -> Epochs:
         epochs = self.full_epochs[len(self.warmup) :]
         if not self.gaps:
             return epochs
@@ -177,7 +184,7 @@ class Attempt:
 
     def metric(self, name: str) -> float | None:
         """A metric of the last epoch; None if there is none."""
-        return self.epochs[-1:].column("metrics", name)[0] if self._epochs else None
+        return self._epochs.last("metrics", name)
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""
@@ -234,6 +241,7 @@ class Attempt:
         self._epochs.put_line(line)
 
     def _end(self, event: Event) -> None:
+        self._epochs.settle()
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import isnan, nan
-from operator import attrgetter
+from operator import attrgetter, lt
 from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
 from raybench.results.epoch_line import LARGEST_FLOAT, LARGEST_WHOLE, epoch_of_line, value_in
 
 WIDEST = 256
 """Maximum number of columns, for a journal that has other metrics in each epoch; also of layouts that are shared."""
+
+AT_ONCE = 1000
+"""Maximum number of tables in a stack."""
+
+BLOCK = 64
+"""Maximum number of lines that wait to be put into columns."""
 
 TIME_LENGTH = 24
 """Length of a time as raybench writes it."""
@@ -32,7 +42,10 @@ _ORDER = {name: place for place, name in enumerate(_KINDS)}
 _WHOLE = (Kind.WHOLE, Kind.COUNT)
 _SCALARS = (*_WHOLE, Kind.NUMBER)
 _OTHER_NAMES = [name for name, kind in _KINDS.items() if not kind.is_map and kind not in _SCALARS]
-_ABSENT: dict[Kind, Any] = {Kind.COUNT: 0, Kind.SEQUENCE: (), Kind.RECORDS: ()}
+_WHOLE_NAMES = {name for name, kind in _KINDS.items() if kind in _WHOLE}
+_ABSENT: dict[str, Any] = {name: 0 for name, kind in _KINDS.items() if kind is Kind.COUNT} | dict.fromkeys(
+    _OTHER_NAMES, ()
+)
 _FLOAT = {float}
 _NO_TIME = bytes(TIME_LENGTH)
 
@@ -42,6 +55,10 @@ def _is_usual(value: Any, kind: Kind) -> bool:
     if kind in _WHOLE:
         return type(value) is int and -LARGEST_WHOLE <= value <= LARGEST_WHOLE
     return type(value) is float and -LARGEST_FLOAT < value < LARGEST_FLOAT
+
+
+def _is_usual_time(t: str | None) -> bool:
+    return t is not None and len(t) == TIME_LENGTH and t.isascii()
 
 
 def _is_usual_map(value: Any, kind: Kind) -> bool:
@@ -66,6 +83,7 @@ class _Layout:
 
     Attributes:
         columns: those of maps first.
+        width: the number of columns.
         places: the place of each column.
         maps: the keys of each map, with their places.
         scalars: name, place and kind of each other column.
@@ -73,6 +91,7 @@ class _Layout:
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self.columns = columns
+        self.width = len(columns)
         self.places = {column: place for place, column in enumerate(columns)}
         self.maps: dict[str, list[tuple[str, int]]] = {}
         self.scalars: list[tuple[str, int, Kind]] = []
@@ -84,10 +103,8 @@ class _Layout:
         scalars = [name for name, _, _ in self.scalars]
         self._keys = [tuple(key for key, _ in pairs) for pairs in self.maps.values()]
         self._maps, self._scalars = _getter(list(self.maps)), _getter(scalars)
-        absent = [name for name in _KINDS if name not in self.maps and name not in scalars]
-        self._absent_maps = _getter([name for name in absent if _KINDS[name].is_map])
-        self._absent_scalars = _getter([name for name in absent if _KINDS[name] in _SCALARS])
-        self._no_scalars = (None,) * sum(_KINDS[name] in _SCALARS for name in absent)
+        absent = [name for name in _KINDS if name not in (*self.maps, *scalars, *_OTHER_NAMES)]
+        self._absent, self._nothing = _getter(absent), (None,) * len(absent)
 
     def row(self, line: Any, is_first: bool) -> list[float] | None:
         """The numbers of a line by column (`raybench.results.epoch_line`); None if it has one without a column.
@@ -96,7 +113,7 @@ class _Layout:
             line: the line.
             is_first: whether it is the first of its table, and has to have these columns in this order.
         """
-        if any(self._absent_maps(line)) or self._absent_scalars(line) != self._no_scalars:
+        if any(value is not None and value != {} for value in self._absent(line)):
             return None
         row: list[float] = []
         for value, keys in zip(self._maps(line), self._keys, strict=True):
@@ -109,6 +126,20 @@ class _Layout:
         scalars = self._scalars(line)
         row += [nan if value is None else value for value in scalars] if None in scalars else scalars
         return row
+
+    def rows(self, lines: Sequence[Any]) -> array[float] | None:
+        """The numbers of lines that have all columns, in their order; None if one has others."""
+        maps = list(zip(*map(self._maps, lines), strict=True))
+        if any(absent != self._nothing for absent in map(self._absent, lines)):
+            return None
+        for column, keys in zip(maps, self._keys, strict=True):
+            if None in column or any(each != keys for each in map(tuple, column)):
+                return None
+        rows = zip(*(map(dict.values, column) for column in maps), map(self._scalars, lines), strict=True)
+        try:
+            return array("d", chain.from_iterable(chain.from_iterable(rows)))
+        except TypeError:  # a number is None
+            return None
 
 
 _others_of = _getter(_OTHER_NAMES)
@@ -133,7 +164,7 @@ class EpochTable:
         epochs: the first epochs.
     """
 
-    __slots__ = ("_layout", "_numbers", "_others", "_times", "_values")
+    __slots__ = ("_layout", "_lines", "_numbers", "_others", "_times", "_values")
 
     _latest_layout = _layout_of(())
     """The layout of the last epoch of any attempt: the next attempt is likely to have the same."""
@@ -144,17 +175,20 @@ class EpochTable:
         self._values = array("d")  # row by row; NaN if an epoch lacks a number
         self._times = bytearray()
         self._others: dict[str, dict[int, Any]] = {}  # by field and number of the epoch
+        self._lines: list[Any] = []  # that are not in the columns yet
         for epoch in epochs:
             self.put(epoch)
 
     def __len__(self) -> int:
+        self.settle()
         return len(self._numbers)
 
     def __eq__(self, other: object) -> bool:
-        return list(self.all) == list(other.all) if isinstance(other, EpochTable) else NotImplemented
+        return list(Epochs(self)) == list(Epochs(other)) if isinstance(other, EpochTable) else NotImplemented
 
     def copy(self) -> EpochTable:
         """A copy that later epochs do not change."""
+        self.settle()
         table = EpochTable()
         table._layout = self._layout
         table._numbers, table._values, table._times = self._numbers[:], self._values[:], self._times[:]
@@ -163,25 +197,64 @@ class EpochTable:
 
     def put_line(self, line: Any) -> None:
         """Add the epoch of a line of a journal (`raybench.results.epoch_line`)."""
+        self._lines.append(line)
+        if len(self._lines) >= BLOCK:
+            self.settle()
+
+    def settle(self) -> None:
+        """Put the lines that were added since the last call into columns: many at once take half the time."""
+        if self._lines:
+            lines, self._lines = self._lines, []
+            if not self._put_lines(lines):
+                for line in lines:
+                    self._put_line(line)
+
+    def _put_lines(self, lines: Sequence[Any]) -> bool:
+        """Add the epochs of lines if they are like each other, and later than those before."""
+        layout = self._layout if self._numbers else EpochTable._latest_layout
+        numbers, times = [line.epoch for line in lines], [line.t for line in lines]
+        is_later = numbers[0] > (self._numbers[-1] if self._numbers else 0) and all(map(lt, numbers, numbers[1:]))
+        if not is_later or not all(map(_is_usual_time, times)):
+            return False
+        rows = layout.rows(lines)
+        if rows is None:
+            return False
+        self._layout = layout
+        self._numbers.extend(numbers)
+        self._values += rows
+        self._times += "".join(times).encode()
+        for line in lines:
+            self._keep_others(line)
+        return True
+
+    def _put_line(self, line: Any) -> None:
         is_first = not self._numbers
         layout = EpochTable._latest_layout if is_first else self._layout
         row = layout.row(line, is_first)
         if row is None:
-            self.put(epoch_of_line(line))
+            self._put(epoch_of_line(line), {name for name in _KINDS if getattr(line, name) is not None})
             EpochTable._latest_layout = self._layout
         else:
-            has_others = _others_of(line) != _NO_OTHERS
-            others = {name: value_in(line, name, _KINDS[name]) for name in _OTHER_NAMES} if has_others else {}
             self._layout = layout
-            self._insert(line.epoch, line.t, row, others)
+            self._insert(line.epoch, line.t, row)
+            self._keep_others(line)
+
+    def _keep_others(self, line: Any) -> None:
+        if _others_of(line) != _NO_OTHERS:
+            self._keep(line.epoch, {name: value_in(line, name, _KINDS[name]) for name in _OTHER_NAMES})
 
     def put(self, epoch: Epoch) -> None:
         """Add an epoch, in place of an earlier one with its number."""
+        self.settle()
+        self._put(epoch, {name for name in _KINDS if getattr(epoch, name) != _ABSENT.get(name)})
+
+    def _put(self, epoch: Epoch, names: Collection[str]) -> None:
+        """Add an epoch with the fields that are to be kept."""
         numbers: dict[Column, float] = {}
         others: dict[str, Any] = {}
         columns = set(self._layout.columns)
-        for name, kind in _KINDS.items():
-            value = getattr(epoch, name)
+        for name in sorted(names, key=_ORDER.__getitem__):
+            value, kind = getattr(epoch, name), _KINDS[name]
             if kind.is_map and _is_usual_map(value, kind):
                 added = {(name, key): number for key, number in value.items()}
             elif kind in _SCALARS and _is_usual(value, kind):
@@ -195,7 +268,8 @@ class EpochTable:
                 others[name] = value
         self._widen([column for column in numbers if column not in self._layout.places])
         row = [numbers.get(column, nan) for column in self._layout.columns]
-        self._insert(epoch.epoch, epoch.t, row, others)
+        self._insert(epoch.epoch, epoch.t, row)
+        self._keep(epoch.epoch, others)
 
     def _widen(self, new: Sequence[Column]) -> None:
         """Add columns, which the epochs so far lack."""
@@ -205,15 +279,14 @@ class EpochTable:
         columns = tuple(sorted((*old.columns, *new), key=lambda column: _ORDER[column[0]]))
         self._layout = _layout_of(columns)
         places = [old.places.get(column) for column in columns]
-        width, values = len(old.columns), array("d")
+        width, values = old.width, array("d")
         for row in range(len(self._numbers)):
             values.extend(nan if place is None else self._values[row * width + place] for place in places)
         self._values = values
 
-    def _insert(self, number: int, t: str | None, row: list[float], others: Mapping[str, Any]) -> None:
+    def _insert(self, number: int, t: str | None, row: list[float]) -> None:
         width, place = len(row), len(self._numbers)
-        is_usual_time = t is not None and len(t) == TIME_LENGTH and t.isascii()
-        time = t.encode() if t is not None and is_usual_time else _NO_TIME
+        time = t.encode() if t is not None and _is_usual_time(t) else _NO_TIME
         if place and number <= self._numbers[-1]:
             place = bisect_left(self._numbers, number)
             if self._numbers[place] == number:
@@ -229,8 +302,11 @@ class EpochTable:
             self._numbers.append(number)
             self._values.extend(row)
             self._times += time
-        if t is not None and not is_usual_time:
-            self._others.setdefault("t", {})[number] = t
+        if t is not None and time == _NO_TIME:
+            self._keep(number, {"t": t})
+
+    def _keep(self, number: int, others: Mapping[str, Any]) -> None:
+        """Keep values of an epoch that are not in columns."""
         for name, value in others.items():
             if value is None or (isinstance(value, (Mapping, tuple)) and not value):
                 continue
@@ -239,18 +315,14 @@ class EpochTable:
             self._others.setdefault(name, {})[number] = value
 
     @property
-    def all(self) -> Epochs:
-        """All epochs."""
-        return Epochs(self, range(len(self._numbers)))
-
-    @property
     def numbers(self) -> Sequence[int]:
         """The numbers of all epochs, in order."""
+        self.settle()
         return self._numbers
 
     def epoch(self, place: int) -> Epoch:
         """Make an epoch."""
-        number, width = self._numbers[place], len(self._layout.columns)
+        number, width = self._numbers[place], self._layout.width
         row = self._values[place * width : (place + 1) * width]
         values: dict[str, Any] = {
             name: {key: row[column] for key, column in columns if not isnan(row[column])}
@@ -277,21 +349,35 @@ class EpochTable:
         keys = [key for key, _ in self._layout.maps.get(name, ())]
         return [*dict.fromkeys([*keys, *(key for value in self._others.get(name, {}).values() for key in value)])]
 
+    def last(self, name: str, key: str) -> float | None:
+        """A number of a map in the last epoch; None if it is not known."""
+        if not len(self):
+            return None
+        others, width = self._others.get(name), self._layout.width
+        if others and self._numbers[-1] in others:
+            number: float | None = others[self._numbers[-1]].get(key)
+            return number
+        place = self._layout.places.get((name, key))
+        if place is None or isnan(number := self._values[place - width]):
+            return None
+        return number
+
     def column(self, name: str, key: str, missing: Any, places: Sequence[int]) -> list[Any]:
         """The numbers of some epochs (see `Epochs.column`)."""
-        kind, width = _KINDS[name], len(self._layout.columns)
-        missing = _ABSENT.get(kind, missing)
-        column = self._layout.places.get((name, key))
+        column, width = self._layout.places.get((name, key)), self._layout.width
+        missing = _ABSENT.get(name, missing)
+        values: list[Any]
         if column is None:
             values = [missing] * len(places)
-        elif isinstance(places, range) and places.step == 1:
-            values = self._values[places.start * width + column : places.stop * width : width].tolist()
         else:
-            values = [self._values[place * width + column] for place in places]
-        if column is not None and isnan(sum(values)):
-            values = [missing if isnan(value) else value for value in values]
-        if column is not None and kind in _WHOLE:
-            values = [value if value is missing else int(value) for value in values]
+            if isinstance(places, range) and places.step == 1:
+                values = self._values[places.start * width + column : places.stop * width : width].tolist()
+            else:
+                values = [self._values[place * width + column] for place in places]
+            if isnan(sum(values)):
+                values = [missing if isnan(value) else value for value in values]
+            if name in _WHOLE_NAMES:
+                values = [value if value is missing else int(value) for value in values]
         others = self._others.get(name)
         if others:
             for position, place in enumerate(places):
@@ -301,18 +387,64 @@ class EpochTable:
         return values
 
 
+class EpochStack:
+    """The epochs of several tables with the same columns and as many epochs, as arrays.
+
+    Args:
+        tables: the tables.
+    """
+
+    def __init__(self, tables: Sequence[EpochTable]) -> None:
+        layout, count = tables[0]._layout, len(tables[0])
+        values = np.frombuffer(b"".join(table._values for table in tables))
+        self._places, self._values = layout.places, values.reshape(len(tables), count, layout.width)
+
+    def column(self, name: str, key: str) -> NDArray[np.float64]:
+        """A number of a map in each epoch, tables × epochs; 0 for one without it."""
+        place = self._places.get((name, key))
+        return np.zeros(self._values.shape[:2]) if place is None else np.nan_to_num(self._values[:, :, place])
+
+
+def stacks(tables: Iterable[EpochTable], name: str) -> Iterator[tuple[list[int], EpochStack]]:
+    """Yield stacks of tables, each with the positions of its tables.
+
+    Args:
+        tables: the tables; empty ones are left out, and those with values of the field beside the columns.
+        name: the field of `Epoch` that is to be read from the stacks.
+    """
+    groups: dict[tuple[_Layout, int], list[tuple[int, EpochTable]]] = {}
+    for position, table in enumerate(tables):
+        if len(table) and not table._others.get(name):
+            groups.setdefault((table._layout, len(table)), []).append((position, table))
+    for alike in groups.values():
+        for start in range(0, len(alike), AT_ONCE):
+            positions, members = zip(*alike[start : start + AT_ONCE], strict=True)
+            yield list(positions), EpochStack(members)
+
+
 class Epochs(Sequence[Epoch]):
     """Epochs of an attempt, in order; each is made when it is read, and the numbers of all can be read as columns.
 
     Args:
         table: the table that has them.
-        places: their positions in the table.
+        places: their positions in the table; by default all.
     """
 
     __slots__ = ("_places", "_table")
 
-    def __init__(self, table: EpochTable, places: Sequence[int]) -> None:
-        self._table, self._places = table, places
+    def __init__(self, table: EpochTable, places: Sequence[int] | None = None) -> None:
+        self._table = table
+        self._places = range(len(table)) if places is None else places
+
+    @property
+    def table(self) -> EpochTable:
+        """The table that has them."""
+        return self._table
+
+    @property
+    def places(self) -> Sequence[int]:
+        """Their positions in the table."""
+        return self._places
 
     def __len__(self) -> int:
         return len(self._places)

@@ -83,6 +83,8 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
     """Return the tables of trials and of epochs, in the order of the records."""
     records = list(records)
     trials = _Columns()
+    timing.compute_together([record.attempt for record in records])
+    diagnose.find_slow_starts([record.attempt for record in records])
     for record in records:
         trials.extend({name: [value] for name, value in _trial(record).items()})
     if records:
@@ -189,7 +191,7 @@ def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
         if quantity.over_epochs
     }
     steady = timing.steady_epochs(attempt)
-    seconds = sum(timing.seconds_of_each(steady, timing.STEADY))
+    seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
         totals["examples_per_s"] = sum(steady.column("examples")) / seconds or None
     cpu = [cpu_s for cpu_s in steady.column("cpu_s") if cpu_s is not None]

@@ -13,7 +13,7 @@ from raybench.results import epoch_table
 from raybench.results.attempt import attempts
 from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
 from raybench.results.epoch_line import epoch_line, epoch_of_line
-from raybench.results.epoch_table import EpochTable
+from raybench.results.epoch_table import Epochs, EpochTable
 from raybench.results.history import GridHistory
 from raybench.results.journal import read
 from raybench.results.parsing import json_object
@@ -51,19 +51,19 @@ ODD = [
 def test_every_epoch_comes_back_as_it_was(odd):
     first = replace(USUAL, epoch=7)
     for epochs in ([odd], [odd, first], [replace(odd, epoch=7), replace(USUAL, epoch=8)], [replace(odd, epoch=9)]):
-        assert list(EpochTable(epochs).all) == epochs
+        assert Epochs(EpochTable(epochs)) == epochs
     between = [USUAL, replace(odd, epoch=5), first]
-    assert list(EpochTable([first, *between[:2]]).all) == between
+    assert Epochs(EpochTable([first, *between[:2]])) == between
 
 
 def test_of_two_epochs_with_one_number_the_last_counts():
     for odd in ODD:
-        assert list(EpochTable([odd, replace(USUAL, epoch=2), USUAL]).all) == [USUAL, replace(USUAL, epoch=2)]
-        assert list(EpochTable([USUAL, replace(USUAL, epoch=2), odd]).all) == [odd, replace(USUAL, epoch=2)]
+        assert Epochs(EpochTable([odd, replace(USUAL, epoch=2), USUAL])) == [USUAL, replace(USUAL, epoch=2)]
+        assert Epochs(EpochTable([USUAL, replace(USUAL, epoch=2), odd])) == [odd, replace(USUAL, epoch=2)]
 
 
 def test_columns_have_what_the_epochs_have():
-    epochs = EpochTable(replace(odd, epoch=number) for number, odd in enumerate(ODD, 1)).all
+    epochs = Epochs(EpochTable(replace(odd, epoch=number) for number, odd in enumerate(ODD, 1)))
     chosen = epochs.where(lambda number: number % 3 == 0)
     for view in (epochs, epochs[2:5], epochs[-1:], epochs[::2], epochs[:0], chosen, chosen[1:]):
         made = list(view)
@@ -87,7 +87,7 @@ def test_a_copy_stays_as_it_was():
     for odd in ODD:
         table.put(odd)
         table.put(replace(odd, epoch=2))
-    assert list(copy.all) == [USUAL] and copy == EpochTable([USUAL]) != table
+    assert Epochs(copy) == [USUAL] and copy == EpochTable([USUAL]) != table
 
 
 def test_the_numbers_of_an_epoch_take_8_bytes_each(golden_events):

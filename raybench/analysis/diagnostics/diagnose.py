@@ -16,7 +16,7 @@ from statistics import median
 from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
 from raybench.analysis.diagnostics.effects import compare_effects
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, kinds, only_a_note
-from raybench.analysis.statistics.change_point import BATCHES, slow_start
+from raybench.analysis.statistics.change_point import AT_ONCE, BATCHES, SlowStart, slow_starts
 from raybench.checks.canary.judge import Drift
 from raybench.checks.roofline.judge import ENOUGH, input_share
 from raybench.core.status import TrialStatus
@@ -65,7 +65,10 @@ def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding,
     """
     if not attempt.attempt:
         return ()
-    all_findings = chain(*(kind.find(attempt, context or Context()) for kind in kinds().values()))
+    context = context or Context()
+    all_findings = [
+        kind.finding(observation) for kind in kinds().values() for observation in kind.detector(attempt, context)
+    ]
     return tuple(sorted(all_findings, key=lambda finding: only_a_note(finding.code)))
 
 
@@ -94,6 +97,8 @@ def diagnose_all(
         machines: `Context.other_machines`.
     """
     all_attempts = list(attempts)
+    timing.compute_together(all_attempts)
+    find_slow_starts(all_attempts)
     neighbours = concurrent_runs_of(all_attempts)
     axes = list(axes)
     varied_axes = frozenset(axes)
@@ -137,13 +142,10 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
     Uses the times of steps if they were recorded, else those of epochs.
     """
-    epochs = attempt.steady
-    step_times = epochs.column("step_s")
-    by_steps = slow_start(list(chain(*step_times))) if all(step_times) else None
-    start = by_steps or slow_start(timing.seconds_of_each(epochs, timing.STEADY))
-    if start is None:
+    found = attempt.computed("slow_start", lambda: _slow_starts([attempt])[0])
+    if found is None:
         return
-    unit = "steps" if by_steps else "epochs"
+    (unit, start), epochs = found, attempt.steady
     # Up to the end of the epoch of the change, whose position is known to within a batch.
     until = attempt.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(epochs)))
     last_epoch = epochs.numbers[-1]
@@ -154,6 +156,28 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
         too_long=start.excess,
         remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
     )
+
+
+def find_slow_starts(attempts: Sequence[Attempt]) -> None:
+    """Test many attempts at once, which takes a fraction of the time, and remember the result with each."""
+    for first in range(0, len(attempts), AT_ONCE):
+        block = attempts[first : first + AT_ONCE]
+        for attempt, found in zip(block, _slow_starts(block), strict=True):
+            attempt.remember("slow_start", found)
+
+
+def _slow_starts(attempts: Sequence[Attempt]) -> list[tuple[str, SlowStart] | None]:
+    """Return the slow start of each attempt, with "steps" or "epochs" as the unit of its times."""
+    series: dict[str, list[Sequence[float]]] = {"steps": [], "epochs": []}
+    for attempt in attempts:
+        step_times = attempt.steady.column("step_s")
+        series["steps"].append(list(chain(*step_times)) if all(step_times) else ())
+        series["epochs"].append(timing.steady_seconds(attempt) if attempt.steady else ())
+    found = {unit: slow_starts(times) for unit, times in series.items()}
+    return [
+        ("steps", by_steps) if by_steps else ("epochs", by_epochs) if by_epochs else None
+        for by_steps, by_epochs in zip(found["steps"], found["epochs"], strict=True)
+    ]
 
 
 @detects(

@@ -123,7 +123,7 @@ def input_share(attempt: Attempt) -> float | None:
         None if no epoch took any time.
     """
     epochs = timing.steady_epochs(attempt)
-    total_s = sum(timing.seconds_of_each(epochs, timing.STEADY))
+    total_s = sum(timing.steady_seconds(attempt))
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
     waits = zip(epochs.column("device_s", "input_wait"), epochs.column("ledger", "input_wait", 0.0), strict=True)
     wait_s = sum(host if device is None else device for device, host in waits)
