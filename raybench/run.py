@@ -36,7 +36,7 @@ from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
 from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
-from raybench.execution.progress import ProgressListener, RecordingListener
+from raybench.execution.progress import ProgressListener, SilentListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
@@ -201,7 +201,7 @@ def _run(
         planner: makes the plan from the nodes, the folder of the data sets, the filter of cells and the isolation.
         environments: of the trials; by default those of the grid.
     """
-    view = view or RecordingListener()
+    view = view or SilentListener()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)

@@ -49,13 +49,8 @@ class ProgressListener(Protocol):
         """
 
 
-class RecordingListener:
-    """Fetches missing data and records the callbacks: for scripts, notebooks and tests."""
-
-    def __init__(self) -> None:
-        self.todo: list[WorkItem] = []
-        self.events: list[Event] = []
-        self.warnings: list[str] = []
+class SilentListener:
+    """Fetches missing data; ignores everything else."""
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch it silently."""
@@ -64,11 +59,38 @@ class RecordingListener:
         fetch(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Record the planned work."""
-        self.todo = list(todo)
+        """No-op."""
 
     def checking(self, what: str) -> None:
-        """No-op; the `check_ended` event is recorded instead."""
+        """No-op."""
+
+    def event(self, event: Event) -> None:
+        """No-op."""
+
+    def warn(self, words: str) -> None:
+        """No-op: the warning is in the report."""
+
+    def busy(self, words: str) -> None:
+        """No-op: a warning was given at the start."""
+
+    def stopping(self) -> None:
+        """No-op: there is no display."""
+
+    def end(self, words: str = "") -> None:
+        """No-op: there is no display."""
+
+
+class RecordingListener(SilentListener):
+    """Records the callbacks too: for tests, and scripts with grids of moderate size."""
+
+    def __init__(self) -> None:
+        self.todo: list[WorkItem] = []
+        self.events: list[Event] = []
+        self.warnings: list[str] = []
+
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
+        """Record the planned work."""
+        self.todo = list(todo)
 
     def event(self, event: Event) -> None:
         """Record it."""
@@ -77,12 +99,3 @@ class RecordingListener:
     def warn(self, words: str) -> None:
         """Record it."""
         self.warnings.append(words)
-
-    def busy(self, words: str) -> None:
-        """No-op; a warning was recorded at the start."""
-
-    def stopping(self) -> None:
-        """No-op: there is no display."""
-
-    def end(self, words: str = "") -> None:
-        """No-op: there is no display."""
