@@ -462,7 +462,11 @@ class _Session:
         }
         statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
-        texts |= {GRID_FILE: report.context.text, "comparison.txt": text(rows), **self._files(report)}
+        texts |= {
+            GRID_FILE: report.context.text,
+            "comparison.txt": text(rows, best_first=report.best_first),
+            **self._files(report),
+        }
         name = executions.execution_name(started_at)
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 
