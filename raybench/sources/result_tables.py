@@ -85,8 +85,12 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
     trials = _Columns()
     timing.compute_together([record.attempt for record in records])
     diagnose.find_slow_starts([record.attempt for record in records])
+    of_cells: dict[int, dict[str, Any]] = {}
     for record in records:
-        trials.extend({name: [value] for name, value in _trial(record).items()})
+        cell = record.attempt.cell  # its trials share it
+        if id(cell) not in of_cells:
+            of_cells[id(cell)] = cell_columns(cell)
+        trials.extend({name: [value] for name, value in _trial(record, of_cells[id(cell)]).items()})
     if records:
         _make_labels_distinct(trials.values, records)
     return trials.frame(c.TRIALS), _epochs_frame(records, trials.values)
@@ -115,16 +119,20 @@ class _Columns:
             for own_values in self.values.values():
                 own_values.extend([None] * (self.rows - len(own_values)))
 
-    def frame(self, described: Iterable[c.Column]) -> DataFrame:
-        """Return a frame with every described column, typed, then all other columns."""
-        from pandas import DataFrame
-
+    def typed(self, described: Iterable[c.Column]) -> dict[str, Series]:
+        """Return every described column, typed, then all other columns."""
         types = {column.name: column.dtype for column in described}
         for name, values in self.values.items():
             if name not in types:
                 types[name] = c.TEXT if any(isinstance(value, str) for value in values) else c.NUMBER
         nothing = [None] * self.rows
-        return DataFrame({name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()})
+        return {name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()}
+
+    def frame(self, described: Iterable[c.Column]) -> DataFrame:
+        """Return these columns as a frame."""
+        from pandas import DataFrame
+
+        return DataFrame(self.typed(described))
 
 
 def _make_labels_distinct(columns: Mapping[str, list[Any]], records: Sequence[Record]) -> None:
@@ -139,7 +147,7 @@ def _make_labels_distinct(columns: Mapping[str, list[Any]], records: Sequence[Re
             columns["label"][number] = label
 
 
-def _trial(record: Record) -> dict[str, Any]:
+def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
     attempt, epochs = record.attempt, record.attempt.epochs
     row: dict[str, Any] = {
         "grid": attempt.grid or record.grid,
@@ -168,7 +176,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "profile_steps": attempt.profile_steps,
         **{f"profile_{name}_s": seconds for name, seconds in attempt.step_profile.items()},
     }
-    row |= cell_columns(attempt.cell)
+    row |= of_cell
     row |= {f"{name}_s": rule(attempt) for name, rule in timing.RULES.items()}
     row |= {f"{name}_s": attempt.ledger.get(name) for name in ("setup", "data", "build", "other")}
     if epochs:
@@ -316,19 +324,29 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
         records: the trials.
         trials: the columns of the table of trials.
     """
-    from pandas import concat
+    from pandas import DataFrame, Series, concat
 
-    frames, block = [], _Columns()
+    blocks: list[dict[str, Series]] = []
+    block = _Columns()
     for place, record in enumerate(records):
         rows = len(record.attempt.epochs)
         identity = {name: [trials[name][place]] * rows for name in ("grid", "trial", "attempt")}
         block.extend(_epoch_columns(record.attempt) | identity, rows)
         if block.rows >= BLOCK:
-            frames.append(block.frame(c.EPOCHS))
+            blocks.append(block.typed(c.EPOCHS))
             block = _Columns()
-    if block.rows or not frames:
-        frames.append(block.frame(c.EPOCHS))
-    return concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    if block.rows or not blocks:
+        blocks.append(block.typed(c.EPOCHS))
+    sizes = [len(each["epoch"]) for each in blocks]
+    columns: dict[str, Series] = {}
+    for name in dict.fromkeys(name for each in blocks for name in each):
+        # One column after the other: all at once would take twice the memory.
+        parts = [
+            each.pop(name) if name in each else Series([float("nan")] * size)
+            for each, size in zip(blocks, sizes, strict=True)
+        ]
+        columns[name] = concat(parts, ignore_index=True)
+    return DataFrame(columns, copy=False)
 
 
 def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
