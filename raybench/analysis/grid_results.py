@@ -153,14 +153,20 @@ class GridResults:
 
         If no cell of the baseline has a time and several other candidates have, the first of these replaces it.
         """
-        if not self.baseline:
+        baseline = dict(self.baseline)
+        if not baseline:
             return self.baseline
-        timed_cells = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
-        timed_cells = [cell for cell in timed_cells if steady_seconds_by_repeat(runs_of(cell, self.latest))]
-        candidates = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed_cells]
-        if dict(self.baseline) in candidates or all(values == candidates[0] for values in candidates):
+        cells = [cell for cell in self.cells if not cell.aa_of and baseline.keys() <= cell.axes.keys()]
+        values = [{axis: cell.axes[axis] for axis in baseline} for cell in cells]
+        if any(each == baseline and self._is_timed(cell) for cell, each in zip(cells, values, strict=True)):
+            return self.baseline
+        candidates = [each for cell, each in zip(cells, values, strict=True) if self._is_timed(cell)]
+        if all(each == candidates[0] for each in candidates):
             return self.baseline
         return candidates[0]
+
+    def _is_timed(self, cell: PlannedCell) -> bool:
+        return bool(steady_seconds_by_repeat(self.runs(cell)))
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:

@@ -18,11 +18,15 @@ DEVICE, HOST = "device_j", "host_j"
 
 def total(attempt: Attempt, part: str = DEVICE) -> float | None:
     """Joules of all its epochs."""
+    if not attempt.audit:
+        return None
     return _joules(_stretch(attempt, "epochs"), part)
 
 
 def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
     """Joules per epoch after the warm-up or, if these took too little time to be measured, of all epochs."""
+    if not attempt.audit:
+        return None
     for name in ("steady", "epochs"):
         stretch = _stretch(attempt, name)
         joules, count = _joules(stretch, part), number_in(stretch.get("count"))

@@ -13,8 +13,9 @@ import msgspec
 from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
 from raybench.results.parsing import records_in
 
-START = b'{"v":1,"event":"epoch_ended",'
-"""How raybench begins such a line."""
+KIND = b'"epoch_ended"'
+FIRST_BYTES = 48
+"""The kind of the event, which raybench writes among the first bytes of a line."""
 
 LARGEST_WHOLE = 2**53 - 1
 """Largest whole number that is exact in a float."""
@@ -59,7 +60,7 @@ _DECODER = msgspec.json.Decoder(EpochLine)
 
 def epoch_line(text: bytes) -> Any:
     """Parse a line; None for another event, and if a value is not as raybench writes it."""
-    if not text.startswith(START):
+    if text.find(KIND, 0, FIRST_BYTES) < 0:
         return None
     try:
         return _DECODER.decode(text)
