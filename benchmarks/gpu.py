@@ -36,6 +36,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ import torch
 from scipy.special import stdtrit
 
 from raybench import datasets, workloads
-from raybench.core.job import Recipe
+from raybench.core.job import GROUPED, Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
@@ -304,10 +305,11 @@ def run_function(bench: Bench, seed: int, compiled: bool = False) -> dict[str, f
     return {"train_s": train_s, "total_s": total_s, "accuracy": last["metrics"]["val/accuracy"]}
 
 
-def engine_epoch(bench: Bench, **changes: Any) -> Epoch:
+def engine_epoch(bench: Bench, replicas: int = 1, **changes: Any) -> Epoch:
     """An epoch of DavidNet by raybench's engine, as a trial uses it."""
     workload = workloads.get("davidnet")
     recipe = Recipe.of({**workload.defaults, "batch_size": bench.batch(DAVIDNET_BATCH), **changes})
+    recipe = replace(recipe, replicas=replicas, replication=GROUPED)
     device = open_device(bench.device, "torch", Assignment([], [], torch.get_num_threads()))
     device.open(recipe.precision)
     engine = open_engine("torch", EngineParts(recipe, workload, device, Ledger(), 0))
@@ -397,7 +399,7 @@ def davidnet_variants(bench: Bench) -> dict[str, dict[str, Any]]:
         "bf16": {"precision": "bf16"},
         "tf32": {"precision": "tf32"},
         "fp32": {"precision": "fp32"},
-        "8 replicas": {"precision": "fp16", "master_weights": False, "replicas": 8, "replication": "grouped"},
+        "8 replicas": {"precision": "fp16", "master_weights": False, "replicas": 8},
         "batches from the host": {"precision": "fp16", "master_weights": False, "input": "host"},
     }
 

@@ -1,6 +1,7 @@
 """Do long grids stay cheap? Commands on large results, and the driver and Ray from the first trial to the last.
 
     python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
+    python benchmarks/large_grids.py plans [--trials 100000 700000]
     python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
     python benchmarks/large_grids.py ray [--trials 2000]
 
@@ -8,6 +9,10 @@
 `raybench.load` alone and with the tables of trials and of epochs, and `raybench sync` (to an empty sqlite store of
 MLflow) on them, each in a process of its own. Printed: wall time, processor time and peak memory of each. A command
 that takes longer than `--limit` seconds is ended.
+
+`plans` does the same for `raybench plan` alone, on grids without results: for each number of trials with 1, 5 and 100
+repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file can hold
+them. All times include the start of Python, which the plan of a single trial shows.
 
 `driver` runs a grid in this process with an executor that starts nothing: the events of a trial arrive at once. What
 is left is the work of `raybench grid` itself: the schedule, the jobs, the journal, the history and the display, and
@@ -166,6 +171,59 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
     return numbers
 
 
+PLAN_REPEATS = (1, 5, 100)
+ONE_AXIS = 20_000
+"""The most values of an axis that fit a grid file, about."""
+
+
+def product_of(cells: int) -> dict[str, list[Any]]:
+    """Four axes whose product is a number of cells."""
+    sizes = []
+    for _ in range(3):
+        sizes.append(max(size for size in range(1, 11) if cells % size == 0))
+        cells //= sizes[-1]
+    batches, epochs, rates = map(range, sizes)
+    return {
+        "batch_size": [8 * (number + 1) for number in batches],
+        "epochs": [number + 2 for number in epochs],
+        "learning_rate": [(number + 1) / 100 for number in rates],
+        "weight_decay": [float(f"{number * 1e-6:g}") for number in range(cells)],
+    }
+
+
+def plan_cost(axes: dict[str, list[Any]], repeats: int, limit: float) -> Cost:
+    """The cost of `raybench plan` for a grid without results."""
+    with tempfile.TemporaryDirectory(prefix="rb-") as name:
+        grid = {"name": GRID, "workload": "digits_cnn", "repeats": repeats, "axes": {"device": ["cpu"], **axes}}
+        (Path(name) / "grid.yaml").write_text(json.dumps(grid))
+        return measure([sys.executable, "-m", "raybench", "plan", "grid.yaml"], Path(name), limit)
+
+
+def plans(options: argparse.Namespace) -> dict[str, Any]:
+    """The cost of `raybench plan` for grids without results."""
+    numbers: dict[str, Any] = {}
+    grids: list[tuple[str, dict[str, list[Any]], int]] = [("1 trial", {}, 1)]
+    for trials in options.trials:
+        for repeats in PLAN_REPEATS:
+            cells = trials // repeats
+            if cells * repeats == trials:
+                grids.append((f"{cells:,} cells x {repeats} repeats, 4 axes", product_of(cells), repeats))
+        cells = trials // REPEATS
+        if cells <= ONE_AXIS:
+            axis = {"weight_decay": [float(f"{number * 1e-6:g}") for number in range(cells)]}
+            grids.append((f"{cells:,} cells x {REPEATS} repeats, 1 axis", axis, REPEATS))
+    for name, axes, repeats in grids:
+        cost = plan_cost(axes, repeats, options.limit)
+        numbers[name] = asdict(cost)
+        end = "" if cost.done else f", ended after {options.limit:g} s"
+        print(
+            f"{name:<39} {cost.wall_s:6.1f} s, processor time {cost.cpu_s:6.2f} s, "
+            f"at most {cost.peak_mib:5.0f} MiB{end}",
+            flush=True,
+        )
+    return numbers
+
+
 class NoTrials(InlineExecutor):
     """Runs nothing: each trial has completed as soon as it starts."""
 
@@ -279,6 +337,10 @@ def main() -> None:
     part.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS)
     part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     part.add_argument("--epochs", type=int, default=24)
+    part = parts.add_parser("plans", help="plans of grids without results")
+    part.set_defaults(run=plans)
+    part.add_argument("--trials", type=int, nargs="+", default=[100_000, 700_000])
+    part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     for run, trials, block, epochs in ((driver, 20_000, 1000, 24), (ray, 2000, 100, 1)):
         part = parts.add_parser(run.__name__, help=run.__doc__)
         part.set_defaults(run=run)

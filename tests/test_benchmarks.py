@@ -92,6 +92,20 @@ def test_large_grids_shows_each_block_of_trials(part: str, tmp_path: Path) -> No
     assert all(block["driver_mib"] > 0 and block["cpu_ms"] > 0 for block in numbers["blocks"])
 
 
+@pytest.mark.exhaustive
+def test_large_grids_shows_the_cost_of_plans(tmp_path: Path) -> None:
+    asked = ["plans", "--trials", "200", "--json", str(tmp_path / "numbers.json")]
+    command = [sys.executable, str(BENCHMARKS["large_grids"]), *asked]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    cells = ["200 cells x 1 repeats, 4 axes", "40 cells x 5 repeats, 4 axes", "2 cells x 100 repeats, 4 axes"]
+    assert list(numbers) == ["1 trial", *cells, "40 cells x 5 repeats, 1 axis"]
+    for (name, cost), line in zip(numbers.items(), done.stdout.splitlines(), strict=True):
+        assert line.startswith(name) and without_numbers(line).endswith("# s, processor time # s, at most # MiB")
+        assert cost["done"] and cost["cpu_s"] > 0 and cost["peak_mib"] > 0
+
+
 def without_numbers(line: str) -> str:
     return re.sub(" +", " ", NUMBER.sub("#", line))
 

@@ -73,8 +73,8 @@ def test_a_step_of_a_user_s_own_loop_stays_short(kind):
 
 def test_a_step_of_davidnet_stays_short():
     counts = of_engine(workloads.get("davidnet"), "meta")
-    assert counts.step.operations <= 113
-    assert counts.step.views <= 64
+    assert counts.step.operations <= 110
+    assert counts.step.views <= 60
     assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 0, 1)
     assert counts.evaluation_batch.operations <= 54
     assert (counts.evaluation_batch.waits, counts.evaluation_batch.copies) == (0, 0)
@@ -85,28 +85,30 @@ def test_a_step_of_davidnet_stays_short():
 
 def test_batches_from_the_host_are_copied_without_a_wait():
     counts = of_engine(workloads.get("davidnet"), "meta", input="host")
-    assert counts.step.operations <= 114
+    assert counts.step.operations <= 111
     assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 2, 2)
 
 
 def test_grouped_batch_statistics_take_at_most_eight_more_operations_a_layer():
     counts = of_engine(workloads.get("davidnet"), "meta", batch=16, replicas=8, replication="grouped")
-    assert counts.step.operations <= 113 + 8 * 8
+    assert counts.step.operations <= 110 + 8 * 8
     assert (counts.step.waits, counts.step.copies) == (0, 0)
+    # Only weights are concatenated: with channels last, a GPU copies each of the groups by itself to concatenate them.
+    assert counts.by_name["aten.cat.default"] <= 8
 
 
 @pytest.mark.slow
 def test_a_step_of_davidnet_stays_short_on_a_cpu():
     counts = of_engine(workloads.get("davidnet"), "cpu")
-    assert counts.step.operations <= 244
-    assert counts.evaluation_batch.operations <= 58
+    assert counts.step.operations <= 206
+    assert counts.evaluation_batch.operations <= 54
     assert (counts.step.waits, counts.step.marks) == (0, 1)
 
 
 @pytest.mark.slow
 def test_a_step_of_resnet63_stays_short():
     counts = of_engine(workloads.get("resnet63"), "meta")
-    assert counts.step.operations <= 1109
+    assert counts.step.operations <= 1104
     assert (counts.step.waits, counts.step.copies) == (0, 0)
-    assert counts.evaluation_batch.operations <= 302
+    assert counts.evaluation_batch.operations <= 300
     assert (counts.epoch.waits, counts.epoch.copies) == (3, 2)

@@ -174,6 +174,8 @@ def test_a_grid_that_goes_on_reads_its_journal_once(grid, tmp_path):
     again, counts = grid(tmp_path, rerun=True)
     assert again.ran == 2
     check(counts, outcome.journal)
+    plans = list(outcome.folder.glob("executions/*/plan.json"))
+    assert len(plans) > 1 and len({plan.stat().st_ino for plan in plans}) == 1, "a large one takes its space once"
 
 
 def test_a_report_reads_the_journal_once_and_three_files_of_the_last_execution(first, tmp_path):

@@ -99,7 +99,7 @@ class Cuda(Nvidia, TorchHost):
         """Record an event in the current stream."""
         import torch
 
-        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event = torch.Event("cuda", enable_timing=True)  # finds the stream in less time than torch.cuda.Event
         event.record()
         return event
 

@@ -6,8 +6,8 @@ Both are the same on every device for the same seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -48,7 +48,8 @@ class Augmentation:
 class EpochPlan:
     """The order and draws of one epoch: each array has the shape [steps, batch].
 
-    `top` and `left` place the crop's window, `cut_top` and `cut_left` the cutout's corner; None if disabled.
+    `top` and `left` place the crop's window, `cut_top` and `cut_left` the cutout's corner; None if disabled. `width` is
+    that of a stored image, with its border.
     """
 
     index: Array
@@ -57,19 +58,29 @@ class EpochPlan:
     flip: Array | None
     cut_top: Array | None
     cut_left: Array | None
+    width: int = 0
+
+    @property
+    def corner(self) -> Array | None:
+        """Number of pixels in a stored image before the crop's window."""
+        return None if self.top is None or self.left is None else self.top * self.width + self.left
 
     def part(self, rank: Rank) -> EpochPlan:
         """A rank's contiguous part of every batch."""
         batch = self.index.shape[1] // rank.count
         columns = slice(rank.number * batch, (rank.number + 1) * batch)
-        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochPlan(self.index[:, columns], *(None if values is None else values[:, columns] for values in draws))
+        return self.select(lambda values: values[:, columns])
 
     def filled(self, steps: int) -> EpochPlan:
         """Pad to a minimum number of steps by repeating the last one."""
         rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
-        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochPlan(self.index[rows], *(None if values is None else values[rows] for values in draws))
+        return self.select(lambda values: values[rows])
+
+    def select(self, take: Callable[[Array], Array]) -> EpochPlan:
+        """Apply the same selection to all arrays."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        selected: dict[str, Any] = {name: take(value) for name, value in arrays.items()}
+        return replace(self, **selected)
 
 
 def total_steps(steps_per_epoch: int, epochs: float) -> int:
@@ -158,4 +169,5 @@ class BatchSampler:
             flip=draw(augmentation.flip, 1),
             cut_top=draw(augmentation.cutout, height - augmentation.cutout),
             cut_left=draw(augmentation.cutout, width - augmentation.cutout),
+            width=width + 2 * augmentation.crop,
         )

@@ -32,6 +32,9 @@ from raybench.trial.run_command import STARTED
 from raybench.trial.run_function import TrialJournal, misuse, options_of
 from raybench.workloads import WorkloadInfo
 
+GLOO_RELEASE = 0.2
+"""Seconds in which the threads of torch's Gloo release the tensors of the last collective operation."""
+
 _process: _Process | None = None
 
 
@@ -125,6 +128,9 @@ class _Process:
         end = {"status": status, "error": error, "warnings": self.warnings, "at": time.time_ns()}
         with suppress(RankConflict):  # which the trial's process reports
             self.writer.send(end=end, totals=self._totals())
+        if current_rank().count > 1 and "torch.distributed" in sys.modules:
+            # A thread that still holds a tensor when the interpreter ends aborts the process (pytorch/pytorch#190489).
+            time.sleep(GLOO_RELEASE)
 
 
 class _Journal(TrialJournal):

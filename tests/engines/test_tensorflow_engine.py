@@ -108,7 +108,7 @@ def test_augmentation_is_torchs_pixel_for_pixel(augmentation, normalised):
     (drawn,) = steps_of(AugmentationDraws.on(order, here))
     made = ImageAugmenter(mean, std, (8, 8), what, here, channels_last=True)
     wanted = made.finish(made.gather(torch.from_numpy(reflect(inputs, what.crop)), drawn.index, drawn), drawn)
-    drawn = {name: None if value is None else value.tolist() for name, value in vars(order).items()}
+    drawn = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(order).items()}
     found = call(
         "tensorflow",
         "tensorflow_side:augmented",

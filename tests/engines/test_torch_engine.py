@@ -115,12 +115,26 @@ def test_draws_that_are_copied_at_once_are_those_that_were_drawn(monkeypatch, au
     to = torch.Tensor.to
     monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device, **_: to(tensor, "cpu"))
     read = AugmentationDraws.on(order, torch.device("meta"))
-    for name, values in vars(order).items():
+    for name in vars(read):
+        values = getattr(order, name)
         assert (getattr(read, name) is None) == (values is None)
         if values is not None:
             assert getattr(copied, name).shape == values.shape
             assert getattr(read, name).dtype == torch.int64
             assert (getattr(read, name).numpy() == values).all()
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_images_are_normalised_in_float32_and_then_converted(channels_last):
+    images = torch.from_numpy(pictures(4).inputs)
+    whole, low = (
+        ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), Augmentation(), HERE, channels_last, dtype).finish(images)
+        for dtype in (torch.float32, torch.float16)
+    )
+    assert (whole.dtype, low.dtype) == (torch.float32, torch.float16)
+    assert torch.equal(low, whole.to(torch.float16))
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    assert whole.is_contiguous(memory_format=layout) and low.is_contiguous(memory_format=layout)
 
 
 @pytest.mark.parametrize("augmentation", [Augmentation(2, True, 3), Augmentation(2), Augmentation(flip=True)], ids=str)

@@ -219,7 +219,7 @@ def _groups(plan: Plan) -> dict[str, Trial]:
     groups: dict[str, Trial] = {}
     for trial in sorted(plan.trials, key=lambda trial: trial.cell.content.settings.batch_size):
         if not trial.cell.skip:
-            groups.setdefault(measure.key(trial.cell.content, trial.cell.memory_limit), trial)
+            groups.setdefault(measure.key(trial.cell.content, trial.cell.group.memory_limit), trial)
     return groups
 
 

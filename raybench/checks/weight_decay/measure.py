@@ -110,7 +110,7 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
     """The probe's weights before, [weights], and after each step, [steps, weights].
 
     Raises:
-        ArithmeticError: the weights do not stay finite.
+        ArithmeticError: the device does not keep the weights that are written to it, or they do not stay finite.
     """
     framework = job.cell.framework
     engine = open_engine(framework, EngineParts(recipe, PROBE, open_assigned(job), Ledger(), job.seed))
@@ -118,8 +118,11 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
     engine.load(_data(recipe.batch_size))
     engine.build()
     template = inspection.read_weights(engine.model)
-    inspection.write_weights(engine.model, _chosen(template, recipe.optimizer_settings))
+    chosen = _chosen(template, recipe.optimizer_settings)
+    inspection.write_weights(engine.model, chosen)
     snapshots = [_flat(inspection.read_weights(engine.model))]
+    if not np.allclose(snapshots[0], _flat(chosen), rtol=1e-2, atol=0):
+        raise ArithmeticError("the weights read from the device are not those that were written to it")
     for epoch in range(1, STEPS + 1):
         engine.train_epoch(epoch)
         snapshots.append(_flat(inspection.read_weights(engine.model)))

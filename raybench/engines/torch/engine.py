@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -78,8 +79,8 @@ class TorchEngine:
         train, pictures, size = data.train, None, (0, 0)
         if is_pictures(train.inputs):
             size = (train.inputs.shape[1], train.inputs.shape[2])
-            layout = recipe.channels_last
-            pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout)
+            layout, dtype = recipe.channels_last, self._stored_low or torch.float32
+            pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout, dtype)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
@@ -110,10 +111,13 @@ class TorchEngine:
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         lower_precision(self._model, self._stored_low)
-        trained = (parameter for parameter in self._model.parameters() if parameter.requires_grad)
-        self._smallest = min(trained, key=torch.Tensor.numel)
+        self._trained = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
+        self._smallest = min(self._trained, key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
+        self._autocast = self._make_autocast()
+        batch = recipe.batch_size // self._rank.count
+        self._share = torch.full((batch,), self._loss_scale / batch).to(self._on)
         scaled = recipe.precision == "fp16" and recipe.master_weights
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
         call = self._together.model(self._model)
@@ -156,7 +160,7 @@ class TorchEngine:
         types = {"weights": ", ".join(weights), "compute": ", ".join(weights)}
         if self._stored_low:
             types["compute"] = str(self._stored_low).removeprefix("torch.")
-        with self._autocast():
+        with self._autocast:
             if torch.is_autocast_enabled(self._on.type):
                 types["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
         return types
@@ -203,16 +207,16 @@ class TorchEngine:
         """The 16-bit type of the stored weights, or None."""
         return None if self._recipe.master_weights else LOW_PRECISION.get(self._recipe.precision)
 
-    def _autocast(self) -> torch.autocast:
+    def _make_autocast(self) -> AbstractContextManager[object]:
         low = LOW_PRECISION.get(self._recipe.precision) if self._recipe.master_weights else None
-        return torch.autocast(self._on.type, dtype=low, enabled=low is not None)
+        return torch.autocast(self._on.type, dtype=low) if low else nullcontext()
 
     def _outputs(self, inputs: torch.Tensor) -> Any:
         if self._stored_low and inputs.is_floating_point():
             inputs = inputs.to(self._stored_low)
         if self._captures:  # from here on the outputs of the step before are overwritten
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-        with self._autocast():
+        with self._autocast:
             outputs = self._call(inputs)
         self._enter("loss")
         return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
@@ -233,10 +237,11 @@ class TorchEngine:
         losses, values = self._forward(inputs, targets)
         if check:
             check_per_example(values, len(targets))
-        loss = self._scaler.scale(losses.mean() if self._recipe.master_weights else losses.sum())
+        share = self._scaler.scale(self._share)
         self._enter("backward")
-        self._optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
+        for parameter in self._trained:  # in less time than by the optimizer
+            parameter.grad = None
+        torch.autograd.backward(losses, share)
         self._enter("optimizer")
         self._update()
         self._enter("loss")

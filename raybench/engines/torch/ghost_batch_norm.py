@@ -83,8 +83,7 @@ class GhostBatchNorm(_BatchNorm):
         is_tracked = self.running_mean is not None
         if is_batched(inputs):
             statistics = self._statistics_like(inputs) if is_tracked else None
-            with torch.autocast(inputs.device.type, enabled=False):
-                outputs = _Batched.apply(inputs, self.weight, self.bias, statistics, self.groups, self.eps)  # type: ignore[no-untyped-call]
+            outputs = _Batched.apply(inputs, self.weight, self.bias, statistics, self.groups, self.eps)  # type: ignore[no-untyped-call]
             if statistics is not None:
                 self._update(*statistics.view(2, self.groups, -1).mean(1))
             return cast(torch.Tensor, outputs)
@@ -125,7 +124,8 @@ def is_batched(inputs: torch.Tensor) -> bool:
 class _Batched(torch.autograd.Function):
     """Torch's own batch norm of [batch / groups, groups · features, …]: one copy each way.
 
-    Statistics [2, groups · features], if not None, receive each group's mean and unbiased variance.
+    Statistics [2, groups · features], if not None, receive each group's mean and unbiased variance. Autocast changes
+    none of the operations.
     """
 
     @staticmethod
@@ -138,7 +138,7 @@ class _Batched(torch.autograd.Function):
         groups: int,
         eps: float,
     ) -> torch.Tensor:
-        examples = torch.cat(inputs.chunk(groups), 1)
+        examples = _side_by_side(inputs, groups)
         scale = shift = None
         if weight is not None and bias is not None:
             scale, shift = torch.cat([weight] * groups + [bias] * groups).chunk(2)
@@ -146,22 +146,49 @@ class _Batched(torch.autograd.Function):
         outputs, *saved = torch.native_batch_norm(examples, scale, shift, mean, var, True, 1.0, eps)
         ctx.save_for_backward(examples, scale, *saved)
         ctx.groups, ctx.eps = groups, eps
-        return torch.cat(outputs.chunk(groups, 1))
+        return _one_after_another(outputs, groups).data  # no view, which a ReLU in place could not change
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         examples, scale, mean, inverse = ctx.saved_tensors
         groups, needed = ctx.groups, list(ctx.needs_input_grad[:3])
-        gradient = torch.cat(gradients[0].chunk(groups), 1)
-        results = torch.ops.aten.native_batch_norm_backward(
+        gradient = _side_by_side(gradients[0], groups)
+        results = torch.ops.aten.native_batch_norm_backward.default(
             gradient, examples, scale, None, None, mean, inverse, True, ctx.eps, needed
         )
-        of_inputs = torch.cat(results[0].chunk(groups, 1)) if needed[0] else None
+        of_inputs = _one_after_another(results[0], groups) if needed[0] else None
         of_parameters = (
             result.view(groups, -1).sum(0) if is_needed else None
             for result, is_needed in zip(results[1:], needed[1:], strict=True)
         )
         return of_inputs, *of_parameters, None, None, None
+
+
+def _side_by_side(values: torch.Tensor, groups: int) -> torch.Tensor:
+    """[batch, features, …] as [batch / groups, groups · features, …] of the same memory format.
+
+    It is one copy. `torch.cat` of the groups is one for each of them, if channels are last in memory.
+    """
+    batch, features, *rest = values.shape
+    if _is_channels_last(values):
+        rows = values.movedim(1, -1).view(groups, batch // groups, *rest, features).movedim(0, -2).contiguous()
+        return rows.view(batch // groups, *rest, groups * features).movedim(-1, 1)
+    rows = values.contiguous().view(groups, batch // groups, features, *rest).transpose(0, 1).contiguous()
+    return rows.view(batch // groups, groups * features, *rest)
+
+
+def _one_after_another(values: torch.Tensor, groups: int) -> torch.Tensor:
+    """The reverse of `_side_by_side`."""
+    batch, features, *rest = values.shape
+    if _is_channels_last(values):
+        rows = values.movedim(1, -1).view(batch, *rest, groups, features // groups).movedim(-2, 0).contiguous()
+        return rows.view(groups * batch, *rest, features // groups).movedim(-1, 1)
+    rows = values.contiguous().view(batch, groups, features // groups, *rest).transpose(0, 1).contiguous()
+    return rows.view(groups * batch, features // groups, *rest)
+
+
+def _is_channels_last(values: torch.Tensor) -> bool:
+    return not values.is_contiguous() and values.movedim(1, -1).is_contiguous()
 
 
 def normalise(

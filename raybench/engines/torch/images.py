@@ -27,12 +27,12 @@ def as_tensor(values: Array) -> torch.Tensor:
 class AugmentationDraws:
     """An `EpochPlan` as tensors on one device.
 
-    [steps, batch] for an epoch, [batch] for a step; None for a disabled augmentation.
+    [steps, batch] for an epoch, [batch] for a step; None for a disabled augmentation. `corner` is the number of pixels
+    in a stored image before the crop's window.
     """
 
     index: torch.Tensor
-    top: torch.Tensor | None
-    left: torch.Tensor | None
+    corner: torch.Tensor | None
     flip: torch.Tensor | None
     cut_top: torch.Tensor | None
     cut_left: torch.Tensor | None
@@ -44,7 +44,7 @@ class AugmentationDraws:
         It is one copy of 32-bit numbers from pinned memory, for which the host does not wait. On a CPU nothing is
         copied, and XLA needs a tensor for each input of its graph.
         """
-        draws = (order.index, order.top, order.left, order.flip, order.cut_top, order.cut_left)
+        draws = (order.index, order.corner, order.flip, order.cut_top, order.cut_left)
         given = [values for values in draws if values is not None]
         if device.type in ("cpu", "xla"):
             moved = iter([torch.from_numpy(values).to(device) for values in given])
@@ -56,7 +56,7 @@ class AugmentationDraws:
 
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
-        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
+        draws = (self.corner, self.flip, self.cut_top, self.cut_left)
         return AugmentationDraws(take(self.index), *(None if values is None else take(values) for values in draws))
 
 
@@ -65,7 +65,7 @@ def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
 
     They are taken apart at once: each selection of one step would cost the host as much as a kernel.
     """
-    draws = (epoch.index, epoch.top, epoch.left, epoch.flip, epoch.cut_top, epoch.cut_left)
+    draws = (epoch.index, epoch.corner, epoch.flip, epoch.cut_top, epoch.cut_left)
     yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in draws))
 
 
@@ -76,6 +76,7 @@ class ImageAugmenter:
         mean, std: per channel (or one for all), in units of the stored 0 to 255.
         size: height and width of a batch's images, without the border for crops.
         channels_last: whether the output has that memory format.
+        dtype: of the output.
 
     Attributes:
         _cut_rows, _cut_columns: for each place where a cutout may begin, whether it covers each row of an image
@@ -92,14 +93,15 @@ class ImageAugmenter:
         augmentation: Augmentation,
         device: torch.device,
         channels_last: bool,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self._plain = set(mean) == {0.0} and set(std) == {1.0}
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
         rows, columns = (_covered(length, augmentation.cutout).to(device) for length in size)
         self._cut_rows, self._cut_columns = rows[:, :, None, None], columns[:, None, :, None]
-        self._channels_last = channels_last
-        self._size = size
+        self._size, self._dtype = size, dtype
+        self._layout = torch.preserve_format if channels_last else torch.contiguous_format
         rows, columns = torch.arange(size[0])[:, None] * (size[1] + 2 * augmentation.crop), torch.arange(size[1])
         self._pixels = torch.stack([rows + columns, rows + columns.flip(0)]).flatten(1).to(device)
 
@@ -108,33 +110,28 @@ class ImageAugmenter:
 
         `index` [batch] has their positions in `source`, which is on the same device.
         """
-        if draws.top is None and draws.flip is None:
+        if draws.corner is None and draws.flip is None:
             return source.index_select(0, index)
         _, height, width, channels = source.shape
-        if draws.top is None or draws.left is None:
-            corners = index * (height * width)
-        else:
-            corners = torch.add(draws.left, draws.top, alpha=width).add_(index, alpha=height * width)
+        size = height * width
+        corners = index * size if draws.corner is None else torch.add(draws.corner, index, alpha=size)
         if draws.flip is None:
-            pixels = self._pixels[:1] + corners[:, None]
+            pixels = self._pixels[:1] + corners.unsqueeze(1)
         else:
-            pixels = self._pixels.index_select(0, draws.flip).add_(corners[:, None])
+            pixels = self._pixels.index_select(0, draws.flip).add_(corners.unsqueeze(1))
         return source.view(-1, channels).index_select(0, pixels.view(-1)).view(len(index), *self._size, channels)
 
     def finish(self, pictures: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
-        """Normalise uint8 images to floats in the model's layout.
+        """Normalise uint8 images in float32, and convert them to the model's type and layout.
 
         A cutout is set to 0, the mean.
         """
-        values = pictures.to(torch.float32)
-        if not self._plain:
-            values = values.sub_(self._mean).div_(self._std)
+        values = pictures.to(torch.float32) if self._plain else torch.sub(pictures, self._mean).div_(self._std)
         if draws is not None and draws.cut_top is not None:
             rows = self._cut_rows.index_select(0, draws.cut_top)
             columns = self._cut_columns.index_select(0, cast(torch.Tensor, draws.cut_left))
             values = values.masked_fill_(rows & columns, 0.0)
-        values = values.permute(0, 3, 1, 2)
-        return values if self._channels_last else values.contiguous()
+        return values.permute(0, 3, 1, 2).to(self._dtype, memory_format=self._layout)
 
 
 def _covered(length: int, side: int) -> torch.Tensor:

@@ -17,11 +17,11 @@ class MetricSums:
         self._names: list[str] = []
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
-        """Add the values of examples, [batch]; the names must be the same each time."""
+        """Add the values of examples, [batch], without gradients; the names must be the same each time."""
         if not self._names:
             self._names = list(values)
             self._sums = self._zeros(len(values))
-        stacked = torch.stack([values[name].detach().to(torch.float32) for name in self._names])
+        stacked = torch.stack([values[name].to(torch.float32) for name in self._names])
         self._sums = self._sums + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
 
     def means(self, examples: int) -> dict[str, float]:

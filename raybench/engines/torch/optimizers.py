@@ -5,31 +5,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 
-class SGDW(torch.optim.SGD):
-    """SGD with decoupled decay: w ← w − rate·λ·w, then the gradient step."""
+class SGD(torch.optim.SGD):
+    """torch's SGD, but with weight decay in place, for all weights of a type at once.
 
-    def __init__(self, params: Iterable[torch.nn.Parameter], *, lr: float, **options: Any) -> None:
-        super().__init__(params, lr=lr, **options)
-        for group in self.param_groups:
-            group["decoupled"], group["weight_decay"] = group["weight_decay"], 0.0
+    Coupled decay adds λ·w to the gradients, of which torch would make a copy. Decoupled decay is w ← w − rate·λ·w. Then
+    follows torch's step.
+    """
+
+    def __init__(
+        self, weights: Sequence[torch.nn.Parameter], *, weight_decay: float, coupled: bool, **options: Any
+    ) -> None:
+        super().__init__(weights, **options)
+        self._decay, self._coupled = weight_decay, coupled
+        by_type: dict[torch.dtype, list[torch.nn.Parameter]] = {}
+        for weight in weights:
+            by_type.setdefault(weight.dtype, []).append(weight)
+        self._by_type = tuple(by_type.values())
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Decay the weights, then take the step.
+        """Apply the decay, then take the step.
 
         With the fused kernel a gradient scaler skips a step inside the kernel; then the weights do not decay either.
         """
         skipped = getattr(self, "found_inf", None)  # set by the scaler, 0 or 1 on the device
-        for group in self.param_groups:
-            moving = [p for p in group["params"] if p.grad is not None]
-            if group["decoupled"] and moving:
-                shrunk = group["lr"] * group["decoupled"]
+        for weights in self._by_type if self._decay else ():
+            moving: list[torch.Tensor] = [weight for weight in weights if weight.grad is not None]
+            if moving and self._coupled:
+                torch._foreach_add_([weight.grad for weight in moving], moving, alpha=self._decay)  # type: ignore[misc]
+            elif moving:
+                shrunk = self.param_groups[0]["lr"] * self._decay
                 torch._foreach_mul_(moving, 1.0 - shrunk if skipped is None else 1.0 - shrunk * (1.0 - skipped))
         return super().step(closure)
 
@@ -45,7 +56,8 @@ def build_optimizer(
 
     Coupled decay adds λ·w to the gradient before momentum or moments; decoupled decay shrinks the weights by rate·λ
     separately from the update. torch's SGD and Adam couple, its AdamW decouples; `adam` and `adamw` differ in nothing
-    else. `fused` selects torch's single kernel; None leaves the choice to torch.
+    else. `fused` selects torch's single kernel; None leaves the choice to torch. On a GPU torch would choose `foreach`,
+    anew in each step.
 
     Raises:
         LookupError: an unknown optimiser.
@@ -53,11 +65,15 @@ def build_optimizer(
     name, rate = settings["name"], settings["learning_rate"]
     trained = [parameter for parameter in params if parameter.requires_grad]
     coupled = decay == "coupled"
+    foreach = True if not fused and all(parameter.is_cuda for parameter in trained) else None
+    kernel = {"fused": fused, "foreach": foreach}
     if name == "sgd":
-        momentum = {"momentum": settings["momentum"], "nesterov": settings["nesterov"], "fused": fused}
-        return (torch.optim.SGD if coupled else SGDW)(trained, lr=rate, weight_decay=weight_decay, **momentum)
+        options = {"lr": rate, "momentum": settings["momentum"], "nesterov": settings["nesterov"], **kernel}
+        if coupled and fused:  # its gradients are still scaled
+            return torch.optim.SGD(trained, weight_decay=weight_decay, **options)
+        return SGD(trained, weight_decay=weight_decay, coupled=coupled, **options)
     if name in ("adam", "adamw"):
-        moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], "fused": fused}
+        moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], **kernel}
         return (torch.optim.Adam if coupled else torch.optim.AdamW)(
             trained, lr=rate, weight_decay=weight_decay, **moments
         )

@@ -10,7 +10,7 @@ from support.sides import decay_side
 from raybench.checks.weight_decay.measure import key, subject
 from raybench.core.cell import Cell
 from raybench.core.job import Job
-from raybench.engines.torch import engine
+from raybench.engines.torch import engine, inspection
 
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
 OPTIMIZERS = [
@@ -51,6 +51,17 @@ def keep_the_engine(monkeypatch):
     monkeypatch.setattr(engine, "build_optimizer", engine.build_optimizer)
     yield
     torch.set_num_threads(threads)
+
+
+def test_a_device_that_does_not_keep_its_weights_fails_with_a_message(monkeypatch):
+    def write_zeros(model, weights):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+
+    monkeypatch.setattr(inspection, "write_weights", write_zeros)
+    with pytest.raises(ArithmeticError, match="read from the device are not those that were written"):
+        prove_all("torch", [{"optimizer": "sgd"}])
 
 
 def test_weights_that_become_nan_fail_with_a_message(monkeypatch):

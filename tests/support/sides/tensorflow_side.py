@@ -227,7 +227,7 @@ def augmented(inputs, augmentation, order, mean, std):
     """One drawn step of pictures, as a list, from a compiled function."""
     inputs = np.array(inputs, np.uint8)
     what = Augmentation(**augmentation)
-    drawn = EpochPlan(**{name: None if value is None else np.array(value) for name, value in order.items()})
+    drawn = EpochPlan(**{name: np.array(value) if isinstance(value, list) else value for name, value in order.items()})
     made = ImageAugmenter(tuple(mean), tuple(std), inputs.shape[1:3], what)
     row = {name: tf.constant(values[0]) for name, values in draws_of(drawn).items()}
     source = tf.constant(reflect(inputs, what.crop)[drawn.index[0]])
