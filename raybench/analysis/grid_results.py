@@ -289,6 +289,17 @@ class GridResults:
         ]
 
     @cached_property
+    def has_percent(self) -> bool:
+        """Whether the accuracies are percentages."""
+        highest = lowest = 0.0
+        for run in self.latest.values():
+            for name in ACCURACIES:
+                values = run.epochs.column("metrics", name, 0.0)
+                highest = max(highest, max(values, default=0.0))
+                lowest = min(lowest, min(values, default=0.0))
+        return 1 < highest <= PERCENT and lowest >= 0
+
+    @cached_property
     def aside(self) -> int:
         """Number of attempts that were not requested.
 
@@ -304,18 +315,6 @@ class GridResults:
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
-def has_percent(results: GridResults) -> bool:
-    """Return whether the accuracies are percentages."""
-    values = [
-        value
-        for run in results.latest.values()
-        for name in ACCURACIES
-        for value in run.epochs.column("metrics", name)
-        if value is not None
-    ]
-    return bool(values) and max(values) > 1 and min(values) >= 0 and max(values) <= PERCENT
-
-
 def in_fractions(results: GridResults) -> GridResults:
     """Convert accuracies and targets in percent to fractions.
 
@@ -323,7 +322,7 @@ def in_fractions(results: GridResults) -> GridResults:
         The same object if neither the accuracies nor a target are percentages.
     """
     target, run_targets = results.target, {run.target for run in results.latest.values()}
-    in_percent = has_percent(results)
+    in_percent = results.has_percent
     if not in_percent and not any(each and each.in_percent for each in (target, *run_targets)):
         return results
     scaled_targets = {each: _scaled(each) for each in {target, *run_targets}}

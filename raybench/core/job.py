@@ -57,7 +57,7 @@ class Target:
         """Return whether a value of its metric reaches the target; NaN does not."""
         if math.isnan(value):
             return False
-        if self.is_accuracy and not self.in_percent and value > 1:
+        if value > 1 and self.is_accuracy and not self.in_percent:
             value /= 100
         if self.at_least is not None and value < self.at_least:
             return False

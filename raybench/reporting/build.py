@@ -16,7 +16,7 @@ from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
-from raybench.analysis.grid_results import GridResults, has_percent, in_fractions, of_journal
+from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
@@ -182,7 +182,7 @@ def _everything(results: GridResults, request: GridRequest | None) -> GridResult
 
 
 def _in_percent(recorded_results: GridResults) -> list[Fact]:
-    return [PercentFact()] if has_percent(recorded_results) else []
+    return [PercentFact()] if recorded_results.has_percent else []
 
 
 def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:

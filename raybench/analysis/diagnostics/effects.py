@@ -184,8 +184,9 @@ def other_batch_size(attempt: Attempt, context: Context) -> Iterator[Observation
 )
 def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a training loop that computes on the host."""
-    first_bytes = attempt.epochs[:1].column("memory_peak_bytes")
-    if attempt.cell.has_own_loop and first_bytes == [0] and not hosted(attempt.cell.device.kind):
+    if not attempt.cell.has_own_loop or hosted(attempt.cell.device.kind):
+        return
+    if attempt.epochs[:1].column("memory_peak_bytes") == [0]:
         yield Observation(f"it allocated no memory on its {attempt.cell.device.kind} device", {"bytes": 0.0})
 
 
