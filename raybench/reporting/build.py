@@ -32,6 +32,7 @@ from raybench.errors import UsageError, nearest
 from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
+from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
@@ -82,6 +83,7 @@ def from_history(
         new_trials = {attempt.trial for attempt in all_attempts.values()} - {trial for trial, _ in history.attempts}
         request = _with_repeats(request, new_trials) if request else None
     all_attempts = _with_warmup(all_attempts, request) if request else all_attempts
+    timing.compute_together(list(all_attempts.values()))
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)

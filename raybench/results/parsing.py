@@ -44,6 +44,11 @@ def valid_values_in(value: Any) -> Mapping[str, Any]:
 
 
 def _is_sound(value: Any) -> bool:
+    kind = type(value)
+    if kind is str or kind is bool:  # the usual types of a journal first, for speed
+        return True
+    if kind is dict:
+        return all(map(_is_sound, value.values()))
     if isinstance(value, (str, float, int, NoneType)):  # before maps, for speed
         return not isinstance(value, (int, float)) or isinstance(value, bool) or number_in(value) is not None
     if isinstance(value, (Mapping, list)):

@@ -97,7 +97,6 @@ def diagnose_all(
         machines: `Context.other_machines`.
     """
     all_attempts = list(attempts)
-    timing.compute_together(all_attempts)
     find_slow_starts(all_attempts)
     neighbours = concurrent_runs_of(all_attempts)
     axes = list(axes)
