@@ -241,7 +241,7 @@ class Attempt:
         self._epochs.put_line(line)
 
     def _end(self, event: Event) -> None:
-        self._epochs.settle()
+        self._epochs.flush()
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))

@@ -51,18 +51,18 @@ _NO_TIME = bytes(TIME_LENGTH)
 
 
 def _is_usual(value: Any, kind: Kind) -> bool:
-    """Return whether a value is a number of the type and the size that its column can hold."""
+    """Return whether a value is a number that its column can hold."""
     if kind in _WHOLE:
         return type(value) is int and -LARGEST_WHOLE <= value <= LARGEST_WHOLE
     return type(value) is float and -LARGEST_FLOAT < value < LARGEST_FLOAT
 
 
 def _is_usual_time(t: str | None) -> bool:
-    return t is not None and len(t) == TIME_LENGTH and t.isascii()
+    return t is not None and len(t) == TIME_LENGTH and t.isascii() and t[0] != "\0"
 
 
 def _is_usual_map(value: Any, kind: Kind) -> bool:
-    """Return whether a value is a map to such numbers, at least one."""
+    """Return whether a value is a map to at least one such number."""
     if type(value) is not dict or set(map(type, numbers := value.values())) != _FLOAT:
         return False
     # Any comparison with NaN is false, and a sum with NaN is NaN.
@@ -107,10 +107,12 @@ class _Layout:
         self._absent, self._nothing = _getter(absent), (None,) * len(absent)
 
     def row(self, line: Any, is_first: bool) -> list[float] | None:
-        """The numbers of a line by column (`raybench.results.epoch_line`); None if it has one without a column.
+        """The numbers of a line by column.
+
+        None if it has a number without a column.
 
         Args:
-            line: the line.
+            line: see `raybench.results.epoch_line`.
             is_first: whether it is the first of its table, and has to have these columns in this order.
         """
         if any(value is not None and value != {} for value in self._absent(line)):
@@ -128,7 +130,10 @@ class _Layout:
         return row
 
     def rows(self, lines: Sequence[Any]) -> array[float] | None:
-        """The numbers of lines that have all columns, in their order; None if one has others."""
+        """The numbers of lines that have all columns, in their order.
+
+        None if one of them has other numbers.
+        """
         maps = list(zip(*map(self._maps, lines), strict=True))
         if any(absent != self._nothing for absent in map(self._absent, lines)):
             return None
@@ -180,7 +185,7 @@ class EpochTable:
             self.put(epoch)
 
     def __len__(self) -> int:
-        self.settle()
+        self.flush()
         return len(self._numbers)
 
     def __eq__(self, other: object) -> bool:
@@ -188,7 +193,7 @@ class EpochTable:
 
     def copy(self) -> EpochTable:
         """A copy that later epochs do not change."""
-        self.settle()
+        self.flush()
         table = EpochTable()
         table._layout = self._layout
         table._numbers, table._values, table._times = self._numbers[:], self._values[:], self._times[:]
@@ -199,10 +204,13 @@ class EpochTable:
         """Add the epoch of a line of a journal (`raybench.results.epoch_line`)."""
         self._lines.append(line)
         if len(self._lines) >= BLOCK:
-            self.settle()
+            self.flush()
 
-    def settle(self) -> None:
-        """Put the lines that were added since the last call into columns: many at once take half the time."""
+    def flush(self) -> None:
+        """Put the waiting lines into columns.
+
+        Many at once take half the time.
+        """
         if self._lines:
             lines, self._lines = self._lines, []
             if not self._put_lines(lines):
@@ -210,7 +218,11 @@ class EpochTable:
                     self._put_line(line)
 
     def _put_lines(self, lines: Sequence[Any]) -> bool:
-        """Add the epochs of lines if they are like each other, and later than those before."""
+        """Add the epochs of lines at once.
+
+        Returns:
+            False if they are not like each other, or not in order; nothing is added then.
+        """
         layout = self._layout if self._numbers else EpochTable._latest_layout
         numbers, times = [line.epoch for line in lines], [line.t for line in lines]
         is_later = numbers[0] > (self._numbers[-1] if self._numbers else 0) and all(map(lt, numbers, numbers[1:]))
@@ -245,7 +257,7 @@ class EpochTable:
 
     def put(self, epoch: Epoch) -> None:
         """Add an epoch, in place of an earlier one with its number."""
-        self.settle()
+        self.flush()
         self._put(epoch, {name for name in _KINDS if getattr(epoch, name) != _ABSENT.get(name)})
 
     def _put(self, epoch: Epoch, names: Collection[str]) -> None:
@@ -317,7 +329,7 @@ class EpochTable:
     @property
     def numbers(self) -> Sequence[int]:
         """The numbers of all epochs, in order."""
-        self.settle()
+        self.flush()
         return self._numbers
 
     def epoch(self, place: int) -> Epoch:
@@ -388,7 +400,7 @@ class EpochTable:
 
 
 class EpochStack:
-    """The epochs of several tables with the same columns and as many epochs, as arrays.
+    """The epochs of several tables of the same shape, as arrays.
 
     Args:
         tables: the tables.
@@ -400,7 +412,7 @@ class EpochStack:
         self._places, self._values = layout.places, values.reshape(len(tables), count, layout.width)
 
     def column(self, name: str, key: str) -> NDArray[np.float64]:
-        """A number of a map in each epoch, tables × epochs; 0 for one without it."""
+        """A number of a map, tables × epochs; 0 if it is missing."""
         place = self._places.get((name, key))
         return np.zeros(self._values.shape[:2]) if place is None else np.nan_to_num(self._values[:, :, place])
 
@@ -409,12 +421,12 @@ def stacks(tables: Iterable[EpochTable], name: str) -> Iterator[tuple[list[int],
     """Yield stacks of tables, each with the positions of its tables.
 
     Args:
-        tables: the tables; empty ones are left out, and those with values of the field beside the columns.
+        tables: the tables; those without numbers are left out, and those with values of the field beside the columns.
         name: the field of `Epoch` that is to be read from the stacks.
     """
     groups: dict[tuple[_Layout, int], list[tuple[int, EpochTable]]] = {}
     for position, table in enumerate(tables):
-        if len(table) and not table._others.get(name):
+        if len(table) and table._values and not table._others.get(name):
             groups.setdefault((table._layout, len(table)), []).append((position, table))
     for alike in groups.values():
         for start in range(0, len(alike), AT_ONCE):
@@ -423,7 +435,9 @@ def stacks(tables: Iterable[EpochTable], name: str) -> Iterator[tuple[list[int],
 
 
 class Epochs(Sequence[Epoch]):
-    """Epochs of an attempt, in order; each is made when it is read, and the numbers of all can be read as columns.
+    """Epochs of an attempt, in order.
+
+    Each is made when it is read; the numbers of all can be read as columns.
 
     Args:
         table: the table that has them.
@@ -477,7 +491,7 @@ class Epochs(Sequence[Epoch]):
         return [self._table.time(place) for place in self._places]
 
     def keys(self, name: str) -> list[str]:
-        """The keys of a map in any epoch of the attempt, in the order of the first epochs that have them."""
+        """The keys of a map in any epoch of the attempt."""
         return self._table.keys(name)
 
     def where(self, is_chosen: Callable[[int], bool]) -> Epochs:

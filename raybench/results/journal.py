@@ -149,7 +149,7 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
 def read_lines(
     path: Path, damaged: list[int] | None = None, parse: Callable[[bytes], Any] = epoch_line
 ) -> Iterator[Any]:
-    """Read a journal: the event of each line, or what a faster parser makes of it.
+    """Read the lines of a journal as events, or as a faster parser reads them.
 
     A last line without a newline is being written, or its writer died: it is read if it is complete. Any other line
     that is not a JSON object with the name of an event is skipped and reported. Nothing in a journal is ever executed.

@@ -269,7 +269,10 @@ def _first_place(attempt: Attempt, target: Target) -> int | None:
 
 
 def compute_together(attempts: Sequence[Attempt]) -> None:
-    """Compute times of many attempts with their columns, in a fraction of the time, and remember them for the rules."""
+    """Compute the times of many attempts at once and remember them.
+
+    The rules then take a fraction of the time.
+    """
     for positions, stack in stacks((attempt.epochs.table for attempt in attempts), "ledger"):
         columns = {name: stack.column("ledger", name) for name in TRAINING}
         steady, training = (
