@@ -1,13 +1,14 @@
 """Do long grids stay cheap? Commands on large results, and the driver and Ray from the first trial to the last.
 
-    python benchmarks/large_grids.py sizes [--trials 1000 10000] [--epochs 24] [--only plan report load sync]
+    python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
     python benchmarks/large_grids.py plans [--trials 100000 700000]
     python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
     python benchmarks/large_grids.py ray [--trials 2000]
 
 `sizes` writes a grid file and a journal of all its trials for each size, and runs `raybench plan`, `raybench report`,
-`raybench.load` and `raybench sync` (to an empty sqlite store of MLflow) on them, each in a process of its own. Printed:
-wall time, processor time and peak memory of each. A command that takes longer than `--limit` seconds is ended.
+`raybench.load` alone and with the tables of trials and of epochs, and `raybench sync` (to an empty sqlite store of
+MLflow) on them, each in a process of its own. Printed: wall time, processor time and peak memory of each. A command
+that takes longer than `--limit` seconds is ended.
 
 `plans` does the same for `raybench plan` alone, on grids without results: for each number of trials with 1, 5 and 100
 repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file can hold
@@ -76,7 +77,8 @@ def train(trial, *, batch_size: int, weight_decay: float, epochs: int):
 """A training function that takes no time."""
 
 LOAD = "import sys, raybench; raybench.load(sys.argv[1])"
-COMMANDS = ("plan", "report", "load", "sync")
+TABLES = "import sys, raybench; results = raybench.load(sys.argv[1]); results.trials; results.epochs"
+COMMANDS = ("plan", "report", "load", "tables", "sync")
 
 
 def multiple(text: str) -> int:
@@ -154,6 +156,7 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
                 "plan": [*raybench, "plan", str(path), *results],
                 "report": [*raybench, "report", str(journal), "--html", "page.html"],
                 "load": [sys.executable, "-c", LOAD, str(journal)],
+                "tables": [sys.executable, "-c", TABLES, str(journal)],
                 "sync": [*raybench, "sync", *results, "--tracking-uri", f"sqlite:///{folder}/mlflow.db", GRID],
             }
             costs = numbers[str(trials)] = {"journal_bytes": size}
@@ -381,7 +384,7 @@ def main() -> None:
     parts = parser.add_subparsers(required=True)
     part = parts.add_parser("sizes", help="commands on large results")
     part.set_defaults(run=sizes)
-    part.add_argument("--trials", type=multiple, nargs="+", default=[1000, 10_000])
+    part.add_argument("--trials", type=multiple, nargs="+", default=[1000, 10_000, 100_000])
     part.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS)
     part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     part.add_argument("--epochs", type=int, default=24)

@@ -268,7 +268,8 @@ class _Session:
         # The checks of another machine prove nothing about this one.
         own_events = [event for event in history.events if not event.get(ORIGIN)]
         # The trials of a pair belong to one session, so a comparison uses no checkpoint of an earlier one.
-        self._evidence = PretrialChecks(() if options.rerun or plan.base_workload else own_events)
+        is_anew = options.rerun or plan.base_workload
+        self._evidence = PretrialChecks(*(() if is_anew else (own_events, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
@@ -460,7 +461,11 @@ class _Session:
         statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
         # Indented, a large plan takes ten times as long to write: Python has no C code for that.
         texts = {name: json.dumps(value, default=str) for name, value in data.items()}
-        texts |= {GRID_FILE: report.context.text, "comparison.txt": text(rows), **self._files(report)}
+        texts |= {
+            GRID_FILE: report.context.text,
+            "comparison.txt": text(rows, best_first=report.best_first),
+            **self._files(report),
+        }
         name = executions.execution_name(started_at)
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 

@@ -160,13 +160,14 @@ class Estimator:
 
         Any other is ignored, since its time is not that of a whole trial.
         """
-        examples = sum(epoch.examples for epoch in attempt.epochs)
+        examples_by_epoch = attempt.epochs.column("examples")
+        examples = sum(examples_by_epoch)
         batch = attempt.cell.settings.batch_size
         if attempt.status != TrialStatus.COMPLETED or not batch or not attempt.ledger or not examples:
             return
         fixed_s = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
         repeated_s = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
-        per_epoch = median(epoch.examples for epoch in attempt.epochs)
+        per_epoch = median(examples_by_epoch)
         cost = Cost(fixed_s, repeated_s / examples, batch, per_epoch)
         self._known.setdefault(similarity_key(attempt.cell), _SimilarCosts()).add(cost)
 
