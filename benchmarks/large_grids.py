@@ -1,12 +1,18 @@
 """Do long grids stay cheap? Commands on large results, and the driver and Ray from the first trial to the last.
 
-    python benchmarks/large_grids.py sizes [--trials 1000 10000] [--epochs 24] [--only plan report load sync]
+    python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
+    python benchmarks/large_grids.py plans [--trials 100000 700000]
     python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
     python benchmarks/large_grids.py ray [--trials 2000]
 
 `sizes` writes a grid file and a journal of all its trials for each size, and runs `raybench plan`, `raybench report`,
-`raybench.load` and `raybench sync` (to an empty sqlite store of MLflow) on them, each in a process of its own. Printed:
-wall time, processor time and peak memory of each. A command that takes longer than `--limit` seconds is ended.
+`raybench.load` alone and with the tables of trials and of epochs, and `raybench sync` (to an empty sqlite store of
+MLflow) on them, each in a process of its own. Printed: wall time, processor time and peak memory of each. A command
+that takes longer than `--limit` seconds is ended.
+
+`plans` does the same for `raybench plan` alone, on grids without results: for each number of trials with 1, 5 and 100
+repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file can hold
+them. All times include the start of Python, which the plan of a single trial shows.
 
 `driver` runs a grid in this process with an executor that starts nothing: the events of a trial arrive at once. What
 is left is the work of `raybench grid` itself: the schedule, the jobs, the journal, the history and the display, and
@@ -23,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -70,7 +77,8 @@ def train(trial, *, batch_size: int, weight_decay: float, epochs: int):
 """A training function that takes no time."""
 
 LOAD = "import sys, raybench; raybench.load(sys.argv[1])"
-COMMANDS = ("plan", "report", "load", "sync")
+TABLES = "import sys, raybench; results = raybench.load(sys.argv[1]); results.trials; results.epochs"
+COMMANDS = ("plan", "report", "load", "tables", "sync")
 
 
 def multiple(text: str) -> int:
@@ -148,6 +156,7 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
                 "plan": [*raybench, "plan", str(path), *results],
                 "report": [*raybench, "report", str(journal), "--html", "page.html"],
                 "load": [sys.executable, "-c", LOAD, str(journal)],
+                "tables": [sys.executable, "-c", TABLES, str(journal)],
                 "sync": [*raybench, "sync", *results, "--tracking-uri", f"sqlite:///{folder}/mlflow.db", GRID],
             }
             costs = numbers[str(trials)] = {"journal_bytes": size}
@@ -160,6 +169,59 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
                     f"at most {cost.peak_mib:7.0f} MiB{end}",
                     flush=True,
                 )
+    return numbers
+
+
+PLAN_REPEATS = (1, 5, 100)
+ONE_AXIS = 20_000
+"""The most values of an axis that fit a grid file, about."""
+
+
+def product_of(cells: int) -> dict[str, list[Any]]:
+    """Four axes whose product is a number of cells."""
+    sizes = []
+    for _ in range(3):
+        sizes.append(max(size for size in range(1, 11) if cells % size == 0))
+        cells //= sizes[-1]
+    batches, epochs, rates = map(range, sizes)
+    return {
+        "batch_size": [8 * (number + 1) for number in batches],
+        "epochs": [number + 2 for number in epochs],
+        "learning_rate": [(number + 1) / 100 for number in rates],
+        "weight_decay": [float(f"{number * 1e-6:g}") for number in range(cells)],
+    }
+
+
+def plan_cost(axes: dict[str, list[Any]], repeats: int, limit: float) -> Cost:
+    """The cost of `raybench plan` for a grid without results."""
+    with tempfile.TemporaryDirectory(prefix="rb-") as name:
+        grid = {"name": GRID, "workload": "digits_cnn", "repeats": repeats, "axes": {"device": ["cpu"], **axes}}
+        (Path(name) / "grid.yaml").write_text(json.dumps(grid))
+        return measure([sys.executable, "-m", "raybench", "plan", "grid.yaml"], Path(name), limit)
+
+
+def plans(options: argparse.Namespace) -> dict[str, Any]:
+    """The cost of `raybench plan` for grids without results."""
+    numbers: dict[str, Any] = {}
+    grids: list[tuple[str, dict[str, list[Any]], int]] = [("1 trial", {}, 1)]
+    for trials in options.trials:
+        for repeats in PLAN_REPEATS:
+            cells = trials // repeats
+            if cells * repeats == trials:
+                grids.append((f"{cells:,} cells x {repeats} repeats, 4 axes", product_of(cells), repeats))
+        cells = trials // REPEATS
+        if cells <= ONE_AXIS:
+            axis = {"weight_decay": [float(f"{number * 1e-6:g}") for number in range(cells)]}
+            grids.append((f"{cells:,} cells x {REPEATS} repeats, 1 axis", axis, REPEATS))
+    for name, axes, repeats in grids:
+        cost = plan_cost(axes, repeats, options.limit)
+        numbers[name] = asdict(cost)
+        end = "" if cost.done else f", ended after {options.limit:g} s"
+        print(
+            f"{name:<39} {cost.wall_s:6.1f} s, processor time {cost.cpu_s:6.2f} s, "
+            f"at most {cost.peak_mib:5.0f} MiB{end}",
+            flush=True,
+        )
     return numbers
 
 
@@ -189,15 +251,27 @@ class NoTrials(InlineExecutor):
                     break
 
 
+RAYS_OWN = ("gcs_server", "raylet")
+"""The processes of Ray that a trial's messages pass through."""
+
+
 @dataclass
 class Block:
-    """Consecutive trials of a run: the number of trials so far, costs per trial, memory at the end."""
+    """Consecutive trials of a run: the number of trials so far, costs per trial, memory and files at the end.
+
+    `ray_cpu_ms` and `ray_mib` are of Ray's `RAYS_OWN`, `files` and `files_mib` of temporary files and folders, all
+    of them Ray's, and the `children` are all processes of this one.
+    """
 
     trials: int
     wall_ms: float
     cpu_ms: float
+    ray_cpu_ms: float
     driver_mib: float
+    ray_mib: float
     children_mib: float
+    files: int
+    files_mib: float
 
 
 @dataclass
@@ -205,31 +279,68 @@ class BlockListener(Display):
     """The display of `raybench grid`, which also measures each block of trials."""
 
     size: int
+    temporary: Path
     blocks: list[Block] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__(Terminal(file=StringIO()))
-        self._ends, self._mark = 0, (time.perf_counter(), time.process_time())
+        self._ends, self._mark = 0, (0.0, 0.0, 0.0)
 
     def event(self, event: Event) -> None:
         """Measure at the end of each block."""
         super().event(event)
         if event["event"] == "trial_started" and not self._ends:
-            self._mark = time.perf_counter(), time.process_time()
+            self._mark = self._now()
         self._ends += event["event"] == "trial_ended"
         if event["event"] == "trial_ended" and self._ends % self.size == 0:
-            now, process = (time.perf_counter(), time.process_time()), psutil.Process()
-            wall, cpu = ((end - begin) * 1000 / self.size for begin, end in zip(self._mark, now, strict=True))
-            children = sum(map(memory, process.children(recursive=True)))
-            block = Block(self._ends, wall, cpu, memory(process), children)
+            costs = [(end - begin) * 1000 / self.size for begin, end in zip(self._mark, self._now(), strict=True)]
+            children = psutil.Process().children(recursive=True)
+            own = [child for child in children if name_of(child) in RAYS_OWN]
+            sizes = [sum(map(memory, each)) for each in ([psutil.Process()], own, children)]
+            block = Block(self._ends, *costs, *sizes, *files_of(self.temporary))
             self.blocks.append(block)
-            with_children = f", of its child processes {children:6.0f} MiB" if children else ""
+            with_ray = (
+                f"; Ray: processor time {block.ray_cpu_ms:6.2f} ms, memory {block.ray_mib:5.0f} MiB, with all child "
+                f"processes {block.children_mib:5.0f} MiB, {block.files:5,} files of {block.files_mib:4.1f} MiB"
+            )
             print(
-                f"{block.trials:>7,} trials: {wall:8.2f} ms per trial, processor time {cpu:7.2f} ms, "
-                f"memory {block.driver_mib:6.0f} MiB{with_children}",
+                f"{block.trials:>7,} trials: {block.wall_ms:8.2f} ms per trial, processor time {block.cpu_ms:7.2f} ms, "
+                f"memory {block.driver_mib:6.0f} MiB{with_ray if own else ''}",
                 flush=True,
             )
-            self._mark = time.perf_counter(), time.process_time()
+            self._mark = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Wall time, and the processor time of this process and of Ray's own, in seconds."""
+        own = [child for child in psutil.Process().children() if name_of(child) in RAYS_OWN]
+        return time.perf_counter(), time.process_time(), sum(map(processor_time, own))
+
+
+def name_of(process: psutil.Process) -> str:
+    """The name of a process; empty if it has ended."""
+    try:
+        return process.name()
+    except psutil.Error:
+        return ""
+
+
+def processor_time(process: psutil.Process) -> float:
+    """Processor time of a process in seconds; 0 if it has ended."""
+    try:
+        times = process.cpu_times()
+        return times.user + times.system
+    except psutil.Error:
+        return 0.0
+
+
+def files_of(root: Path) -> tuple[int, float]:
+    """The number of files and folders in a folder, and their size in MiB."""
+    sizes = []
+    for path in root.rglob("*"):
+        with suppress(OSError):  # it has just been removed
+            sizes.append(path.lstat().st_size)
+    return len(sizes), sum(sizes) / 2**20
 
 
 def memory(process: psutil.Process) -> float:
@@ -242,8 +353,9 @@ def memory(process: psutil.Process) -> float:
 
 def blocks_of(options: argparse.Namespace, executor: Any, workload: str) -> dict[str, Any]:
     """The blocks of a run of a grid, and the seconds after its last trial."""
-    view = BlockListener(min(options.block, options.trials))
-    with tempfile.TemporaryDirectory(prefix="rb-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, tempfile.TemporaryDirectory(prefix="rb") as temporary:
+        tempfile.tempdir = temporary  # for Ray
+        view = BlockListener(min(options.block, options.trials), Path(temporary))
         folder = Path(name)
         spec = load_grid(write_grid(folder, options.trials, options.epochs, workload))
         tracking = f"sqlite:///{folder}/mlflow.db" if options.tracking else None
@@ -272,10 +384,14 @@ def main() -> None:
     parts = parser.add_subparsers(required=True)
     part = parts.add_parser("sizes", help="commands on large results")
     part.set_defaults(run=sizes)
-    part.add_argument("--trials", type=multiple, nargs="+", default=[1000, 10_000])
+    part.add_argument("--trials", type=multiple, nargs="+", default=[1000, 10_000, 100_000])
     part.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS)
     part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     part.add_argument("--epochs", type=int, default=24)
+    part = parts.add_parser("plans", help="plans of grids without results")
+    part.set_defaults(run=plans)
+    part.add_argument("--trials", type=int, nargs="+", default=[100_000, 700_000])
+    part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     for run, trials, block, epochs in ((driver, 20_000, 1000, 24), (ray, 2000, 100, 1)):
         part = parts.add_parser(run.__name__, help=run.__doc__)
         part.set_defaults(run=run)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
@@ -25,6 +25,7 @@ from raybench.analysis.grid_request import (
     to_dict,
 )
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
+from raybench.checks.weight_decay import measure as decay
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
@@ -36,7 +37,7 @@ from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
 from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
-from raybench.execution.progress import ProgressListener, RecordingListener
+from raybench.execution.progress import ProgressListener, SilentListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
@@ -201,7 +202,7 @@ def _run(
         planner: makes the plan from the nodes, the folder of the data sets, the filter of cells and the isolation.
         environments: of the trials; by default those of the grid.
     """
-    view = view or RecordingListener()
+    view = view or SilentListener()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
@@ -267,7 +268,8 @@ class _Session:
         # The checks of another machine prove nothing about this one.
         own_events = [event for event in history.events if not event.get(ORIGIN)]
         # The trials of a pair belong to one session, so a comparison uses no checkpoint of an earlier one.
-        self._evidence = PretrialChecks(() if options.rerun or plan.base_workload else own_events)
+        is_anew = options.rerun or plan.base_workload
+        self._evidence = PretrialChecks(*(() if is_anew else (own_events, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
@@ -421,6 +423,7 @@ class _Session:
         other_contents = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
         return extended(label, differences(cell.cell_id, cell.content, other_contents)) if other_contents else label
 
+    @cached_property
     def _wanted(self) -> GridRequest:
         """The request of the plan, without secrets and passwords of store URIs."""
         request = request_of(self._plan)
@@ -431,7 +434,7 @@ class _Session:
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            request = request_of_all_sources(self._history, self._wanted())
+            request = request_of_all_sources(self._history, self._wanted)
             self._report = from_history(self._plan.spec.name, self._history, request, self._warnings)
             if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
                 # The finding says how busy the machine was during the runs themselves.
@@ -448,20 +451,21 @@ class _Session:
 
         report = self._current_report()
         attempts, rows = report.results.latest, report.results.rows
-        plan = [
-            {"trial": t.trial_id, "repeat": t.repeat, "seed": t.seed, "label": self._plan.label(t), "skip": t.cell.skip}
-            for t in self._plan.trials
-        ]
         effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
         data = {
             EFFECTIVE: mask(effective),
-            PLAN: {"order_seed": self._plan.spec.seed, "trials": plan, "wanted": to_dict(self._wanted())},
+            PLAN: {"order_seed": self._plan.spec.seed, "wanted": to_dict(self._wanted)},
             "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],
         }
         statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
-        texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
-        texts |= {GRID_FILE: report.context.text, "comparison.txt": text(rows), **self._files(report)}
+        # Indented, a large plan takes ten times as long to write: Python has no C code for that.
+        texts = {name: json.dumps(value, default=str) for name, value in data.items()}
+        texts |= {
+            GRID_FILE: report.context.text,
+            "comparison.txt": text(rows, best_first=report.best_first),
+            **self._files(report),
+        }
         name = executions.execution_name(started_at)
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 
@@ -488,8 +492,8 @@ class _Session:
         """If no trial has to run: rewrite an outdated page and bring MLflow up to date."""
         path = self._history.path
         runnable = any(not cell.skip for cell in self._plan.cells)
-        if path.is_file() and not page_is_current(self._history, self._wanted()):
-            if runnable and not same_cells(latest_request(self._history), self._wanted()):
+        if path.is_file() and not page_is_current(self._history, self._wanted):
+            if runnable and not same_cells(latest_request(self._history), self._wanted):
                 # The requested cells have changed: `report` and `load` use the request of the last execution.
                 summary = self._summary(events.now())
                 with Journal(path) as journal:
@@ -500,7 +504,8 @@ class _Session:
         self._tracker.catch_up(self._plan.spec.name, self._history, self._warnings.append)
 
     def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
-        return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
+        cells = {cell.variant(decay.RULE): cell for cell in self._plan.cells if not cell.skip}
+        return self._evidence.proofs.of(cell.content for cell in cells.values())
 
     def outcome(self) -> Outcome:
         """The results as they are now."""

@@ -11,7 +11,7 @@ from support import ROOT
 import raybench
 
 PACKAGE = Path(raybench.__file__).parent
-FRAMEWORKS = {"torch", "torch_xla", "tensorflow", "keras"}
+FRAMEWORKS = {"torch", "torch_xla", "torch_tpu", "tensorflow", "keras"}
 HEAVY = FRAMEWORKS | {"ray", "mlflow"}
 MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
@@ -55,7 +55,7 @@ def test_packages_import_only_packages_of_lower_layers():
 
 
 def test_only_devices_and_engines_branch_on_a_device_or_framework():
-    names = {"cuda", "mps", "tpu", "torch", "torch_xla", "tensorflow"}
+    names = {"cuda", "mps", "tpu", "torch", "torch_xla", "torch_tpu", "tensorflow"}
     faults = []
     for name, tree in MODULES.items():
         if inside(name, "devices", "engines", "planning/placement.py"):

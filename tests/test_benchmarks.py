@@ -19,6 +19,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(\.\d+)?")
 
 SHORT = {
     "before_after": "--pairs 1 --repeats 2",
+    "cluster": "changes --nodes 2 --trials 16 --seconds 0.3",
     "davidnet_forms": "--batch 4 --examples 8 --val-examples 8 --epochs 2 --rounds 2 --kind cpu",
     "dispatch_counts": "--only davidnet pytorch_loop",
     "findings": "--grids 2",
@@ -90,6 +91,36 @@ def test_large_grids_shows_each_block_of_trials(part: str, tmp_path: Path) -> No
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     assert [block["trials"] for block in numbers["blocks"]] == [10, 20]
     assert all(block["driver_mib"] > 0 and block["cpu_ms"] > 0 for block in numbers["blocks"])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "part", ["busy --trials 8 --epochs 1 --seconds 0.1", "messages --trials 4 --epochs 5 --idle 1"]
+)
+def test_cluster_shows_how_its_nodes_and_its_head_are_used(part: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS["cluster"]), *part.split(), "--nodes", "2", "--json", "numbers.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    assert all(math.isfinite(number) for number in numbers_in(numbers))
+    if part.startswith("busy"):
+        assert 0 < numbers["all_busy"] <= numbers["busy"] <= 1
+    else:
+        assert numbers["trials_per_s"] > 0 and numbers["epochs_per_s"] > 0 and numbers["driver"]["trial_ms"] > 0
+
+
+@pytest.mark.exhaustive
+def test_large_grids_shows_the_cost_of_plans(tmp_path: Path) -> None:
+    asked = ["plans", "--trials", "200", "--json", str(tmp_path / "numbers.json")]
+    command = [sys.executable, str(BENCHMARKS["large_grids"]), *asked]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    cells = ["200 cells x 1 repeats, 4 axes", "40 cells x 5 repeats, 4 axes", "2 cells x 100 repeats, 4 axes"]
+    assert list(numbers) == ["1 trial", *cells, "40 cells x 5 repeats, 1 axis"]
+    for (name, cost), line in zip(numbers.items(), done.stdout.splitlines(), strict=True):
+        assert line.startswith(name) and without_numbers(line).endswith("# s, processor time # s, at most # MiB")
+        assert cost["done"] and cost["cpu_s"] > 0 and cost["peak_mib"] > 0
 
 
 def without_numbers(line: str) -> str:

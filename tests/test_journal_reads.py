@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 
 import raybench
 from raybench.cli import group
@@ -75,14 +76,23 @@ def hook():
     sys.addaudithook(_audit)
 
 
+def identity(event):
+    return tuple(event.get(name) for name in ("event", "trial", "attempt", "epoch", "t"))
+
+
 @contextmanager
 def counting():
     """Counts while the block runs."""
-    counts, take, make_report = Counts(), Attempt.take, build.make_report
+    counts, make_report = Counts(), build.make_report
+    take, take_epoch = Attempt.take, Attempt.take_epoch
 
     def counted_take(attempt, event):
-        counts.folds[json.dumps(event, sort_keys=True)] += 1
+        counts.folds[identity(event)] += 1
         return take(attempt, event)
+
+    def counted_take_epoch(attempt, line):
+        counts.folds[identity(to_builtins(line))] += 1
+        return take_epoch(attempt, line)
 
     def counted_report(*args):
         counts.reports += 1
@@ -90,6 +100,7 @@ def counting():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Attempt, "take", counted_take)
+        patch.setattr(Attempt, "take_epoch", counted_take_epoch)
         patch.setattr(build, "make_report", counted_report)
         active.append(counts)
         try:
@@ -105,7 +116,7 @@ def check(counts, journal, reads=1, reports=1):
     events = [event for event in map(json.loads, journal.read_text().splitlines()) if "attempt" in event]
     in_trials = [event for event in events if event["event"] != "check_ended"]
     assert len(in_trials) >= 8
-    assert counts.folds == Counter(json.dumps(event, sort_keys=True) for event in in_trials)
+    assert counts.folds == Counter(map(identity, in_trials))
     assert set(counts.folds.values()) == {1}
     assert counts.reports == reports
 
@@ -163,6 +174,8 @@ def test_a_grid_that_goes_on_reads_its_journal_once(grid, tmp_path):
     again, counts = grid(tmp_path, rerun=True)
     assert again.ran == 2
     check(counts, outcome.journal)
+    plans = list(outcome.folder.glob("executions/*/plan.json"))
+    assert len(plans) > 1 and len({plan.stat().st_ino for plan in plans}) == 1, "a large one takes its space once"
 
 
 def test_a_report_reads_the_journal_once_and_three_files_of_the_last_execution(first, tmp_path):

@@ -600,3 +600,11 @@ def test_a_message_about_the_start_is_no_caution_of_the_report(tmp_path, monkeyp
     outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=0.0)
     assert view.warnings == ["Ray has not started after 20 s.", "The head does not answer."]
     assert outcome.warnings == ("The head does not answer.",)
+
+
+def test_without_a_view_no_events_are_recorded_for_one(tmp_path, monkeypatch):
+    (tmp_path / "grid.yaml").write_text(DIGITS)
+    monkeypatch.setattr(RecordingListener, "event", lambda view, event: pytest.fail("recorded"))
+    options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
+    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
+    assert len(outcome.ended) == 2

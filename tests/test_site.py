@@ -34,7 +34,7 @@ def test_each_part_has_a_place_in_one_page() -> None:
 
 def test_settings_and_keys() -> None:
     assert re.findall(r"^### `(\w+)`$", part("settings"), re.MULTILINE) == list(SETTINGS)
-    assert "\n- Frameworks: `torch`\n" in part("settings")
+    assert "\n- Frameworks: `torch`, `torch_tpu`\n" in part("settings")
     assert "| `baseline` |" in part("grid keys") and "| `price_per_hour` |" in part("device keys")
     assert not set(re.findall(r"^\| `(\w+)` \|", part("grid keys"), re.MULTILINE)) & set(SETTINGS)
 

@@ -23,7 +23,7 @@ from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import trial_id
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
-from raybench.results.parsing import cell_in
+from raybench.results.shared_values import cell_in
 
 ACCURACY = "val/accuracy"
 
@@ -273,7 +273,10 @@ def examples_of(runs: Sequence[Attempt]) -> int | None:
 
     None if not known.
     """
-    return next((timing.steady_epochs(run)[-1].examples for run in completed(runs) if run.epochs), None) or None
+    return (
+        next((timing.steady_epochs(run)[-1:].column("examples")[0] for run in completed(runs) if run.epochs), None)
+        or None
+    )
 
 
 def cautions_of(

@@ -52,7 +52,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             cell.axes,
             cell.repeats,
             cell.skip,
-            cell.price_per_hour,
+            cell.group.price_per_hour,
             cell.content.role.aa_of,
             cell.content,
             cell.request_id,

@@ -21,6 +21,7 @@ from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
 from raybench.planning.plan import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.epoch_table import EpochTable
 from raybench.results.timing import steady_epochs
 
 PERCENT = 100.0
@@ -152,12 +153,20 @@ class GridResults:
 
         If no cell of the baseline has a time and several other candidates have, the first of these replaces it.
         """
-        timed_cells = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
-        timed_cells = [cell for cell in timed_cells if steady_seconds_by_repeat(runs_of(cell, self.latest))]
-        candidates = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed_cells]
-        if dict(self.baseline) in candidates or all(values == candidates[0] for values in candidates):
+        baseline = dict(self.baseline)
+        if not baseline:
+            return self.baseline
+        cells = [cell for cell in self.cells if not cell.aa_of and baseline.keys() <= cell.axes.keys()]
+        values = [{axis: cell.axes[axis] for axis in baseline} for cell in cells]
+        if any(each == baseline and self._is_timed(cell) for cell, each in zip(cells, values, strict=True)):
+            return self.baseline
+        candidates = [each for cell, each in zip(cells, values, strict=True) if self._is_timed(cell)]
+        if all(each == candidates[0] for each in candidates):
             return self.baseline
         return candidates[0]
+
+    def _is_timed(self, cell: PlannedCell) -> bool:
+        return bool(steady_seconds_by_repeat(self.runs(cell)))
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:
@@ -233,8 +242,14 @@ class GridResults:
 
         Attempts with any status are included.
         """
-        names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
-        return [self.latest[name] for name in names if name in self.latest]
+        key = cell.cell_id, cell.repeats
+        if key not in self._runs:
+            self._runs[key] = runs_of(cell, self.latest)
+        return self._runs[key]
+
+    @cached_property
+    def _runs(self) -> dict[Key, list[Attempt]]:
+        return {}
 
     def completed(self, cell: PlannedCell) -> list[Attempt]:
         """Return the completed runs of a cell."""
@@ -250,7 +265,7 @@ class GridResults:
         None if no completed run has them.
         """
         # Use a steady epoch: with a fractional number of epochs such as 9.9, the last one is shorter.
-        epoch_steps = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
+        epoch_steps = (steady_epochs(run)[-1:].column("steps")[0] for run in self.completed(cell) if run.epochs)
         return next(filter(None, epoch_steps), None)
 
     def counts(self, cell: PlannedCell) -> RunCounts:
@@ -274,6 +289,17 @@ class GridResults:
         ]
 
     @cached_property
+    def has_percent(self) -> bool:
+        """Whether the accuracies are percentages."""
+        highest = lowest = 0.0
+        for run in self.latest.values():
+            for name in ACCURACIES:
+                values = run.epochs.column("metrics", name, 0.0)
+                highest = max(highest, max(values, default=0.0))
+                lowest = min(lowest, min(values, default=0.0))
+        return 1 < highest <= PERCENT and lowest >= 0
+
+    @cached_property
     def aside(self) -> int:
         """Number of attempts that were not requested.
 
@@ -289,18 +315,6 @@ class GridResults:
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
-def has_percent(results: GridResults) -> bool:
-    """Return whether the accuracies are percentages."""
-    values = [
-        epoch.metrics[name]
-        for run in results.latest.values()
-        for epoch in run.epochs
-        for name in ACCURACIES
-        if name in epoch.metrics
-    ]
-    return bool(values) and max(values) > 1 and min(values) >= 0 and max(values) <= PERCENT
-
-
 def in_fractions(results: GridResults) -> GridResults:
     """Convert accuracies and targets in percent to fractions.
 
@@ -308,14 +322,14 @@ def in_fractions(results: GridResults) -> GridResults:
         The same object if neither the accuracies nor a target are percentages.
     """
     target, run_targets = results.target, {run.target for run in results.latest.values()}
-    in_percent = has_percent(results)
+    in_percent = results.has_percent
     if not in_percent and not any(each and each.in_percent for each in (target, *run_targets)):
         return results
     scaled_targets = {each: _scaled(each) for each in {target, *run_targets}}
     latest = {}
     for trial, run in results.latest.items():
-        epochs = {
-            epoch.epoch: replace(
+        epochs = [
+            replace(
                 epoch,
                 metrics={
                     name: value / PERCENT if in_percent and name in ACCURACIES else value
@@ -323,8 +337,8 @@ def in_fractions(results: GridResults) -> GridResults:
                 },
             )
             for epoch in run.epochs
-        }
-        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=epochs)
+        ]
+        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=EpochTable(epochs))
     return replace(results, latest=latest, target=scaled_targets[target])
 
 
@@ -341,9 +355,12 @@ def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
     If each device has a single value, the device's name implies it.
     """
-    values_by_device: dict[str, set[str]] = {}
+    values_by_device: dict[str, set[Any]] = {}
     for point in points:
-        values_by_device.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
+        value = point.get(axis)
+        is_plain = value is None or isinstance(value, (str, int, float))
+        key = (type(value), value) if is_plain else canonical({"": value})
+        values_by_device.setdefault(str(point.get("device")), set()).add(key)
     return any(len(values) > 1 for values in values_by_device.values())
 
 

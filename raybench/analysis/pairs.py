@@ -34,7 +34,7 @@ from raybench.analysis.statistics.break_even import (
     startup_seconds,
 )
 from raybench.analysis.statistics.speedup import Speedup
-from raybench.analysis.statistics.time_to_target import TargetAttempt, target_attempt_of
+from raybench.analysis.statistics.time_to_target import Expected, TargetAttempt, expected, target_attempt_of
 from raybench.core.cell import Cell
 from raybench.core.job import Target
 from raybench.core.settings import CONVERGENCE, MISSING, PARAM, SETTINGS, TRAINING, affecting, label
@@ -118,6 +118,11 @@ class CellSummary:
     price_per_hour: float | None = None
     energies: tuple[float, ...] = ()
     target_energies: tuple[TargetAttempt, ...] = ()
+
+    @cached_property
+    def to_target(self) -> Expected | None:
+        """Its success rate and expected time to the target; None without a target or a run that informs about it."""
+        return expected(self.target_attempts)
 
 
 @dataclass(frozen=True)

@@ -54,12 +54,19 @@ def rank(results: GridResults, pairs: Sequence[Comparison]) -> list[RankedDevice
         if not cell.aa_of and not pair.other.counts.none_ran:
             numbers.setdefault(results.places[cell.cell_id], []).append(number)
     sides = [pair.other for pair in pairs]
-    targets = [expected(side.target_attempts) if results.target else None for side in sides]
+    targets = [side.to_target if results.target else None for side in sides]
     ranked = [_best(device, device_numbers, sides, targets) for device, device_numbers in numbers.items()]
     if sum(bool(sides[each.number].times) for each in ranked) < 2 or results.smoke or results.has_several_jobs:
         return []
     ranked.sort(key=lambda each: _order(each.number, sides, targets))
     return _compared(results, ranked, sides)
+
+
+def best_first(results: GridResults, pairs: Sequence[Comparison]) -> list[int]:
+    """Return the indices of all cells in the order of a ranking; cells without a time come last."""
+    sides = [pair.other for pair in pairs]
+    targets = [side.to_target if results.target else None for side in sides]
+    return sorted(range(len(sides)), key=lambda number: _order(number, sides, targets))
 
 
 def _order(number: int, sides: Sequence[CellSummary], targets: Sequence[Expected | None]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from raybench.analysis.ranking import RankedDevice, energy_ratio, time_to_target
 from raybench.analysis.remarks import finding_facts
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup, inverse, selected
-from raybench.analysis.statistics.time_to_target import compare_targets, expected
+from raybench.analysis.statistics.time_to_target import compare_targets
 from raybench.analysis.target import mean_accuracy, to_target
 from raybench.analysis.verdict import Outcome, aa_test, epoch_time, outcome, verdict
 from raybench.core.job import Target
@@ -411,7 +411,7 @@ def _first_to_target(by_name: Mapping[str, CellPairs], sides: Sequence[CellSumma
             times := [
                 each.seconds
                 for _, number in cell_pairs
-                if (each := expected(sides[number].target_attempts)) and each.seconds is not None
+                if (each := sides[number].to_target) and each.seconds is not None
             ]
         )
     }
@@ -487,7 +487,7 @@ def _target(
     """Return success rates and times to the target of groups of cells; None without informative runs."""
     target_sides = []
     for name, own_numbers in numbers.items():
-        estimates = [each for number in own_numbers if (each := expected(sides[number].target_attempts))]
+        estimates = [each for number in own_numbers if (each := sides[number].to_target)]
         seconds = [each.seconds for each in estimates if each.seconds is not None]
         if estimates:
             successes, tries = sum(each.successes for each in estimates), sum(each.tries for each in estimates)
@@ -510,7 +510,7 @@ def _best_to_target(
     """
     best = []
     for name, own_numbers in numbers.items():
-        estimates = [(each, number) for number in own_numbers if (each := expected(sides[number].target_attempts))]
+        estimates = [(each, number) for number in own_numbers if (each := sides[number].to_target)]
         if not estimates or any(each.successes < each.tries for each, _ in estimates):
             return None
         seconds, number = min((each.seconds or 0.0, number) for each, number in estimates)
@@ -645,7 +645,7 @@ def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> li
         reached = [
             (estimate.seconds, TargetSide(name, estimate.seconds, estimate.successes, estimate.tries))
             for name, pair in names
-            if (estimate := expected(pair.other.target_attempts)) and estimate.seconds is not None
+            if (estimate := pair.other.to_target) and estimate.seconds is not None
         ]
         if reached:
             _, side = min(reached, key=lambda each: each[0])

@@ -9,7 +9,7 @@ from raybench.analysis.comparison import ACCURACY
 from raybench.analysis.fact import Fact
 from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
 from raybench.analysis.statistics.accuracy import check_mean_accuracy
-from raybench.analysis.statistics.time_to_target import MARGIN, NEVER, TargetRatio, compare_targets, expected
+from raybench.analysis.statistics.time_to_target import MARGIN, NEVER, TargetRatio, compare_targets
 from raybench.analysis.verdict import Outcome, outcome
 from raybench.core.job import Target
 
@@ -133,7 +133,7 @@ def reaching(side: CellSummary, target: Target) -> TargetFact | None:
 
     None without informative runs.
     """
-    estimate = expected(side.target_attempts)
+    estimate = side.to_target
     if estimate is None:
         return None
     hits = [each.seconds for each in side.target_attempts if each.reached]
@@ -193,7 +193,7 @@ def _with_startup(other: CellSummary, baseline: CellSummary) -> float | None:
     """
     times = []
     for side in (baseline, other):
-        estimate = expected(side.target_attempts)
+        estimate = side.to_target
         if estimate is None or not estimate.seconds or not side.before:
             return None
         # Each run that misses the target also pays for a start.

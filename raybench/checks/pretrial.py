@@ -15,6 +15,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.planning.plan import WorkItem
+from raybench.results.attempt import Attempt
 
 _ABOUT: Mapping[str, Callable[[Cell], str]] = {
     measure.NAME: schedule.describe,
@@ -26,13 +27,17 @@ _ABOUT: Mapping[str, Callable[[Cell], str]] = {
 class PretrialChecks:
     """The check results in a grid's journal, and those of this run.
 
+    Args:
+        events: the ends of checks; other events are ignored.
+        attempts: earlier attempts, from whose checkpoints trials may resume.
+
     Attributes:
         proofs: weight-decay checks.
         rooflines: of devices and the model.
         canaries: checks of constant machine speed.
     """
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = (), attempts: Iterable[Attempt] = ()) -> None:
         self.proofs, self.rooflines, self.canaries = proofs.DecayChecks(), rooflines.Rooflines(), schedule.Canaries()
         self._kinds: dict[str, proofs.DecayChecks | rooflines.Rooflines | schedule.Canaries] = {
             decay.NAME: self.proofs,
@@ -42,6 +47,9 @@ class PretrialChecks:
         self._over: dict[str, int] = {}
         for event in events:
             self.take(event)
+        for attempt in attempts:
+            if attempt.epochs:
+                self._over[attempt.trial] = max(attempt.epochs.numbers[-1], self._over.get(attempt.trial, 0))
 
     def take(self, event: Event) -> None:
         """Record an event: a check's end, or an epoch's for a trial's progress."""

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raybench.cli.durations import duration
+from raybench.core.identity import trial_id
 from raybench.core.job import DEVICES, GROUPED, SPMD
 from raybench.core.settings import SETTINGS, short_name
 from raybench.core.status import TrialStatus
@@ -47,7 +48,7 @@ def plural(count: int, noun: str) -> str:
 
 def size_text(plan: Plan) -> str:
     """The size of a grid: `4 cells x 3 repeats = 12 trials`."""
-    repeats = {cell.repeats for cell in plan.cells}
+    repeats = {group.repeats for group in plan.groups}
     up_to = "" if len(repeats) == 1 else "up to "
     return f"{plural(len(plan.cells), 'cell')} x {up_to}{plural(max(repeats), 'repeat')} = {trials_text(plan)}"
 
@@ -57,9 +58,31 @@ def trials_text(plan: Plan) -> str:
     return plural(len(plan.trials), "trial")
 
 
+def statuses(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) -> dict[str, Counter[str]]:
+    """The number of trials without work, by the id of their cell and their status as a word.
+
+    Skipped cells, and those without such trials, are left out.
+    """
+    current = latest(attempts)
+    if not current:
+        return {}
+    pending = {name for work in todo if (name := work.trial.trial_id) in current}
+    attempted = {attempt.cell_id for attempt in current.values()}
+    counts: dict[str, Counter[str]] = {}
+    for cell in plan.cells:
+        if cell.skip or cell.cell_id not in attempted:
+            continue
+        for repeat in range(cell.repeats):
+            name = trial_id(cell.cell_id, repeat)
+            if name in current and name not in pending:
+                status = TrialStatus.parse(current[name].status)
+                counts.setdefault(cell.cell_id, Counter())[WORDS.get(status, str(status)) if status else "done"] += 1
+    return counts
+
+
 def headline(
     plan: Plan,
-    attempts: Iterable[Attempt],
+    counts: Mapping[str, Mapping[str, int]],
     todo: Sequence[WorkItem],
     estimator: Estimator,
     others: Mapping[str, OtherMachines] | None = None,
@@ -67,32 +90,25 @@ def headline(
     """The grid in one line: number of trials by state, and the time that the missing ones take.
 
     Args:
-        plan, attempts, todo, estimator: the grid, its attempts, the missing work, and its times.
+        plan, todo, estimator: the grid, the missing work, and its times.
+        counts: the trials without work (`statuses`).
         others: what other machines have done of each cell.
     """
-    pending, current = {work.trial.trial_id for work in todo}, latest(attempts)
-    counts: Counter[str] = Counter({"done": 0})
-    for trial in plan.trials:
-        if trial.cell.skip or trial.trial_id in pending:
-            continue
-        attempt = current.get(trial.trial_id)
-        status = TrialStatus.parse(attempt.status) if attempt else None
-        counts[WORDS.get(status, str(status)) if status else "done"] += 1
-    skipped_trials = [trial for trial in plan.trials if trial.cell.skip]
-    remote = sum(_is_done(trial, others or {}) for trial in skipped_trials)
-    skipped = len(skipped_trials) - remote
-    states_text = (*counts.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
+    words: Counter[str] = Counter({"done": 0})
+    for of_cell in counts.values():
+        words.update(of_cell)
+    skipped_cells = [cell for cell in plan.cells if cell.skip]
+    remote = sum(len(others[cell.cell_id].repeats) for cell in skipped_cells if cell.cell_id in others) if others else 0
+    skipped = sum(cell.repeats for cell in skipped_cells) - remote
+    states_text = (*words.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
     counts_text = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
-    to_run = Counter(work.trial.cell.cell_id for work in todo)
-    cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
-    estimates = {cell_id: estimator.seconds(cell) for cell_id, cell in cells.items()}
-    estimated = {cell_id: seconds for cell_id, seconds in estimates.items() if seconds is not None}
+    known = [(seconds, count) for _, seconds, count in _estimates(todo, estimator)]
     time_text = ""
-    if estimated:
-        count = sum(to_run[cell_id] for cell_id in estimated)
-        coverage = "" if count == len(todo) else f" for {count:,} of {len(todo):,}"
-        time_text = f", about {duration(sum(to_run[cell_id] * s for cell_id, s in estimated.items()))}{coverage}"
+    if known:
+        number = sum(count for _, count in known)
+        coverage = "" if number == len(todo) else f" for {number:,} of {len(todo):,}"
+        time_text = f", about {duration(sum(seconds * count for seconds, count in known))}{coverage}"
     elif todo:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
@@ -100,54 +116,56 @@ def headline(
     return f"{plan.spec.name} {where}: {trials_text(plan)}{counts_text}{time_text}"
 
 
-def _is_done(trial: Trial, others: Mapping[str, OtherMachines]) -> bool:
-    return trial.cell.cell_id in others and trial.repeat in others[trial.cell.cell_id].repeats
+def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[ResolvedCell, float, int]]:
+    """The cells of which a trial's seconds can be estimated, with those and the number of missing trials."""
+    counts = Counter(work.trial.cell for work in todo) if estimator.knows_any else {}
+    estimates = ((cell, estimator.planned_seconds(cell), count) for cell, count in counts.items())
+    return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 
 
-def price_line(todo: Iterable[WorkItem], estimator: Estimator) -> Iterator[str]:
+def price_line(todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
     """The price of the missing trials, if their devices have one and their time can be estimated."""
-    cells = [work.trial.cell for work in todo]
     prices = [
-        cell.price_per_hour * seconds / 3600
-        for cell in cells
-        if cell.price_per_hour and (seconds := estimator.seconds(cell.content)) is not None
+        (cell.group.price_per_hour * seconds / 3600, count)
+        for cell, seconds, count in _estimates(todo, estimator)
+        if cell.group.price_per_hour
     ]
     if prices:
-        coverage = "" if len(prices) == len(cells) else f" for {len(prices):,} of {len(cells):,} trials"
-        yield f"Price: about {sum(prices):.2f}{coverage}, in the currency of price_per_hour."
+        number = sum(count for _, count in prices)
+        coverage = "" if number == len(todo) else f" for {number:,} of {len(todo):,} trials"
+        total = sum(price * count for price, count in prices)
+        yield f"Price: about {total:.2f}{coverage}, in the currency of price_per_hour."
 
 
 def states(
-    plan: Plan,
-    attempts: Iterable[Attempt],
-    todo: Iterable[WorkItem],
+    cells: Iterable[ResolvedCell],
+    counts: Mapping[str, Mapping[str, int]],
     others: Mapping[str, OtherMachines] | None = None,
 ) -> Mapping[str, str]:
     """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason.
 
     What other machines have done comes last: `3 to run, 3 done on gpu-box`.
+
+    Args:
+        cells: the cells.
+        counts: the trials without work (`statuses`).
+        others: what other machines have done of each cell.
     """
-    pending = {work.trial.trial_id for work in todo}
-    current = latest(attempts)
-    counts: dict[str, Counter[str]] = {}
-    for trial in plan.trials:
-        attempt = None if trial.trial_id in pending else current.get(trial.trial_id)
-        status = TrialStatus.parse(attempt.status) if attempt else None
-        word = WORDS.get(status, str(attempt.status)) if attempt and status else TO_RUN
-        counts.setdefault(trial.cell.cell_id, Counter())[word] += 1
 
     def text(cell: ResolvedCell) -> str:
-        words = sorted(counts[cell.cell_id].items(), key=lambda item: item[0] == TO_RUN)
+        words = dict(counts.get(cell.cell_id, {}))
+        missing = cell.repeats - sum(words.values())
+        words |= {TO_RUN: missing} if missing else {}
         remote = (others or {}).get(cell.cell_id)
         if remote is None:
-            return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words)
+            return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words.items())
         done = f"{len(remote.repeats)} done on {join_words(remote.hosts)}"
         if not cell.skip:
-            return ", ".join([*(f"{count} {word}" for word, count in words), done])
+            return ", ".join([*(f"{count} {word}" for word, count in words.items()), done])
         missing = cell.repeats - len(remote.repeats)
         return f"{done}, {missing} skipped" if missing else done
 
-    return {cell.cell_id: text(cell) for cell in plan.cells}
+    return {cell.cell_id: text(cell) for cell in cells}
 
 
 @dataclass(frozen=True)
@@ -202,7 +220,7 @@ def cell_table(
     reason_counts = Counter(cell.skip for cell in skipped if cell.skip)
     shown_reasons = {reason for reason, count in reason_counts.items() if count == 1}
     with_reason = {cell.cell_id for cell in skipped if cell.skip in shown_reasons}
-    seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
+    seconds = [None if cell.skip else estimator.planned_seconds(cell) for cell in cells]
     columns = {f"axis {name}": column for name, column in axes.items()} | {
         "device": _Column("device", [_device(cell) for cell in cells]),
         "state": _Column(
@@ -260,14 +278,24 @@ def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
 
     An axis has the setting's own name if the short name would have two meanings.
     """
-    names = list(dict.fromkeys(axis for cell in cells for axis in cell.axes if axis != "device"))
-    labels = [SETTINGS[name].label if name in SETTINGS else short_name(name) for name in names]
+    counts = Counter[str]()
+    for names, count in Counter(tuple(cell.axes) for cell in cells).items():
+        counts.update({name: count for name in names if name != "device"})
+    labels = [SETTINGS[name].label if name in SETTINGS else short_name(name) for name in counts]
     titles = {
         name: name if labels.count(label) > 1 else label
-        for name, label in zip(names, labels, strict=True)
-        if all(name in cell.axes for cell in cells) and len({format_value(cell.axes[name]) for cell in cells}) > 1
+        for name, label in zip(counts, labels, strict=True)
+        if counts[name] == len(cells) and _varies(name, cells)
     }
-    return titles, [name for name in names if not all(name in cell.axes for cell in cells)]
+    return titles, [name for name, count in counts.items() if count < len(cells)]
+
+
+def _varies(name: str, cells: Sequence[ResolvedCell]) -> bool:
+    """Return whether cells differ visibly on an axis that all have."""
+    first = cells[0].axes[name]
+    text = format_value(first)
+    values = (cell.axes[name] for cell in cells)
+    return any(value is not first and format_value(value) != text for value in values)
 
 
 def _partial_texts(cell: ResolvedCell, names: Iterable[str]) -> list[str]:
@@ -279,7 +307,7 @@ class TrialLabels:
 
     def __init__(self, plan: Plan) -> None:
         self._titles, self._partial = _axes(plan.cells)
-        self._has_devices = len({cell.profile for cell in plan.cells}) > 1
+        self._has_devices = len({group.profile for group in plan.groups}) > 1
 
     def text(self, trial: Trial, with_device: bool = False) -> str:
         """The label of a trial; with the device, even if there is only one."""
@@ -287,20 +315,20 @@ class TrialLabels:
         parts = [cell.profile] if with_device or self._has_devices else []
         parts += [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
         parts += _partial_texts(cell, self._partial)
-        parts += ["A/A test"] if cell.content.role.is_aa_test else []
+        parts += ["A/A test"] if cell.group.content.role.is_aa_test else []
         parts += [f"repeat {trial.repeat}"] if cell.repeats > 1 else []
-        return ", ".join(parts) or f"{cell.content.shown_name} on {cell.profile}"
+        return ", ".join(parts) or f"{cell.group.content.shown_name} on {cell.profile}"
 
 
 def hardware_texts(plan: Plan) -> list[str]:
     """The hardware of each device that can run here: `cpu: AMD EPYC, 2 cores`."""
     texts: dict[str, str] = {}
-    for cell in plan.cells:
-        if cell.fit and not cell.skip:
-            fit = cell.fit
+    for group in plan.groups:
+        if group.fit and not group.skip:
+            fit = group.fit
             count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
             cores = "" if fit.accelerators else f", {plural(fit.cpus, 'core')}"
-            texts.setdefault(cell.profile, f"{cell.profile}: {count}{fit.hardware.model}{cores}")
+            texts.setdefault(group.profile, f"{group.profile}: {count}{fit.hardware.model}{cores}")
     return list(texts.values())
 
 
@@ -312,7 +340,7 @@ def _device(cell: ResolvedCell) -> str:
     """A device with its hardware, as far as it is known: `cpu (2 cores)`, `gpu (NVIDIA H100)`."""
     if cell.skip or cell.fit is None:
         return cell.profile
-    fit, replicas = cell.fit, cell.content.device.replicas
+    fit, replicas = cell.fit, cell.group.content.device.replicas
     count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
     hardware = f"{count}{fit.hardware.model}" if fit.accelerators else plural(fit.cpus, "core")
     replicas_text = f", {plural(replicas, 'replica')}{FORMS[fit.replication.form]}" if fit.replication.form else ""

@@ -22,7 +22,7 @@ def command(address: str | None) -> None:
     from raybench.devices import KINDS
     from raybench.environments import RECIPES
     from raybench.execution.deferred_ray import DeferredRayExecutor
-    from raybench.planning.placement import GIB
+    from raybench.planning.node import GIB
 
     with closing(DeferredRayExecutor(address)) as executor:
         nodes = executor.nodes(list(RECIPES))

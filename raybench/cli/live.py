@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,7 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
-from raybench.planning.estimate import EstimateKey, Estimator
+from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime, similarity_key
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.sentences import plain
@@ -48,7 +47,7 @@ LINE_EVERY = 10.0
 WIDEST_BAR = 44
 """Maximum columns of the progress bar."""
 
-FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "tensorflow": "TensorFlow"}
+FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "torch_tpu": "TorchTPU", "tensorflow": "TensorFlow"}
 """Names of frameworks in text."""
 
 NO_FRAMEWORK = "none"
@@ -175,8 +174,8 @@ class Display:
         self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, EstimateKey] = {}
-        self._waiting_counts: Counter[EstimateKey] = Counter()  # thousands of trials have few keys
         self._estimator = Estimator()
+        self._waiting_time = WaitingTime(self._estimator)
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
         self._total = 0
@@ -199,29 +198,29 @@ class Display:
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Print the headline, then show what is being started."""
         self._history, self._total = history, len(todo)
-        self._waiting = {work.trial.trial_id: Estimator.key(work.trial.cell.content) for work in todo}
-        self._waiting_counts = Counter(self._waiting.values())
+        self._estimator = Estimator(history.attempts.values())
+        self._waiting = {work.trial.trial_id: self._estimator.planned_key(work.trial.cell) for work in todo}
+        self._waiting_time = WaitingTime(self._estimator, self._waiting.values())
         self._labels = TrialLabels(plan)
         self._trials = {work.trial.trial_id: work.trial for work in todo}
-        self._estimator = Estimator(history.attempts.values())
         self._began = time.monotonic()
-        skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
+        skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
         done = len(plan.trials) - len(todo) - skipped
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
-        cuts = smoke_cuts(cell.content for cell in plan.cells)
+        cuts = smoke_cuts(group.content for group in plan.groups)
         for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
             print_text(self._console, line, style="dim")
         if skipped:
             others = done_on_other_machines(plan, history.attempts.values())
             for line in skip_lines(plan, done=complete_cells(plan, others)):
                 print_text(self._console, line, style="yellow")
-            cells = len({work.trial.cell.cell_id for work in todo})
+            cells = len({work.trial.cell for work in todo})
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        frameworks = dict.fromkeys(work.trial.cell.group.content.framework for work in todo)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
@@ -300,9 +299,7 @@ class Display:
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
         if key := self._waiting.pop(trial, None):
-            self._waiting_counts[key] -= 1
-            if not self._waiting_counts[key]:
-                del self._waiting_counts[key]
+            self._waiting_time.start(key)
         self._ended.discard(trial)
         cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
@@ -330,7 +327,9 @@ class Display:
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
         self._ended.add(trial)
-        self._estimator.learn(self._attempts[trial, event["attempt"]])
+        attempt = self._attempts[trial, event["attempt"]]
+        self._estimator.learn(attempt)
+        self._waiting_time.update(similarity_key(attempt.cell))
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
         count = f"   ({len(self._ended)}/{self._total}{remaining})"
         if event["status"] != TrialStatus.COMPLETED:
@@ -365,12 +364,9 @@ class Display:
 
     def seconds_left(self) -> float | None:
         """Estimated seconds until the grid is done; None without finished trials of similar cells."""
-        estimates = [(self._estimator.seconds_of(key), count) for key, count in self._waiting_counts.items()]
-        known = [(seconds, count) for seconds, count in estimates if seconds is not None]
-        if self._waiting and not known:
+        seconds = self._waiting_time.seconds
+        if seconds is None:
             return None
-        known_count = sum(count for _, count in known)
-        seconds = sum(seconds * count for seconds, count in known) * len(self._waiting) / max(1, known_count)
         now = time.monotonic()
         for running in self._running.values():
             if running.ahead is None:

@@ -11,6 +11,7 @@ import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.core.collector import collector_paused
 
 log = logging.getLogger("raybench")
 
@@ -36,6 +37,7 @@ Examples:
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
 @click.option("--inline", is_flag=True, help="Plan for `grid --inline`.")
 @click.option("--order", is_flag=True, help="Show the trials to run, in their order.")
+@collector_paused()
 def command(
     file: Path,
     changes: tuple[str, ...],
@@ -57,7 +59,7 @@ def command(
     """
     from raybench import datasets
     from raybench.analysis.smoke import smoke_cuts
-    from raybench.cli.cell_table import cell_table, headline, price_line, states
+    from raybench.cli.cell_table import cell_table, headline, price_line, states, statuses
     from raybench.cli.console import page, print_text
     from raybench.execution.executors import make_executor
     from raybench.planning.estimate import Estimator
@@ -82,7 +84,8 @@ def command(
     complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
     console = page()
-    print_text(console, headline(plan, attempts, todo, estimator, others))
+    counts = statuses(plan, attempts, todo)
+    print_text(console, headline(plan, counts, todo, estimator, others))
     reasons: Collection[str] = ()
     if order:
         shown = todo if everything else todo[:SHOWN]
@@ -91,7 +94,7 @@ def command(
         hidden = len(todo) - len(shown)
     else:
         cells = plan.cells if everything else plan.cells[:SHOWN]
-        table = cell_table(plan, cells, states(plan, attempts, todo, others), estimator, console.width)
+        table = cell_table(plan, cells, states(cells, counts, others), estimator, console.width)
         console.print(table.table)
         if table.omitted:
             print_text(console, f"Not shown at this width: {', '.join(table.omitted)}.")
@@ -99,7 +102,7 @@ def command(
         reasons = () if hidden else table.reasons  # hidden cells may have the same reason
     if hidden:
         say(f"… and {hidden:,} more (--all)")
-    cuts = smoke_cuts(cell.content for cell in plan.cells)
+    cuts = smoke_cuts(group.content for group in plan.groups)
     for line in (
         *([plain(cuts)] if cuts else []),
         *notes(plan),

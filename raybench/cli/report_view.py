@@ -10,11 +10,15 @@ from raybench.analysis.summary import BestToTargetFact, NoBaselineFact
 from raybench.cli.console import page
 from raybench.cli.tables import fitted_table
 from raybench.reporting.comparison_table import (
+    BEST,
     CAUTIONS,
     EXTRA,
     KEY,
+    LAST,
+    MOST_ROWS,
     TableColumn,
     cell_columns,
+    excerpt,
     fitting,
     notes,
     ranking_columns,
@@ -66,16 +70,27 @@ def shorter(fact: Fact) -> Fact:
     return replace(fact, selected=False) if isinstance(fact, BestToTargetFact) else fact
 
 
-def show_table(report: Report, console: Console) -> None:
-    """Print a row for each device or, if there is one, for each cell; then the reasons of skipped cells, and advice."""
+def show_table(report: Report, console: Console, full: bool = False) -> None:
+    """Print a row for each device or, if there is one, for each cell; then the reasons of skipped cells, and advice.
+
+    Without `full`, only the best and the last of many cells.
+    """
     results, ranking = report.results, report.ranking
     columns = ranking_columns(results, ranking) if ranking else cell_columns(results.rows, results.metric_label)
+    is_long = not ranking and not full and len(shown_rows(results.rows)) > MOST_ROWS
     if columns:
-        console.print(render(columns, console.width))
+        shown = excerpt(columns, results.rows, report.best_first) if is_long else columns
+        console.print(render(shown, console.width))
     cells = len(shown_rows(results.rows))
+    command = f"raybench report {quote(results.name)}"
     if ranking and cells > len(ranking):
+        line = f"One row per device, at its best settings; all {cells} cells: {command} --full"
+        console.print(line, style="dim", soft_wrap=True)
+    if is_long:
+        order = "time to the target, then by time per example" if results.target else "time per example"
         line = (
-            f"One row per device, at its best settings; all {cells} cells: raybench report {quote(results.name)} --full"
+            f"The best {BEST} and the last {LAST} of {cells:,} cells, by {order}; all: {command} --full, or on a page "
+            "that sorts and searches them: --html FILE"
         )
         console.print(line, style="dim", soft_wrap=True)
     for note in skip_notes(results.rows):
@@ -123,7 +138,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     console = console or page()
     show_verdict(report, console, full)
     console.print()
-    show_table(report, console)
+    show_table(report, console, full)
     if full:
         _show_details(report, console)
     show_remarks(report, console, full)

@@ -23,7 +23,7 @@ from raybench.workloads.lookup import metric_names
 Finding = tuple[Path, str]
 
 MOST_TRIALS = 1_000_000
-"""Maximum trials of one grid: the number that can be planned in minutes."""
+"""Maximum trials of one grid: a plan of so many takes half a gigabyte."""
 
 
 def findings(spec: GridSpec, raw: Mapping[str, Any], invalid: Set[Path], base: Folder) -> Iterator[Finding]:

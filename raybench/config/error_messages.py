@@ -148,6 +148,7 @@ MEANT = {
     "tf": "tensorflow",
     "keras": "tensorflow",
     "xla": "torch_xla",
+    "torchtpu": "torch_tpu",
     "float32": "fp32",
     "float": "fp32",
     "float16": "fp16",

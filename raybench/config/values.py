@@ -60,7 +60,7 @@ def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
-Framework = Literal["torch", "torch_xla", "tensorflow", "jax", "none"]
+Framework = Literal["torch", "torch_xla", "torch_tpu", "tensorflow", "jax", "none"]
 Replication = Literal["grouped", "devices", "spmd"]
 
 Text = Annotated[str, Field(min_length=1)]

@@ -201,7 +201,7 @@ class Cell:
 
     @cached_property
     def _is_known(self) -> bool:
-        return bool(self.to_json())
+        return self != UNKNOWN_CELL
 
     @cached_property
     def cell_id(self) -> str:

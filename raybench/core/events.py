@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from sys import intern
 from typing import Any
 
 VERSION = 1
@@ -24,25 +23,6 @@ ERROR = "error.txt"
 def to_line(event: Event) -> str:
     """An event as one line of JSON."""
     return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-
-
-def _with_shared_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {intern(name): value for name, value in pairs}
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_with_shared_names)
-
-
-def from_line(text: bytes) -> Any:
-    """The value of a line of JSON; all lines share the names of their fields.
-
-    Otherwise these names would take most of the memory of a journal's events.
-
-    Raises:
-        ValueError: it is not JSON.
-        RecursionError: it is nested too deeply.
-    """
-    return _DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
 
 
 def now() -> str:

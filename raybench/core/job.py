@@ -50,11 +50,14 @@ class Target:
         return self.is_accuracy and max(bounds, default=0) > 1
 
     def reached(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether an epoch's metrics reach the target; without its metric, or with NaN, they do not."""
-        value = metrics.get(self.metric, math.nan)
+        """Return whether an epoch's metrics reach the target; without its metric they do not."""
+        return self.is_reached_by(metrics.get(self.metric, math.nan))
+
+    def is_reached_by(self, value: float) -> bool:
+        """Return whether a value of its metric reaches the target; NaN does not."""
         if math.isnan(value):
             return False
-        if self.is_accuracy and not self.in_percent and value > 1:
+        if value > 1 and self.is_accuracy and not self.in_percent:
             value /= 100
         if self.at_least is not None and value < self.at_least:
             return False

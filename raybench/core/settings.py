@@ -322,7 +322,7 @@ class Settings:
         "the optimizer's step. null: no clipping.",
         examples=[1.0, None],
         affects=(SPEED, CONVERGENCE),
-        engines=("torch", "tensorflow"),
+        engines=("torch", "torch_tpu", "tensorflow"),
         optional=True,
         nullable=True,
         gt=0,
@@ -339,7 +339,7 @@ class Settings:
         "too, except those of batch norms, and the loss is summed, so that small gradients are not lost.",
         examples=[True, False],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
-        engines=("torch",),
+        engines=("torch", "torch_tpu"),
         optional=True,
     )
     channels_last: bool = setting(
@@ -354,7 +354,7 @@ class Settings:
         False,
         "Compile the model with the framework's compiler; its time is recorded. default (or true) is the compiler's "
         "own choice. For torch also reduce-overhead, which replays CUDA graphs on a GPU, and max-autotune, which also "
-        "measures alternatives of each kernel.",
+        "measures alternatives of each kernel. torch_xla always compiles.",
         examples=[False, "default", "reduce-overhead", "max-autotune"],
         affects=(SPEED, MEMORY),
         ignored_by=("torch_xla",),
@@ -393,10 +393,11 @@ class Settings:
     )
     steps_per_execution: int = setting(
         1,
-        "For tensorflow: steps per call of the compiled training function.",
+        "For tensorflow and torch_xla: steps per call of the compiled training function, which the host prepares once. "
+        "More than one takes the host's work off a fast device.",
         examples=[1, 50],
         affects=(SPEED, MEMORY),
-        ignored_by=("torch", "torch_xla"),
+        ignored_by=("torch", "torch_tpu"),
         optional=True,
         unit="steps",
         ge=1,
@@ -480,7 +481,7 @@ class Settings:
 class RunOptions:
     """Framework, share of a device and supervision of a trial."""
 
-    framework: Literal["torch", "torch_xla", "tensorflow", "jax", "none"] | None = setting(
+    framework: Literal["torch", "torch_xla", "torch_tpu", "tensorflow", "jax", "none"] | None = setting(
         None,
         "The framework that trains the model; jax and none only for a training function of your own, by default what "
         "its file imports.",

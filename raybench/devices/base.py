@@ -157,14 +157,27 @@ class Device(Protocol):
 class TorchDevice(Device, Protocol):
     """A device that PyTorch computes on.
 
-    `torch_name` is its name for `torch.device`, `backend` that of the communication backend for `torch.distributed`.
+    Attributes:
+        torch_name: its name for `torch.device`.
+        backend: the communication backend for `torch.distributed`.
+        lazy: whether operations are recorded, and compiled and run later: a value made on the device is a constant of
+            the program, and one copied to it is an input.
+        pins_memory: whether the host need not wait for a copy from its pinned memory.
+        replays_graphs: whether `torch.compile` can record the kernels of a step, and replay them (CUDA graphs).
     """
 
     torch_name: str
     backend: str
+    lazy: bool
+    pins_memory: bool
+    replays_graphs: bool
 
     def begin_search(self) -> None:
         """Note that the next step may search for the fastest algorithms, with memory that is needed only once."""
 
-    def end_search(self) -> None:
-        """Leave the memory since `begin_search` out of `peak_memory`; more steps of the same shape have to follow."""
+    def end_search(self) -> bool:
+        """Leave the memory since `begin_search` out of `peak_memory`; more steps of the same shape have to follow.
+
+        Returns:
+            Whether there was anything to leave out.
+        """

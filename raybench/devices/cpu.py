@@ -31,6 +31,7 @@ class TorchHost(Host):
 
     torch_name = "cpu"
     backend = "gloo"
+    lazy = pins_memory = replays_graphs = False
 
     def set_threads(self, count: int) -> None:
         """Set threads through torch, which reads OMP_NUM_THREADS only at import."""
@@ -47,8 +48,9 @@ class TorchHost(Host):
     def begin_search(self) -> None:
         """Do nothing: there is no search."""
 
-    def end_search(self) -> None:
-        """Do nothing."""
+    def end_search(self) -> bool:
+        """Leave nothing out."""
+        return False
 
     def runtime_conditions(self) -> dict[str, Any]:
         """Conditions of the host, and the precision of float32 matrix products.

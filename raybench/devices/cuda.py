@@ -29,7 +29,8 @@ KIND = DeviceKind(
     adapters={"torch": "raybench.devices.cuda:Cuda", "tensorflow": "raybench.devices.tensorflow:Cuda"},
     loop_adapters={"jax": "raybench.devices.jax:Cuda"},
     precisions=("fp32", "tf32", "bf16", "fp16"),
-    status="never run on a GPU; tests run only its detection, on made-up output of NVML and `nvidia-smi`",
+    status="never run on a GPU; PyTorch's part was run on a stub of CUDA, whose kernels compute nothing; tests run its "
+    "detection on made-up output of NVML and `nvidia-smi`, and look up the kernels of TensorFlow's part",
     probe=probe,
     ray_resource="GPU",
     one_per_trial=nvidia.is_slice,
@@ -66,6 +67,7 @@ class Cuda(Nvidia, TorchHost):
     synchronous, own_clock = False, True
     torch_name = "cuda"
     backend = "nccl"
+    pins_memory = replays_graphs = True
     _peak = 0  # before the last search
 
     def open(self, precision: str) -> None:
@@ -117,11 +119,12 @@ class Cuda(Nvidia, TorchHost):
         """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""
         self._peak = self.peak_memory()
 
-    def end_search(self) -> None:
+    def end_search(self) -> bool:
         """Forget the peak since `begin_search`."""
         import torch
 
         torch.cuda.reset_peak_memory_stats()
+        return True
 
     def describe(self) -> Hardware:
         """The model of the first visible GPU, and the number of visible GPUs."""

@@ -1,20 +1,22 @@
-"""TPUs of this host, detected without a framework and used by torch_xla.
+"""TPUs of this host, detected without a framework, and their adapter for torch_xla.
 
 Written to the documentation, and not run on a TPU yet.
 
-Ray counts and assigns chips. Up to v3, and again in TPU7x, a chip has two cores, which frameworks see as two devices;
-other generations show a chip as one device.
+Ray counts and assigns chips. Up to v3, a chip has two cores, which frameworks see as two devices; later generations
+show a chip as one device. Each of the two halves of a TPU7x is a function on the PCI bus and a device, so that a half
+counts as a chip here.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raybench.core.rank import current_rank
+from raybench.core.rank import Rank, current_rank
 from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.xla import Xla
 
@@ -32,6 +34,7 @@ class Generation:
     cores: int = 1
 
 
+HALVED = "TPU7x"
 V2, V3 = Generation("TPU v2", 16 * GIB, 2), Generation("TPU v3", 32 * GIB, 2)
 GENERATIONS = {
     ("0x0027", "0x004e"): V2,
@@ -40,19 +43,25 @@ GENERATIONS = {
     ("0x0062", None): Generation("TPU v5p", 95 * GIB),
     ("0x0063", None): Generation("TPU v5e", 16 * GIB),
     ("0x006f", None): Generation("TPU v6e", 32 * GIB),
-    ("0x0076", None): Generation("TPU7x", 192 * GIB, 2),
+    ("0x0076", None): Generation(HALVED, 96 * GIB),
 }
 """Generations by PCI device and, if two share it, subsystem device.
 
-Source: Google's `tpu-info`; memory is per chip."""
+Source: Google's `tpu-info`, and torch_xla for the halves of a TPU7x; memory is per chip."""
 
 BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 """Topology of a number of chips of one host, for libtpu.
 
 libtpu needs it if a process uses only some of the chips."""
 
+HALVED_BOUNDS = {1: "1,1,1", 2: "1,1,1,2", 4: "1,2,1,2", 8: "2,2,1,2"}
+"""The same for a number of halves of TPU7x chips."""
+
 FIRST_PORT = 8476
 """Port on which the process of chip 0 listens for the others: libtpu's default."""
+
+PEERS = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
+"""Variables by which the processes of a topology find one another; those of the caller are not a trial's."""
 
 
 def cores(model: str) -> int:
@@ -110,14 +119,19 @@ def _has_file(chip: Path, identity: str, root: Path) -> bool:
 KIND = DeviceKind(
     name="tpu",
     label="TPU",
-    adapters={"torch_xla": "raybench.devices.tpu:Tpu", "tensorflow": "raybench.devices.tensorflow:Tpu"},
+    adapters={
+        "torch_xla": "raybench.devices.tpu:Tpu",
+        "tensorflow": "raybench.devices.tensorflow:Tpu",
+        "torch_tpu": "raybench.devices.torch_tpu:TorchTpu",
+    },
     precisions=("fp32", "bf16"),
-    status="never run on a TPU; tests run the part shared with `xla_cpu`, and its detection on a made-up file system",
+    status="never run on a TPU; tests run the part shared with `xla_cpu`, compare the start of its processes with "
+    "torch_xla's, and run its detection on a made-up file system and TorchTPU's adapter on a made-up module",
     probe=probe,
     ray_resource="TPU",
     counts=(1, 2, 4, 8),
     devices_per_accelerator=cores,
-    environments={"torch_xla": "tpu"},
+    environments={"torch_xla": "tpu", "torch_tpu": "torch_tpu"},
     visible_variable="TPU_VISIBLE_CHIPS",
     program_variables={"PJRT_DEVICE": "TPU"},
 )
@@ -137,30 +151,37 @@ def explain(error: BaseException) -> str | None:
     return None
 
 
+def show(chips: Sequence[str], rank: Rank) -> None:
+    """Show this process only some chips, and the addresses of other ranks, which have the chips beside them."""
+    if chips:
+        for name in PEERS:
+            os.environ.pop(name, None)
+        os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
+        bounds = HALVED_BOUNDS if any(entry.model == HALVED for entry in probe()) else BOUNDS
+        os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = bounds[len(chips)]
+        os.environ["TPU_PROCESS_BOUNDS"] = bounds[rank.count]
+    if rank.count > 1:  # a trial's chips are adjacent, so each rank can derive the ports of all
+        first_port = FIRST_PORT + int(chips[0]) - rank.number
+        addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
+        os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
+        os.environ["TPU_PROCESS_PORT"] = str(first_port + rank.number)
+        os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
+        os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
+        os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
+
+
 class Tpu(Xla):
     """TPU chips of this host."""
 
     pjrt = "TPU"
 
     def hide_others(self) -> None:
-        """Show only the assigned chips, and set the addresses of other ranks.
+        """Show only the assigned chips, and set the addresses of other ranks, with the variables of `torch_xla.launch`.
 
         If no chip is assigned, the caller's visible chips are kept.
         """
         super().hide_others()
-        chips, rank = self.assignment.visible, current_rank()
-        if chips:
-            os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
-            os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
-            os.environ["TPU_PROCESS_BOUNDS"] = BOUNDS[rank.count]
-        if rank.count > 1:  # a trial's chips are adjacent, so each rank can derive the ports of all
-            first_port = FIRST_PORT + int(chips[0]) - rank.number
-            addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
-            os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
-            os.environ["TPU_PROCESS_PORT"] = str(first_port + rank.number)
-            os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
-            os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
-            os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
+        show(self.assignment.visible, current_rank())
 
     def open(self, precision: str) -> None:
         """Open the device as any XLA device; report a held libtpu lock.

@@ -32,7 +32,7 @@ class Xla(TorchHost):
     """
 
     torch_name = "xla"
-    synchronous = False
+    synchronous, lazy = False, True
     pjrt: str
 
     def hide_others(self) -> None:

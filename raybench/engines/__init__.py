@@ -16,30 +16,33 @@ from raybench.engines.base import Engine, EngineParts
 _ENGINES = {
     "torch": "raybench.engines.torch.engine:TorchEngine",
     "torch_xla": "raybench.engines.torch_xla.engine:XlaEngine",
+    "torch_tpu": "raybench.engines.torch.engine:TorchEngine",
     "tensorflow": "raybench.engines.tensorflow.engine:TensorFlowEngine",
 }
 
 FRAMEWORKS = tuple(_ENGINES)
 """The frameworks supported by this release."""
 
-VERSIONS = {"torch": 1, "torch_xla": 1, "tensorflow": 1}
+VERSIONS = {"torch": 1, "torch_xla": 1, "torch_tpu": 1, "tensorflow": 1}
 """Engine versions; raised when the same cell would give other results or times."""
 
-MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
+MODELS = {"torch": "torch", "torch_xla": "torch", "torch_tpu": "torch", "tensorflow": "tensorflow"}
 """The framework in which the models of each framework are written."""
 
-CHANNELS_FIRST = frozenset({"torch", "torch_xla"})
+CHANNELS_FIRST = frozenset({"torch", "torch_xla", "torch_tpu"})
 """Frameworks whose models receive images as [batch, channels, height, width]."""
 
 PRECISIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("fp32", "tf32", "bf16", "fp16"),
     "torch_xla": ("fp32", "bf16"),
+    "torch_tpu": ("fp32", "bf16"),
     "tensorflow": ("fp32", "tf32", "bf16"),
 }
 """Precisions that a framework's engine supports, on a device that supports them."""
 
 COMPILE_MODES: Mapping[str, tuple[bool | str, ...]] = {
     "torch": (False, True, *SETTINGS["compile"].names),
+    "torch_tpu": (False, True, "default"),
     "tensorflow": (False, True, "default"),
 }
 """Values of the setting `compile` that a framework's engine supports, if it has an effect."""
@@ -47,6 +50,7 @@ COMPILE_MODES: Mapping[str, tuple[bool | str, ...]] = {
 REPLICATIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("grouped", "devices"),
     "torch_xla": ("grouped", "devices", "spmd"),
+    "torch_tpu": ("grouped",),
     "tensorflow": ("grouped", "devices"),
 }
 """Replication modes that a framework's engine supports."""
@@ -54,6 +58,7 @@ REPLICATIONS: Mapping[str, tuple[str, ...]] = {
 SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
     "torch": ("devices",),
     "torch_xla": ("spmd",),
+    "torch_tpu": (),
     "tensorflow": ("devices",),
 }
 """Replication modes that work over several devices made of the host's cores."""
@@ -84,19 +89,22 @@ WITHOUT: Mapping[str, frozenset[str]] = {
 
 A cell that sets one of them cannot be run with it."""
 
-PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
+PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "torch_tpu": "torch_tpu", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
-BESIDE: Mapping[str, tuple[str, ...]] = {"torch_xla": ("torch",), "tensorflow": ("keras",)}
+BESIDE: Mapping[str, tuple[str, ...]] = {"torch_xla": ("torch",), "torch_tpu": ("torch",), "tensorflow": ("keras",)}
 """Other distributions whose versions affect the results of a package."""
 
+_TORCH = ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.record")
+
 PRELOAD = {
-    "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
-    "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.run"),
-    "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.run"),
+    "torch": _TORCH,
+    "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.record"),
+    "torch_tpu": _TORCH,
+    "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.record"),
     # JAX starts threads, and a process with threads cannot be forked safely.
-    "jax": ("raybench.trial.run",),
-    "none": ("raybench.trial.run",),
+    "jax": ("raybench.trial.record",),
+    "none": ("raybench.trial.record",),
 }
 """Modules that a fork template loads, so that no trial pays for their import.
 
@@ -104,7 +112,7 @@ None of them initialises a device."""
 
 _COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor", "TRITON_CACHE_DIR": ""}
 
-CACHES: Mapping[str, Mapping[str, str]] = {"torch": _COMPILED, "torch_xla": _COMPILED}
+CACHES: Mapping[str, Mapping[str, str]] = dict.fromkeys(("torch", "torch_xla", "torch_tpu"), _COMPILED)
 """Folders of compiled programs that a framework keeps for later trials.
 
 By environment variable, the name of the folder; empty if the framework's own default is private. All other temporary
@@ -143,8 +151,8 @@ def open_counts(framework: str) -> ModuleType:
 
 def open_operations(framework: str) -> Callable[..., Any]:
     """Import the device-probe operations of a framework (`device_probes.py` of its engine)."""
-    package = framework if framework in FRAMEWORKS else "no_framework"
-    operations: Callable[..., Any] = import_module(f"raybench.engines.{package}.device_probes").Operations
+    engine = _ENGINES.get(framework, "raybench.engines.no_framework.engine")
+    operations: Callable[..., Any] = import_module(f"{engine.rpartition('.')[0]}.device_probes").Operations
     return operations
 
 

@@ -52,6 +52,7 @@ class EpochResult:
     compilations that the framework reports: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without a
     compiler reports none, so tensor shapes that were new in this epoch are counted. `step_s` has mean seconds of a step
     in consecutive blocks (`raybench.engines.step_timer.StepTimer.blocks`); empty if steps are not timed.
+    `peak_known` is false if the memory of every training step so far is left out of the device's peak.
     """
 
     steps: int
@@ -59,6 +60,7 @@ class EpochResult:
     metrics: Mapping[str, float]
     new_shapes: int
     step_s: Sequence[float] = ()
+    peak_known: bool = True
 
 
 class Engine(Protocol):

@@ -38,6 +38,7 @@ class StepTimer:
         settling: number of steps after a compiled one that count as compilation too, such as those in which CUDA graphs
             are captured.
         after_step: finishes the work of a step, before its end is marked.
+        compile_ns: returns the nanoseconds that the compiler took, by its own clock, if known.
 
     Attributes:
         in_step: whether a step has begun and has not ended.
@@ -50,10 +51,12 @@ class StepTimer:
         compiled: Callable[[], int] | None = None,
         settling: int = 0,
         after_step: Callable[[], None] | None = None,
+        compile_ns: Callable[[], int] | None = None,
     ) -> None:
         self.in_step, self._after_step = False, after_step
         self._device, self._mark, self.first, self._settling = device, device.mark, first, settling
         self._compiled, self._before = compiled, compiled() if compiled else 0
+        self._compile_ns, self._compile_ns_before = compile_ns, 0
         self._graphs = self._before
         self._new: set[int] = {0} if first else set()
         self._timed = device.synchronous or device.own_clock
@@ -70,6 +73,8 @@ class StepTimer:
             at_last_end: the step begins at the mark of the last step's end, if nothing else took place since.
         """
         self.in_step = True
+        if self._compile_ns and not self._marks:
+            self._compile_ns_before = self._compile_ns()
         if self._wanted:
             if self.first and not self._marks:
                 self._used.append(time.process_time_ns())
@@ -119,13 +124,17 @@ class StepTimer:
 
         The time of the first step of a new shape, or of a compiled step, beyond the median of the others moves from the
         section to its compilation (`ledger.COMPILATION`); of the first step's processor time, the part beyond the
-        others' mean. If there are no others, nothing is moved.
+        others' mean. If there are no others, the time that the compiler reports is moved, or nothing.
         """
         if self._device.own_clock and self._marks:
             for first, last in self._spans():
                 ledger.note_device(section, self._device.elapsed(self._marks[first][0], self._marks[last][1]))
         typical_ns = self._usual
-        if not self._new or not typical_ns:
+        if not self._new:
+            return
+        if not typical_ns:
+            if self._compile_ns:
+                ledger.move(self._compile_ns() - self._compile_ns_before, section, COMPILATION[section])
             return
         for index in sorted(index for index in self._new if index < len(self._marks)):
             steps = self._marks[index][2]

@@ -20,17 +20,18 @@ NONE = "none"
 _LOOPS = {
     "torch": "raybench.engines.torch.user_loop:TorchLoop",
     "torch_xla": "raybench.engines.torch_xla.user_loop:XlaLoop",
+    "torch_tpu": "raybench.engines.torch.user_loop:TorchLoop",
     "tensorflow": "raybench.engines.tensorflow.user_loop:TensorFlowLoop",
 }
 
-LOOP_FRAMEWORKS = ("torch", "torch_xla", "tensorflow", "jax", NONE)
+LOOP_FRAMEWORKS = ("torch", "torch_xla", "torch_tpu", "tensorflow", "jax", NONE)
 """The frameworks of a user's own loop."""
 
-LOOP_PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow", "jax": "jax", NONE: "numpy"}
+LOOP_PACKAGES = {**{name: name for name in LOOP_FRAMEWORKS}, NONE: "numpy"}
 """The distribution whose version is the framework's."""
 
 _BY_MODULE = {
-    **{name: name for name in ("torch_xla", "jax", "tensorflow", "torch")},
+    **{name: name for name in ("torch_xla", "torch_tpu", "jax", "tensorflow", "torch")},
     **dict.fromkeys(("transformers", "lightning", "pytorch_lightning"), "torch"),
     "keras": "tensorflow",
 }
@@ -112,6 +113,8 @@ def loaded_framework() -> str:
     modules = set(sys.modules)
     if "tensorflow" in modules:
         modules.discard("jax")  # TensorFlow imports it, if it is installed
+    if "torch_tpu" in modules and not sys.modules["torch"].accelerator.is_available():
+        modules.discard("torch_tpu")  # torch imports it, if it is installed
     return recognise(modules)
 
 
@@ -127,7 +130,7 @@ def available_kind(framework: str) -> str:
     if framework == "jax" and module:
         backend = str(module.default_backend())
         return {"gpu": "cuda"}.get(backend, backend)
-    return "xla_cpu" if framework == "torch_xla" else "cpu"
+    return {"torch_xla": "xla_cpu", "torch_tpu": "tpu"}.get(framework, "cpu")
 
 
 def open_loop(framework: str, device: Device) -> UserLoop:

@@ -58,6 +58,7 @@ RECIPES = {
             "torch_xla on the CPU: kind xla_cpu",
         ),
         Recipe("tpu", "torch_xla", ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"),
+        Recipe("torch_tpu", "torch_tpu", ("torch_tpu>=0.2,<0.3",), "PyTorch on a TPU host, by TorchTPU"),
         Recipe("tensorflow", "tensorflow", ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
     )
 }

@@ -9,6 +9,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,7 +62,9 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """Prepare the iterator of the job's events; nothing runs yet."""
         if not hasattr(self, "_templates"):
             self._templates: dict[tuple[object, ...], TrialRunner] = {}
-        job, on_cluster = Job.from_json(config["job"]), config["on_cluster"]
+            self._folder = Path.cwd()
+        self.config: dict[str, Any] = {}  # Tune would send it with each result
+        job, on_cluster = Job.from_json(json.loads(config["job"])), config["on_cluster"]
         local_job = own_folder(job) if on_cluster else job
         if config.get("code") and not Path(job.code).is_dir():
             local_job = replace(local_job, code=str(own_code(job, ray.get(config["code"]))))
@@ -69,12 +72,15 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         self._events = self._run(local_job, on_cluster, config["runtime_env"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Take the next trial with the same fork servers."""
+        """Take the next trial with the same fork servers, and in the same folder: Tune makes one for each trial."""
+        with suppress(OSError):  # it may have been cleaned up
+            os.chdir(self._folder)
+            Path(self.logdir).rmdir()
         self.setup(new_config)
         return True
 
     def step(self) -> dict[str, Any]:
-        """The next event.
+        """The next event, in a list: Tune makes statistics of numbers in dicts.
 
         The last has `done` and, if its files are not on the driver's disk, `files`.
         """
@@ -83,16 +89,13 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         if done and self._away:
             for _ in self._events:  # the generator still writes files after its last event
                 pass
-            return {"event": event, "done": done, "files": take_files(Path(self._away))}
-        return {"event": event, "done": done}
+            return {"events": [event], "done": done, "files": take_files(Path(self._away))}
+        return {"events": [event], "done": done}
 
     def cleanup(self) -> None:
         """Terminate the fork servers and any running trial."""
         for template in self._templates.values():
             template.close()
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """No-op: the journal holds everything that is kept."""
 
     def _run(self, job: Job, on_cluster: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
         resource = KINDS[job.cell.device.kind].ray_resource

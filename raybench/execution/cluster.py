@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -17,7 +18,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from raybench.core.job import Job
 from raybench.datasets.paths import user_cache
 from raybench.devices import KINDS, Hardware, hosted
-from raybench.execution.base import Tell
+from raybench.execution.base import Tell, TemporaryMessage
+from raybench.execution.runtime_env import probe_with_runtime_envs
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.plan import WorkItem
@@ -34,6 +36,17 @@ LARGEST_FILE = 16 << 20
 
 LEFT = "left-on-its-node.txt"
 """Lists, in an attempt's folder on the driver, the files that were too large to send."""
+
+
+UNLIKE = """Ray's node {name} has joined, but differs in hardware, packages or data from the nodes for which this \
+grid was planned. To use it, stop the grid and run the same command again."""
+
+
+def probe(entry: Mapping[str, Any], environments: Sequence[str], address: str | None = None) -> ray.ObjectRef:
+    """Describe a node, from a task on it: `entry` is Ray's own description."""
+    affinity = NodeAffinitySchedulingStrategy(node_id=entry["NodeID"], soft=False)
+    task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=affinity)
+    return task.remote(entry["NodeManagerAddress"] if address is None else address, list(environments))
 
 
 def disambiguate(nodes: Sequence[Node]) -> list[Node]:
@@ -73,8 +86,9 @@ class NodeMonitor:
 
     Args:
         dispatcher: places trials on the nodes that are there.
-        tell: receives a message for each node that goes away or comes back.
+        tell: receives a message for each node that goes away, comes back or joins.
         patience: seconds to wait for a node to come back when nothing else is left to do.
+        environments: the keys of the environments that trials run in.
     """
 
     def __init__(
@@ -82,14 +96,23 @@ class NodeMonitor:
         dispatcher: Dispatcher,
         tell: Tell,
         patience: float = RETURN_TIMEOUT,
+        environments: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._dispatcher, self._tell, self._patience, self._clock = dispatcher, tell, patience, clock
         self._addresses = {node.name: node.address for node in dispatcher.nodes}
+        self._environments = list(environments)
         self._looked, self._alone_since = -LOOK_EVERY, 0.0
         self._asked: dict[str, ray.ObjectRef] = {}
+        self._probes: dict[str, ray.ObjectRef] = {}
+        self._unlike: set[str] = set()
         self._gone: set[str] = set()
         self.absent: set[str] = set()
+
+    @property
+    def absent_addresses(self) -> set[str]:
+        """Ray's addresses of the absent nodes."""
+        return {self._addresses[name] for name in self.absent}
 
     def suspect(self, name: str) -> None:
         """Mark a node as absent until it answers, after losing a worker.
@@ -122,16 +145,42 @@ class NodeMonitor:
         if now - self._looked < LOOK_EVERY or not any(self._addresses.values()):
             return
         self._looked = now
-        alive = {node["NodeManagerAddress"]: node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        entries = [node for node in ray.nodes() if node["Alive"]]
+        alive = {node["NodeManagerAddress"]: node["NodeID"] for node in entries}
         for name in sorted(self.absent - self._asked.keys()):
             self._ask(name, alive)
         unanswered = {name for name in list(self._asked) if not self._has_answered(name)}
         departed = {name for name, address in self._addresses.items() if address and address not in alive}
         self.absent = departed | unanswered
+        for entry in entries:
+            if entry["NodeManagerAddress"] not in {*self._addresses.values(), *self._unlike}:
+                self._take_in(entry)
         self._dispatcher.present(self._addresses.keys() - self.absent)
         self._say(departed)
         if not self._dispatcher.stranded:
             self._alone_since = now
+
+    def _take_in(self, entry: Mapping[str, Any]) -> None:
+        """Use a node that has joined since the plan was made, if it is like one of the plan."""
+        address = entry["NodeManagerAddress"]
+        if address not in self._probes:
+            self._probes[address] = probe(entry, self._environments)
+        if not ray.wait([self._probes[address]], timeout=0)[0]:
+            return
+        answer = self._probes.pop(address)
+        try:
+            node = limit_to_ray(ray.get(answer), entry["Resources"])
+        except ray.exceptions.RayError:
+            return  # if it stays, it is asked again
+        name = f"{node.name} ({address})" if node.name in self._addresses else node.name
+        like = next((known.name for known in self._dispatcher.nodes if node.is_like(known)), None)
+        if like is None:
+            self._unlike.add(address)
+            self._tell(UNLIKE.format(name=name))
+            return
+        self._addresses[name] = address
+        self._dispatcher.join(replace(node, name=name), like)
+        self._tell(TemporaryMessage(f"Ray's node {name} has joined and gets trials."))
 
     def _say(self, departed: set[str]) -> None:
         """Report the nodes that have gone or come back."""

@@ -33,6 +33,11 @@ from raybench.trial.compile_caches import use_private_caches
 
 FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
 
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+"""Environment variable: whether torch loads the packages of other devices when it is imported.
+
+They may open their device, which must not happen before the fork; an adapter that needs one loads it."""
+
 
 def send(stream: TextIO, **message: Any) -> None:
     """Send one line to the supervisor."""
@@ -69,8 +74,13 @@ def load(framework: str) -> float:
     start_s = time.perf_counter()
     from raybench.engines import PRELOAD
 
+    before = os.environ.get(AUTOLOAD)
+    os.environ[AUTOLOAD] = "0"
     for module in PRELOAD[framework]:
         importlib.import_module(module)
+    del os.environ[AUTOLOAD]
+    if before is not None:
+        os.environ[AUTOLOAD] = before
     return time.perf_counter() - start_s
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from raybench.core.cell import Cell
 from raybench.core.job import Job, Target
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
+from raybench.planning.resolve import ResolvedCell
 from raybench.results.journal import attempt_folder
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import snapshot
@@ -30,7 +31,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         root: the folder of the data sets.
     """
     trial, attempt = placement.work.trial, placement.work.attempt
-    spec, fit, workload = plan.spec, trial.cell.fit, plan.workload_of(trial.cell)
+    spec, group, fit, workload = plan.spec, trial.cell.group, trial.cell.fit, plan.workload_of(trial.cell)
     assert fit is not None, "a trial that fits nowhere is never dispatched"
     target = spec.target.model_dump() if spec.target else None
     return Job(
@@ -45,10 +46,10 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         cores=list(placement.cores),
         visible=list(placement.visible),
         exclusive=placement.exclusive,
-        timeout=trial.cell.timeout,
-        memory_limit=trial.cell.memory_limit,
-        checkpoint_every=trial.cell.checkpoint_every,
-        profile_steps=0 if trial.repeat else trial.cell.profile_steps,
+        timeout=group.timeout,
+        memory_limit=group.memory_limit,
+        checkpoint_every=group.checkpoint_every,
+        profile_steps=0 if trial.repeat else group.profile_steps,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
         code=code_of(workload, folder),
@@ -96,24 +97,41 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
     return replace(job, trial=work.key, check=work.check, folder=folder_of_check, labels=dict(labels), **bounds)
 
 
+class CheckKeys:
+    """The keys of checks by cell, computed once for all cells that share them."""
+
+    def __init__(self, compute: Callable[[Cell], str], settings: Collection[str] = ()) -> None:
+        """Take the function that computes a key, and the settings that it depends on if they can be on an axis."""
+        self._compute, self._settings = compute, settings
+        self._keys: dict[tuple[Any, ...], str] = {}
+
+    def of(self, cell: ResolvedCell) -> str:
+        """The key of a cell."""
+        variant = cell.variant(self._settings)
+        if variant not in self._keys:
+            self._keys[variant] = self._compute(cell.content)
+        return self._keys[variant]
+
+
 def with_checks_first(
-    works: Sequence[WorkItem], check: str, key: Callable[[Cell], str], known_keys: Iterable[str]
+    works: Sequence[WorkItem], check: str, keys: CheckKeys, known_keys: Iterable[str]
 ) -> list[WorkItem]:
     """The work, with missing checks inserted before the first trial of each kind.
 
     A training function gets none: raybench has neither its model nor its optimizer.
 
     Args:
-        key: computes the kind of a cell.
+        keys: the kinds of cells.
         known_keys: the keys of the results known from earlier executions.
     """
     planned, order = set(known_keys), list[WorkItem]()
+    needs: dict[tuple[frozenset[str], str], frozenset[str]] = {}
     for work in works:
-        if not work.check and not work.trial.cell.content.has_own_loop:
-            check_key = key(work.trial.cell.content)
+        if not work.check and not work.trial.cell.group.content.has_own_loop:
+            check_key = keys.of(work.trial.cell)
             if check_key not in planned:
                 order.append(WorkItem(work.trial, check=check, key=check_key))
                 planned.add(check_key)
-            work = replace(work, needs=work.needs | {check_key})
+            work = replace(work, needs=needs.setdefault((work.needs, check_key), work.needs | {check_key}))
         order.append(work)
     return order

@@ -49,13 +49,8 @@ class ProgressListener(Protocol):
         """
 
 
-class RecordingListener:
-    """Fetches missing data and records the callbacks: for scripts, notebooks and tests."""
-
-    def __init__(self) -> None:
-        self.todo: list[WorkItem] = []
-        self.events: list[Event] = []
-        self.warnings: list[str] = []
+class SilentListener:
+    """Fetches missing data and shows nothing: for scripts and notebooks."""
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch it silently."""
@@ -64,19 +59,16 @@ class RecordingListener:
         fetch(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Record the planned work."""
-        self.todo = list(todo)
+        """No-op."""
 
     def checking(self, what: str) -> None:
-        """No-op; the `check_ended` event is recorded instead."""
+        """No-op."""
 
     def event(self, event: Event) -> None:
-        """Record it."""
-        self.events.append(event)
+        """No-op: the history keeps it."""
 
     def warn(self, words: str) -> None:
-        """Record it."""
-        self.warnings.append(words)
+        """No-op: cautions are in the report."""
 
     def busy(self, words: str) -> None:
         """No-op; a warning was recorded at the start."""
@@ -86,3 +78,24 @@ class RecordingListener:
 
     def end(self, words: str = "") -> None:
         """No-op: there is no display."""
+
+
+class RecordingListener(SilentListener):
+    """Records the callbacks, with every event: for tests."""
+
+    def __init__(self) -> None:
+        self.todo: list[WorkItem] = []
+        self.events: list[Event] = []
+        self.warnings: list[str] = []
+
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
+        """Record the planned work."""
+        self.todo = list(todo)
+
+    def event(self, event: Event) -> None:
+        """Record it."""
+        self.events.append(event)
+
+    def warn(self, words: str) -> None:
+        """Record it."""
+        self.warnings.append(words)

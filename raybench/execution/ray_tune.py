@@ -6,6 +6,7 @@ each free device (`Dispatcher`), because otherwise it lets small trials overtake
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -27,6 +28,8 @@ os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
 # Tune starts one trial at a time if a searcher suggests them: a trial waiting for its node would block all others.
 os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", "1000")
+# The GCS would keep a record of each of the last 100,000 tasks, some kB each, for a dashboard.
+os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
 # Ray runs its workers and their children at niceness 15: any other process would slow down a timed trial.
 os.environ.setdefault("RAY_worker_niceness", "0")
 # A worker that ends would kill the guard of a trial, which then could not clean up the trial's processes.
@@ -37,9 +40,9 @@ from ray import tune
 from ray._private import ray_constants, utils
 from ray.job_config import JobConfig
 from ray.tune import TuneError
+from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core import events
 from raybench.core.cell import PROCESS
@@ -54,13 +57,14 @@ from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.cluster import RETURN_TIMEOUT, NodeMonitor, disambiguate, limit_to_ray, put_files
+from raybench.execution.cluster import RETURN_TIMEOUT, NodeMonitor, disambiguate, limit_to_ray, probe, put_files
 from raybench.execution.ray_requirements import check_limits, ray_folder
 from raybench.execution.ray_token import own_token
 from raybench.execution.ray_watch import HeadWatch, RayGoneError, RayWatch
 from raybench.execution.reaper import Reaper
-from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
+from raybench.execution.runtime_env import MAKE_TIMEOUT
 from raybench.execution.scheduler import AssignedWork, Dispatcher
+from raybench.execution.tune_state import NODE, forget_finished, idle_actors_of, withdraw
 from raybench.monitoring.host_load import HostLoad, measure_load
 from raybench.planning.node import Node, probe_node
 from raybench.trial.record import failure_event
@@ -117,7 +121,11 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         if on_cluster:
             Path(job.folder).mkdir(parents=True, exist_ok=True)
         return {
-            "job": job.to_json(),
+            # As text, because Tune copies a structure several times.
+            "job": json.dumps(job.to_json()),
+            "trial": job.trial,
+            "attempt": job.attempt,
+            "folder": job.folder,
             "bundle": _bundle(placement),
             "node": placement.node.name,
             "on_cluster": on_cluster,
@@ -142,8 +150,11 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         """No-op, for the same reason."""
 
 
-class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
-    """Passes events on; classifies the end of a trial whose actor died."""
+class _Listener(_NotForDisk, TrialProgressCallback):  # type: ignore[misc]
+    """Passes events on; classifies the end of a trial whose actor died.
+
+    As a `TrialProgressCallback` it replaces Tune's own, which prints nothing here and keeps every trial.
+    """
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: NodeMonitor, watch: RayWatch | None) -> None:
         self._dispatcher, self._sink, self._presence, self._watch = dispatcher, sink, presence, watch
@@ -155,15 +166,15 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             self._watch.check()
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
-        event = result["event"]
+        (event,) = result["events"]
         if "files" in result:
-            put_files(Path(trial.config["job"]["folder"]), result["files"])
+            put_files(Path(trial.config["folder"]), result["files"])
         if event["event"] in events.ENDS:
             self._dispatcher.release(event["trial"], event["attempt"], lost=event.get("status") == TrialStatus.LOST)
         self._tell(event)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        job = Job.from_json(trial.config["job"])
+        job = Job.from_json(json.loads(trial.config["job"]))
         status, error = classify_actor_error(str(trial.get_error() or ""))
         if status == TrialStatus.LOST:
             if self._watch:
@@ -172,6 +183,9 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
         if (job.trial, job.attempt) in {(each.work.name, each.work.attempt) for each in self._dispatcher.running}:
             own_end = self._tell(failure_event(job, status, error))
             self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST and not own_end)
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """No-op: the last event has been passed on."""
 
     def _tell(self, event: Event) -> Event | None:
         """Pass an event on; an error is stored, because Tune converts every error to text."""
@@ -182,8 +196,12 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             raise
 
 
-class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
-    """Withdraws trials that wait for a node which has gone; Tune would wait with them."""
+class _TrialScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
+    """Starts trials in their order, and removes those from Tune that need it no longer.
+
+    Tune keeps every trial with its last result until the end, and looks at all of them in each of its steps. A trial
+    that waits for a node which has gone is withdrawn, because Tune would wait with it.
+    """
 
     def __init__(self, dispatcher: Dispatcher, presence: NodeMonitor) -> None:
         super().__init__()
@@ -191,11 +209,13 @@ class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         self._presence.look()
-        for trial in tune_controller.get_trials() if self._presence.absent else ():
+        controller = tune_controller._tune_controller
+        idle_actors_of(controller).absent = self._presence.absent_addresses
+        for trial in controller.get_trials() if self._presence.absent else ():
             if trial.status == "PENDING" and trial.config["node"] in self._presence.absent:
-                tune_controller.stop_trial(trial)
-                job = Job.from_json(trial.config["job"])
-                self._dispatcher.release(job.trial, job.attempt, begun=False)
+                withdraw(controller, trial)
+                self._dispatcher.release(trial.config["trial"], trial.config["attempt"], begun=False)
+        forget_finished(controller)
         return super().choose_trial_to_run(tune_controller)
 
 
@@ -223,7 +243,7 @@ def _bundle(placement: AssignedWork) -> dict[str, float]:
         return {"CPU": PIN}
     fit = placement.work.trial.cell.fit
     assert fit is not None, "a trial that fits nowhere is never dispatched"
-    bundle = {"CPU": float(len(placement.cores)), f"node:{placement.node.address}": PIN, **dict(fit.resources)}
+    bundle = {"CPU": float(len(placement.cores)), f"{NODE}{placement.node.address}": PIN, **dict(fit.resources)}
     resource = KINDS[placement.work.trial.cell.content.device.kind].ray_resource
     if placement.visible and resource:
         bundle[resource] = bundle.get(resource, 0.0) + len(placement.visible)
@@ -279,6 +299,7 @@ class RayTuneExecutor:
 
     def __init__(self, address: str | None = None, patience: float = RETURN_TIMEOUT) -> None:
         self._address, self._patience = address, patience
+        self._environments: Sequence[str] = ()
         self._connected = self._started = self._joined = False
         self._scratch: Scratch | None = None
         self._kept = ExitStack()
@@ -293,6 +314,7 @@ class RayTuneExecutor:
         Raises:
             ExecutionError: a node does not answer.
         """
+        self._environments = environments
         try:
             self._connect(tell=lambda words: None)  # the error below says the same
             return self._ask(environments)
@@ -306,12 +328,8 @@ class RayTuneExecutor:
             ExecutionError: a node does not answer.
             RayGoneError: Ray ended.
         """
-        answers, alive = [], [node for node in ray.nodes() if node["Alive"]]
-        for node in alive:
-            affinity = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-            task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=affinity)
-            address = "" if self._started else node["NodeManagerAddress"]
-            answers.append(task.remote(address, list(environments)))
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        answers = [probe(node, environments, "" if self._started else None) for node in alive]
         make_s = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
         deadline = time.monotonic() + PROBE_TIMEOUT + make_s
         try:
@@ -438,22 +456,24 @@ class RayTuneExecutor:
         Raises:
             RayGoneError: Ray ended, or its folder was removed.
         """
-        storage, presence = ray_folder(), NodeMonitor(dispatcher, tell, self._patience)
+        storage, presence = ray_folder(), NodeMonitor(dispatcher, tell, self._patience, self._environments)
         listener = _Listener(dispatcher, sink, presence, self._watch)
         tuner = tune.Tuner(
             TrialActor,
             tune_config=tune.TuneConfig(
                 search_alg=_PlanOrder(dispatcher, make_job, sink, presence),
-                scheduler=_DepartedNodeScheduler(dispatcher, presence),
+                scheduler=_TrialScheduler(dispatcher, presence),
                 num_samples=-1,
                 reuse_actors=True,
-                trial_name_creator=lambda trial: trial.config["job"]["trial"],
-                trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
+                trial_name_creator=lambda trial: trial.config["trial"],
+                trial_dirname_creator=lambda trial: f"{trial.config['trial']}-{trial.trial_id}",
             ),
             run_config=tune.RunConfig(
                 name="grid",
                 storage_path=str(storage.path),
                 verbose=0,
+                # If Tune saved a trial at its end, the next one would meanwhile request an actor of its own.
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 callbacks=[listener],
                 # Silent at this verbosity. By default Tune's reporter for notebooks clears the output of the cell.
                 progress_reporter=tune.CLIReporter(),

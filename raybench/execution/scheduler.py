@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
+from operator import itemgetter
 
 from raybench.devices import neighbours
 from raybench.planning.node import Node
@@ -40,21 +42,52 @@ class Dispatcher:
     A trial that has to wait, for a node or for a check, reserves its node: later trials do not overtake it there, even
     if they would fit. This preserves the order of the shuffled repeats, so that a drift of the machine affects all
     cells. An absent node (`present`) reserves nothing: its trials, and those that only fit there, wait for it.
+
+    The work that fits the same nodes is one queue, so that only the first of each has to be examined.
     """
 
     def __init__(self, work: Iterable[WorkItem], nodes: Sequence[Node], retries: int = 0) -> None:
-        self._waiting = deque(work)
-        self._checks = {work.key for work in self._waiting if work.check}
+        self._waiting: dict[tuple[str, ...], deque[tuple[int, WorkItem]]] = {}
+        self._last, self._first = count(), count(-1, -1)
+        self._checks: set[str] = set()
+        self._joined: dict[str, list[str]] = {}
+        self._blocked = False  # until something changes: Ray Tune asks for the next trial many times a second
+        for each in work:
+            self.add(each)
         self._free = {node.name: _Free(node) for node in nodes}
         self._present = set(self._free)
         self._retries = retries
         self._running: dict[str, AssignedWork] = {}
 
+    def join(self, node: Node, like: str) -> None:
+        """Add a node. It can run what the node `like` of the plan can."""
+        self._free[node.name] = _Free(node)
+        self._joined.setdefault(like, []).append(node.name)
+        self._present.add(node.name)
+        self._blocked = False
+
+    def _names(self, nodes: Iterable[str]) -> list[str]:
+        """The given nodes of the plan, and the nodes like them that have joined."""
+        return [name for planned in nodes for name in (planned, *self._joined.get(planned, ()))]
+
+    def _is_stranded(self, nodes: Iterable[str]) -> bool:
+        return self._present.isdisjoint(self._names(nodes))
+
     def add(self, work: WorkItem) -> None:
         """Append an item that follows from the results of other work."""
-        self._waiting.append(work)
+        self._queue(work).append((next(self._last), work))
+        self._blocked = False
         if work.check:
             self._checks.add(work.key)
+
+    def _add_first(self, work: WorkItem) -> None:
+        self._queue(work).appendleft((next(self._first), work))
+
+    def _queue(self, work: WorkItem) -> deque[tuple[int, WorkItem]]:
+        """The items that fit the same nodes, each with a number: the lower, the earlier."""
+        fit = work.trial.cell.fit
+        assert fit is not None, "a trial that fits nowhere is never dispatched"
+        return self._waiting.setdefault(fit.nodes, deque())
 
     @property
     def nodes(self) -> list[Node]:
@@ -64,13 +97,14 @@ class Dispatcher:
     def present(self, names: Iterable[str]) -> None:
         """Set the nodes that are available now; initially all are."""
         self._present = set(names) & self._free.keys()
+        self._blocked = False
 
     def give_up(self) -> list[WorkItem]:
         """Remove the items that wait only for absent nodes."""
-        given_up = list(filter(self._is_stranded, self._waiting))
-        for work in given_up:
-            self._waiting.remove(work)
-            self._checks.discard(work.key)
+        stranded = [self._waiting.pop(nodes) for nodes in list(self._waiting) if self._is_stranded(nodes)]
+        given_up = [work for _, work in sorted(chain(*stranded), key=itemgetter(0))]
+        self._checks.difference_update(work.key for work in given_up)
+        self._blocked = False
         return given_up
 
     @property
@@ -79,10 +113,6 @@ class Dispatcher:
         if self._running or not self._waiting:
             return False
         return all(map(self._is_stranded, self._waiting))
-
-    def _is_stranded(self, work: WorkItem) -> bool:
-        fit = work.trial.cell.fit
-        return fit is None or self._present.isdisjoint(fit.nodes)
 
     @property
     def finished(self) -> bool:
@@ -96,17 +126,20 @@ class Dispatcher:
 
     def next(self) -> AssignedWork | None:
         """Place the first trial that may start now; None if every trial has to wait."""
+        if self._blocked:
+            return None
         reserved: set[str] = set()
-        for work in self._waiting:
-            fit = work.trial.cell.fit
-            assert fit is not None, "a trial that fits nowhere is never dispatched"
-            for name in fit.nodes:
-                if name in self._present - reserved and self._is_ready(work) and self._has_room(name, work):
-                    self._waiting.remove(work)
+        for nodes, queue in sorted(self._waiting.items(), key=lambda each: each[1][0][0]):
+            _, work = queue[0]
+            names, available = self._names(nodes), self._present - reserved
+            for name in names:
+                if name in available and self._is_ready(work) and self._has_room(name, work):
+                    queue.popleft()
+                    if not queue:
+                        del self._waiting[nodes]
                     return self._take(name, work)
-            reserved.update(fit.nodes)
-            if reserved >= self._present:
-                break
+            reserved.update(names)
+        self._blocked = True
         return None
 
     def _is_ready(self, work: WorkItem) -> bool:
@@ -148,6 +181,7 @@ class Dispatcher:
         if name not in self._running or self._running[name].work.attempt != attempt:
             return None
         placement = self._running.pop(name)
+        self._blocked = False
         fit, free = placement.work.trial.cell.fit, self._free[placement.node.name]
         assert fit is not None
         free.cores = sorted([*free.cores, *placement.cores])
@@ -157,9 +191,9 @@ class Dispatcher:
             pool = free.accelerators[fit.hardware.kind, fit.hardware.model]
             pool[:] = sorted([*pool, *placement.visible], key=lambda each: (len(each), each))
         if not begun:
-            self._waiting.appendleft(placement.work)
+            self._add_first(placement.work)
         elif placement.work.check:
             self._checks.remove(placement.work.key)
         elif lost and placement.work.attempt <= self._retries:
-            self._waiting.appendleft(replace(placement.work, attempt=placement.work.attempt + 1))
+            self._add_first(replace(placement.work, attempt=placement.work.attempt + 1))
         return placement

@@ -12,6 +12,7 @@ from raybench.core.job import Job
 from raybench.core.settings import MISSING
 from raybench.monitoring.energy import parts_of
 from raybench.monitoring.summary import Sample, Window, inside, moment, widen
+from raybench.results.warmup import is_steady
 
 LEAST_PERIODS = 5
 """Minimum length of a stretch of time whose energy is given, in periods.
@@ -51,11 +52,9 @@ class EpochWindows:
         """The epochs after the warm-up, also after that of a process which resumed, without a shorter last one."""
         warmup = self.job.cell.warmup_epochs
         warmup = 1 if warmup is MISSING else warmup
-        first = min(self.windows, default=1)
-        cold = max(warmup, first - 1 + max(1, warmup) if first > 1 else 0)
-        epochs = self.job.cell.settings.epochs
-        last = int(epochs) if epochs is not MISSING and epochs % 1 else max(self.windows, default=0)
-        return [number for number in sorted(self.windows) if cold < number <= last]
+        first, epochs = min(self.windows, default=1), self.job.cell.settings.epochs or 0
+        gaps = (first - 1,) if first > 1 else ()
+        return [number for number in sorted(self.windows) if is_steady(number, warmup, gaps, epochs)]
 
 
 def summarise_energy(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from raybench.core.cell import Cell
-from raybench.core.settings import SPEED, TRAINING, affecting
+from raybench.core.settings import PARAM, SPEED, TRAINING, affecting
 from raybench.core.status import TrialStatus
+from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
 OF_SPEED = sorted(affecting(SPEED) & TRAINING.keys() - {"batch_size"})
@@ -64,6 +66,10 @@ class EstimateKey(NamedTuple):
     train: int | None
     steps_per_epoch: int | None
     epochs: float
+
+
+_OF_ESTIMATE = (*OF_SPEED, "batch_size", "steps_per_epoch", "epochs")
+"""The settings that are part of an `EstimateKey`."""
 
 
 @dataclass
@@ -140,21 +146,28 @@ class Estimator:
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self._known: dict[str, _SimilarCosts] = {}
+        self._planned: dict[tuple[Any, ...], EstimateKey] = {}
         for attempt in attempts:
             self.learn(attempt)
+
+    @property
+    def knows_any(self) -> bool:
+        """Whether it can estimate any cell."""
+        return bool(self._known)
 
     def learn(self, attempt: Attempt) -> None:
         """Add a completed trial.
 
         Any other is ignored, since its time is not that of a whole trial.
         """
-        examples = sum(epoch.examples for epoch in attempt.epochs)
+        examples_by_epoch = attempt.epochs.column("examples")
+        examples = sum(examples_by_epoch)
         batch = attempt.cell.settings.batch_size
         if attempt.status != TrialStatus.COMPLETED or not batch or not attempt.ledger or not examples:
             return
         fixed_s = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
         repeated_s = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
-        per_epoch = median(epoch.examples for epoch in attempt.epochs)
+        per_epoch = median(examples_by_epoch)
         cost = Cost(fixed_s, repeated_s / examples, batch, per_epoch)
         self._known.setdefault(similarity_key(attempt.cell), _SimilarCosts()).add(cost)
 
@@ -165,6 +178,18 @@ class Estimator:
         train = cell.data.examples.train
         return EstimateKey(similarity_key(cell), settings.batch_size, train, settings.steps_per_epoch, settings.epochs)
 
+    def planned_key(self, cell: ResolvedCell) -> EstimateKey:
+        """The key of a planned cell, made once for all cells that share it."""
+        params = (name for name in cell.group.own if name.startswith(PARAM))
+        variant = cell.variant((*_OF_ESTIMATE, *params))
+        if variant not in self._planned:
+            self._planned[variant] = self.key(cell.content)
+        return self._planned[variant]
+
+    def planned_seconds(self, cell: ResolvedCell) -> float | None:
+        """The estimate for one trial of a planned cell; None if no similar cell has been run."""
+        return self.seconds_of(self.planned_key(cell)) if self.knows_any else None
+
     def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if no similar cell has been run."""
         return self.seconds_of(self.key(cell))
@@ -173,3 +198,46 @@ class Estimator:
         """The estimate for a trial with this key; None if no similar cell has been run."""
         costs = self._known.get(key.similar)
         return costs.seconds(key) if costs and key.batch and key.epochs else None
+
+
+class WaitingTime:
+    """The estimated time of the waiting trials, kept up to date as trials start and end.
+
+    Only the trials of similar cells are estimated again after each, because a grid may have a hundred thousand.
+    """
+
+    def __init__(self, estimator: Estimator, keys: Iterable[EstimateKey] = ()) -> None:
+        self._estimator = estimator
+        self._counts: dict[str, Counter[EstimateKey]] = {}
+        for key, count in Counter(keys).items():
+            self._counts.setdefault(key.similar, Counter())[key] = count
+        self._estimates: dict[str, tuple[float, int]] = {}
+        self._number = sum(sum(counts.values()) for counts in self._counts.values())
+        self._seconds, self._estimated = 0.0, 0
+        for similar in self._counts:
+            self.update(similar)
+
+    def start(self, key: EstimateKey) -> None:
+        """Remove a trial that no longer waits."""
+        self._counts[key.similar][key] -= 1
+        self._number -= 1
+        self.update(key.similar)
+
+    def update(self, similar: str) -> None:
+        """Estimate the trials of similar cells again (`similarity_key`), because one of them has ended."""
+        seconds, estimated = 0.0, 0
+        for key, count in self._counts.get(similar, Counter[EstimateKey]()).items():
+            of_one = self._estimator.seconds_of(key) if count else None
+            if of_one is not None:
+                seconds, estimated = seconds + of_one * count, estimated + count
+        old_seconds, old_estimated = self._estimates.get(similar, (0.0, 0))
+        self._estimates[similar] = seconds, estimated
+        self._seconds += seconds - old_seconds
+        self._estimated += estimated - old_estimated
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of all waiting trials, as those of which an estimate exists; None if there is none of any."""
+        if not self._estimated:
+            return None if self._number else 0.0
+        return self._seconds * self._number / self._estimated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 Point = dict[str, Any]
@@ -36,15 +36,31 @@ def minimal_cover(
     if not points:
         return []
     base = next((point for point in points if matches(point, baseline)), points[0])
-    value_rules: list[Mapping[str, Any]] = []
-    for name in dict.fromkeys(name for point in points for name in point):
-        value_rules += [{name: [value]} for value in _values(name, points, base)]
     chosen = [base]
-    for rule in (*value_rules, *rules):
-        candidates = [point for point in points if matches(point, rule)]
-        if candidates and not any(matches(point, rule) for point in chosen):
+
+    def choose(candidates: Sequence[Point]) -> None:
+        if candidates:
             chosen.append(min(candidates, key=lambda point: _apart(point, base)))
-    return [point for point in points if any(point is picked for picked in chosen)]
+
+    for name in dict.fromkeys(name for point in points for name in point):
+        candidates: dict[Any, list[Point]] = {}
+        for point in points:
+            if name in point:
+                candidates.setdefault(_key(point[name]), []).append(point)
+        covered = {_key(point[name]) for point in chosen if name in point}
+        for value in _values(name, points, base):
+            if _key(value) not in covered:
+                choose(candidates[_key(value)])
+    for rule in rules:
+        if not any(matches(point, rule) for point in chosen):
+            choose([point for point in points if matches(point, rule)])
+    picked = set(map(id, chosen))
+    return [point for point in points if id(point) in picked]
+
+
+def _key(value: Any) -> Any:
+    """A value of an axis as a key."""
+    return value if isinstance(value, Hashable) else repr(value)
 
 
 def _values(name: str, points: Sequence[Point], base: Point) -> list[Any]:

@@ -13,6 +13,10 @@ from typing import Any, Self
 from raybench.devices import KINDS, Hardware, probe
 from raybench.environments import RECIPES, Interpreter, built_names, environment_label, find, runtime_env_of
 
+GIB = 1024**3
+
+_PLACES = ("name", "address", "data_root")
+
 
 @dataclass(frozen=True)
 class Node:
@@ -55,6 +59,17 @@ class Node:
             return Interpreter(version=self.python, packages=self.packages)
         untried = Interpreter(problem=f"{environment_label(environment)} was not inspected on {self.name}")
         return self.environments.get(environment, untried)
+
+    def is_like(self, other: Node) -> bool:
+        """Return whether the same trials can run on both: only names, places and some bytes of memory differ."""
+        return self._abilities() == other._abilities()
+
+    def _abilities(self) -> Mapping[str, Any]:
+        hardware = [replace(entry, memory_bytes=round((entry.memory_bytes or 0) / GIB)) for entry in self.hardware]
+        environments = {
+            key: (each.version, each.packages, bool(each.problem)) for key, each in self.environments.items()
+        }
+        return {**vars(self), **dict.fromkeys(_PLACES), "hardware": hardware, "environments": environments}
 
     def to_json(self) -> dict[str, Any]:
         """The node as plain values."""

@@ -14,10 +14,8 @@ from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_framework
 from raybench.engines import FRAMEWORKS, PRECISIONS
 from raybench.engines.user_loop import LOOP_PACKAGES as PACKAGES
 from raybench.environments import NEEDED, environment_label, recipe_for
-from raybench.planning.node import Node
+from raybench.planning.node import GIB, Node
 from raybench.planning.replication import Replication, resolve_replication
-
-GIB = 1024**3
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 from raybench import datasets
 from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_parameters
 from raybench.core.cell import BASE, PROCESS, VERSION_AXIS
+from raybench.core.collector import collector_paused
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
 from raybench.core.text import join_words
@@ -21,7 +22,7 @@ from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import Point, matches, minimal_cover
 from raybench.planning.node import Node
-from raybench.planning.resolve import ResolvedCell, Resolver, data_of
+from raybench.planning.resolve import CellGroup, ResolvedCell, Resolver, data_of
 from raybench.planning.resolve_command import CommandResolver
 from raybench.planning.resolve_function import FunctionResolver
 from raybench.planning.validate import check_defaults, place
@@ -31,22 +32,26 @@ AVAILABLE = ("device", "available")
 """Filter on the cells that the machines at hand can run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One repeat of a cell."""
 
-    trial_id: str
     cell: ResolvedCell
     repeat: int
     seed: int
 
     @property
+    def trial_id(self) -> str:
+        """Its identity."""
+        return trial_id(self.cell.cell_id, self.repeat)
+
+    @property
     def unit(self) -> tuple[str, int]:
         """The same for both versions of a trial in a comparison, which run together; else its own."""
-        return self.cell.content.role.pair or self.cell.cell_id, self.repeat
+        return self.cell.group.content.role.pair or self.cell.cell_id, self.repeat
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WorkItem:
     """One attempt (from 1) at a trial, or a check.
 
@@ -88,9 +93,14 @@ class Plan:
     left_out: int = 0
     base_workload: WorkloadInfo | None = None
 
+    @cached_property
+    def groups(self) -> Mapping[CellGroup, int]:
+        """The groups of the cells in their order, each with its number of cells."""
+        return Counter(cell.group for cell in self.cells)
+
     def workload_of(self, cell: ResolvedCell) -> WorkloadInfo:
         """The workload of a cell: in a comparison, that of its version."""
-        is_base = cell.content.role.version == BASE
+        is_base = cell.group.content.role.version == BASE
         return self.base_workload if is_base and self.base_workload else self.workload
 
     def label(self, trial: Trial) -> str:
@@ -110,25 +120,30 @@ class Plan:
 
         Cells left out by `where` count too.
         """
+        axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
+        # One cell of those that differ only on axes that vary in any case.
+        cells = {
+            (cell.group, *(format_value(cell.axes[name]) for name in cell.group.own if name not in axes)): cell
+            for cell in self.cells
+        }
         texts: dict[str, set[str]] = {}
-        for cell in self.cells:
+        for cell in cells.values():
             for name, text in _parts(cell).items():
                 texts.setdefault(name, set()).add(text)
-        axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
         return frozenset(axes | {name for name, variants in texts.items() if len(variants) > 1})
 
 
 def notes(plan: Plan) -> Iterator[str]:
     """Lines about a plan: environments used for missing frameworks, cells without a step profile."""
     substitutes = {
-        (cell.content.framework, cell.fit.environment)
-        for cell in plan.cells
-        if cell.fit and cell.fit.environment and cell.content.role.version != BASE
-        if not plan.spec.environment(plan.spec.profile(cell.profile))
+        (group.content.framework, group.fit.environment)
+        for group in plan.groups
+        if group.fit and group.fit.environment and group.content.role.version != BASE
+        if not plan.spec.environment(plan.spec.profile(group.profile))
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    yield from profile_notes(plan.cells)
+    yield from profile_notes(plan)
     if plan.workload.command:
         names = " or ".join([*plan.workload.files, "the command"])
         yield f"A change of {names} makes new trials; name other files that should count under `workload.files`."
@@ -141,49 +156,48 @@ def notes(plan: Plan) -> Iterator[str]:
 
 def _parts(cell: ResolvedCell) -> dict[str, str]:
     """The parts of a trial's label, keyed by axis."""
-    settings = cell.content.settings
-    parts = {
-        "workload": cell.content.shown_name,
-        "device": cell.profile,
-        "framework": cell.content.framework,
-    }
+    content = cell.content
+    settings, role = content.settings, content.role
+    parts = {"workload": content.shown_name, "device": cell.profile, "framework": content.framework}
     short = {"batch_size": ("b", settings.batch_size), "weight_decay": ("wd", settings.weight_decay)}
     parts |= {name: f"{sign}{format_value(value)}" for name, (sign, value) in short.items() if value is not MISSING}
     parts |= {
         name: f"{short_name(name)}={format_value(value)}" for name, value in cell.axes.items() if name not in parts
     }
-    role = cell.content.role
     parts |= {VERSION_AXIS: role.version} if role.version else {}
     return parts | ({"aa_of": "A/A"} if role.is_aa_test else {}) | ({"smoke": "smoke"} if role.is_smoke else {})
 
 
-def profile_notes(cells: Sequence[ResolvedCell]) -> Iterator[str]:
+def profile_notes(plan: Plan) -> Iterator[str]:
     """One line per reason why cells lack a requested step profile."""
-    for reason, count in Counter(cell.no_profile for cell in cells if cell.no_profile and not cell.skip).items():
-        yield f"profile_steps was ignored for {count} of {len(cells)} cells: {reason}."
+    reasons = Counter[str]()
+    for group, count in plan.groups.items():
+        if group.no_profile and not group.skip:
+            reasons[group.no_profile] += count
+    for reason, count in reasons.items():
+        yield f"profile_steps was ignored for {count} of {len(plan.cells)} cells: {reason}."
 
 
 def plan_warnings(plan: Plan) -> Iterator[str]:
     """Settings of runnable cells that conflict, with a remedy."""
-    cells = [cell for cell in plan.cells if not cell.skip and cell.fit]
     of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
-    short_runs = Counter(
-        (cell.content.settings.epochs, cell.content.warmup_epochs)
-        for cell in cells
-        if cell.content.settings.epochs is not MISSING  # otherwise the user's own loop has their number
-        and int(cell.content.settings.epochs) <= cell.content.warmup_epochs
-        and not plan.spec.smoke
-    )
+    short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[int, int]]()
+    for (group, on_axis), count in Counter((cell.group, cell.axes.get("epochs")) for cell in plan.cells).items():
+        if group.skip or not group.fit:
+            continue
+        warmup, of_group = group.content.warmup_epochs, group.content.settings.epochs
+        epochs: Any = on_axis if "epochs" in group.own else of_group
+        # Without epochs, the user's own loop has their number.
+        if epochs is not MISSING and int(epochs) <= warmup and not plan.spec.smoke:
+            short_runs[epochs, warmup] += count
+        threads, cores = group.content.device.threads, group.fit.cpus
+        if threads > cores:
+            crowded[threads, cores] += count
     for (epochs, warmup), count in short_runs.items():
         yield (
             f"{count} {of}: epochs {format_value(epochs)} with warmup_epochs {warmup} leaves no epoch after the "
             f"warm-up; set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
         )
-    crowded = Counter(
-        (cell.content.device.threads, cell.fit.cpus)
-        for cell in cells
-        if cell.fit and cell.content.device.threads > cell.fit.cpus
-    )
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
@@ -212,7 +226,7 @@ def skip_lines(plan: Plan, shown: Collection[str] = (), done: Collection[str] = 
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
         yield f"{devices}: {len(cells):,} cell{'s' if len(cells) > 1 else ''} skipped: {reason}"
-    kinds = {cell.content.device.kind for cell in skipped}
+    kinds = {cell.group.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
     yield "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
@@ -248,6 +262,7 @@ def is_written(text: str, value: Any) -> bool:
         return False
 
 
+@collector_paused()
 def make_plan(
     spec: GridSpec,
     nodes: Sequence[Node],
@@ -351,8 +366,10 @@ def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]
 
 def _again(cell: ResolvedCell) -> ResolvedCell:
     """A copy of the cell under another identity, for an A/A test."""
-    content = replace(cell.content, role=replace(cell.content.role, aa_of=cell.cell_id))
-    return replace(cell, cell_id=content.cell_id, content=content, request_id=digest({"aa_of": cell.request_id}))
+    content = cell.content
+    content = replace(content, role=replace(content.role, aa_of=cell.cell_id))
+    group = replace(cell.group, content=content, own={})
+    return ResolvedCell(content.cell_id, cell.axes, group, digest({"aa_of": cell.request_id}))
 
 
 def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
@@ -371,5 +388,6 @@ def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
     for repeat in range(spec.repeats):
         order = [cell for cell in cells if repeat < cell.repeats]
         random.Random(f"{spec.seed}/{repeat}").shuffle(order)
+        seed = spec.seed + repeat
         for cell in order:
-            yield Trial(trial_id(cell.cell_id, repeat), cell, repeat, spec.seed + repeat)
+            yield Trial(cell, repeat, seed)

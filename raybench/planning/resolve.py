@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.core.cell import Cell, CellData, CellDevice, CellEngine, Examples
-from raybench.core.identity import AFTERWARDS, cell_id, digest
+from raybench.core.identity import DigestTemplate, canonical, identifying
 from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, Settings
 from raybench.devices import frameworks, hosted
 from raybench.environments import recipe_for
@@ -25,35 +26,91 @@ from raybench.planning.validate import check_training, model_options, place
 from raybench.trial.launch_ranks import ranks_of
 from raybench.workloads import WorkloadInfo
 
+Conversion = Callable[[Any], Any]
+"""The conversion of a value on an axis to that in a cell."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
+class CellGroup:
+    """The common part of cells that differ only in `own` values, which affect no other part of a cell.
+
+    Attributes:
+        profile: the device profile's name.
+        content: the content of one of the cells.
+        fit: the placement; None if the cells cannot run, and then `skip` is the reason.
+        repeats: requested number of runs.
+        profile_steps: extra steps of a cell's first repeat that are timed by section; 0 if `no_profile` gives a reason.
+        own: the axes in whose values the cells differ, each with the conversion to the value in the content.
+    """
+
+    profile: str
+    content: Cell
+    fit: Placement | None = None
+    skip: str | None = None
+    timeout: float = 0.0
+    price_per_hour: float | None = None
+    memory_limit: int = 0
+    checkpoint_every: int = 0
+    repeats: int = 1
+    profile_steps: int = 0
+    no_profile: str = ""
+    own: Mapping[str, Conversion] = field(default_factory=dict)
+
+    def content_of(self, axes: Mapping[str, Any]) -> Cell:
+        """The content of the cell with these values on the axes."""
+        values = {name: convert(axes[name]) for name, convert in self.own.items()}
+        params = {name.removeprefix(PARAM): value for name, value in values.items() if name.startswith(PARAM)}
+        settings = {name: value for name, value in values.items() if not name.startswith(PARAM)}
+        content = self.content
+        content = replace(content, settings=replace(content.settings, **settings)) if settings else content
+        return replace(content, params={**content.params, **params}) if params else content
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ResolvedCell:
     """A point of the grid, resolved.
 
+    A large grid has very many, so it holds only what differs from the other cells of its group.
+
     Attributes:
         axes: the point: each axis and its value.
-        profile: the device profile's name.
-        content: the content from which the identity is computed.
-        fit: its placement; None if it cannot run, and then `skip` is the reason.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
-        repeats: requested number of runs.
-        profile_steps: extra steps of its first repeat that are timed by section; 0 if `no_profile` gives a reason.
     """
 
     cell_id: str
     axes: Mapping[str, Any]
-    profile: str
-    content: Cell
-    fit: Placement | None
-    skip: str | None
-    timeout: float
-    price_per_hour: float | None
-    memory_limit: int = 0
-    checkpoint_every: int = 0
+    group: CellGroup
     request_id: str = ""
-    repeats: int = 1
-    profile_steps: int = 0
-    no_profile: str = ""
+
+    @property
+    def content(self) -> Cell:
+        """The content from which the identity is computed; made anew each time."""
+        return self.group.content_of(self.axes)
+
+    def variant(self, names: Collection[str]) -> tuple[Any, ...]:
+        """A key of the cells in its group that have the same values of these settings and parameters."""
+        # The values of an axis are the same objects in all cells; 1 and True are equal, but not the same value.
+        return self.group, *(id(self.axes[name]) for name in self.group.own if name in names)
+
+    @property
+    def profile(self) -> str:
+        """The device profile's name."""
+        return self.group.profile
+
+    @property
+    def fit(self) -> Placement | None:
+        """The placement; None if it cannot run."""
+        return self.group.fit
+
+    @property
+    def skip(self) -> str | None:
+        """The reason why it cannot run, or None."""
+        return self.group.skip
+
+    @property
+    def repeats(self) -> int:
+        """Requested number of runs."""
+        return self.group.repeats
 
 
 def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
@@ -68,9 +125,50 @@ def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, in
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""
 
+INDEPENDENT: Mapping[str, Callable[[Any], Any]] = {
+    "betas": lambda value: None,
+    "eps": lambda value: None,
+    "epochs": lambda value: None,
+    "evaluation_batch_size": lambda value: None,
+    "label_smoothing": lambda value: value == 0,  # then it is not part of the cell
+    "learning_rate": lambda value: None,
+    "momentum": lambda value: value == 0,  # then there is no Nesterov momentum
+    "schedule": lambda value: None,
+    "steps_per_epoch": lambda value: None,
+    "weight_decay": lambda value: None,
+}
+"""Settings whose value affects no other part of a cell, except for the given aspect of the value."""
+
+
+class _OwnValue(NamedTuple):
+    """A value on an axis of which only an aspect affects other parts of a cell.
+
+    Attributes:
+        text: as canonical JSON.
+        value: the value; while this holds it, no other object gets its id.
+    """
+
+    text: str
+    aspect: Any
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Template:
+    """A group of cells with the digests of their identities.
+
+    Attributes:
+        point: the one from which the rest was resolved.
+    """
+
+    point: Point
+    group: CellGroup
+    cell: DigestTemplate
+    request: DigestTemplate
+
 
 class Resolver:
-    """Turns points into cells; lookups that do not depend on the point are made once."""
+    """Turns points into cells; whatever several points have in common is resolved once."""
 
     def __init__(
         self,
@@ -91,6 +189,9 @@ class Resolver:
         self._fits: dict[ResourceRequest, Placement | str] = {}
         self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
+        self._layouts: dict[tuple[str, ...], tuple[Mapping[str, Conversion], itemgetter[Any]]] = {}
+        self._templates: dict[tuple[Any, ...], _Template] = {}
+        self._own_values: dict[tuple[str, int], _OwnValue] = {}
 
     def cell(self, point: Point) -> ResolvedCell:
         """The cell of a point.
@@ -98,6 +199,42 @@ class Resolver:
         Raises:
             UsageError: it can never be trained, such as a batch larger than the training set.
         """
+        conversions, common_of = self._layout(tuple(point))
+        own = {name: self._own_value(name, point[name], convert) for name, convert in conversions.items()}
+        # Values of an axis are the same objects in all points; 1 and True are equal, but not the same value.
+        key = (*point, *map(id, common_of(point)), *(value.aspect for value in own.values()))
+        template = self._templates.get(key) or self._template(point, conversions)
+        if own:
+            self._templates[key] = template
+        texts = [own[name].text for name in template.group.own]
+        return ResolvedCell(template.cell.digest(texts), point, template.group, template.request.digest(texts))
+
+    def _layout(self, names: tuple[str, ...]) -> tuple[Mapping[str, Conversion], itemgetter[Any]]:
+        """The axes with values that affect no other part of a cell, and a getter of the other values of a point."""
+        if names not in self._layouts:
+            conversions = {name: convert for name in names if (convert := self._conversion(name))}
+            common = [name for name in names if name not in conversions]
+            self._layouts[names] = conversions, itemgetter("device", *common)  # a tuple, also of the device alone
+        return self._layouts[names]
+
+    def _conversion(self, name: str) -> Conversion | None:
+        """The conversion of an axis's values, if they affect no other part of a cell; None if they may."""
+        if self._spec.smoke or any(name in when or name in changes for when, changes in self._rules):
+            return None
+        return self._conversion_of_independent(name)
+
+    def _conversion_of_independent(self, name: str) -> Conversion | None:
+        return SETTINGS[name].canonical_value if name in INDEPENDENT else None
+
+    def _own_value(self, name: str, value: Any, convert: Conversion) -> _OwnValue:
+        key = name, id(value)
+        if key not in self._own_values:
+            aspect = INDEPENDENT[name](value) if name in INDEPENDENT else None
+            self._own_values[key] = _OwnValue(canonical(convert(value)), aspect, value)
+        return self._own_values[key]
+
+    def _template(self, point: Point, conversions: Mapping[str, Conversion]) -> _Template:
+        """Resolve a point, as a template for all that differ only in values of the axes in `conversions`."""
         profile, by_profile = self._profile(point["device"])
         defaults = {"framework": self._default_framework(profile.kind)}
         resolved = defaults | self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
@@ -117,12 +254,16 @@ class Resolver:
         timeout = float(resolved.get("timeout") or 0.0)
         checkpoint_every = int(resolved.get("checkpoint_every") or 0)
         profiling = self._profiling(resolved, content)
-        tree = content.to_json()  # once: it takes much of the time of a large plan
-        return ResolvedCell(
-            cell_id(tree), point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
-            request_id=self._request_id(profile, resolved, tree),
-            repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats), **profiling,
+        repeats = min(self._spec.repeats, profile.repeats or self._spec.repeats)
+        tree = content.to_json()
+        leaves = {_leaf(name): name for name in conversions}
+        of_cell = DigestTemplate(identifying(tree), leaves)
+        group = CellGroup(
+            point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every, repeats, **profiling,
+            own={leaves[gap]: conversions[leaves[gap]] for gap in of_cell.gaps},
         )  # fmt: skip
+        of_request = DigestTemplate(self._request(profile, resolved, tree), leaves)
+        return _Template(point, group, of_cell, of_request)
 
     def _defaults(self, info: WorkloadInfo) -> dict[str, Any]:
         """The settings of a cell that the grid does not give."""
@@ -131,13 +272,15 @@ class Resolver:
     def _default_framework(self, kind: str) -> str:
         return (*frameworks(kind), "torch")[0]
 
-    def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], tree: Mapping[str, Any]) -> str:
-        """The digest of the request in the grid file: the cell without values that depend on the training machine.
+    def _request(
+        self, profile: DeviceProfile, resolved: Mapping[str, Any], tree: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The request in the grid file: the cell without values that depend on the training machine.
 
         Args:
             tree: the cell as JSON.
         """
-        request = {name: value for name, value in tree.items() if name not in ("engine", *AFTERWARDS)}
+        request = {name: value for name, value in identifying(tree).items() if name != "engine"}
         request["device"] = {
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
@@ -149,7 +292,7 @@ class Resolver:
             "name": tree["data"]["name"],
             "examples": {**self._info.examples, **(resolved.get("examples") or {})},
         }
-        return digest(request)
+        return request
 
     def _fit(self, need: ResourceRequest) -> Placement | str:
         """The placement of a trial.
@@ -314,6 +457,11 @@ class Resolver:
                 f"{location}batch_size: {batch} is larger than the training set of {train} examples; use a smaller one"
             )
         return counts
+
+
+def _leaf(name: str) -> str:
+    """The dotted name in JSON of a setting or parameter of a cell."""
+    return name if name.startswith(PARAM) else ".".join(("settings", *SETTINGS[name].path))
 
 
 def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from raybench.core.settings import DEFAULTS, PARAM
 from raybench.errors import UsageError
 from raybench.planning import smoke
 from raybench.planning.placement import Placement, ResourceRequest
+from raybench.planning.resolve import INDEPENDENT, Conversion
 from raybench.planning.resolve_function import FunctionResolver
 from raybench.planning.validate import place
 from raybench.workloads import WorkloadInfo
@@ -34,6 +35,9 @@ class CommandResolver(FunctionResolver):
         assert info.command
         has_epochs = info.command.reports or info.command.counts_epochs
         return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "replicas": 1}
+
+    def _conversion_of_independent(self, name: str) -> Conversion | None:
+        return _unchanged if name.startswith(PARAM) or name in INDEPENDENT else None
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         return replace(super()._need(profile, resolved), own_processes=True)
@@ -81,3 +85,7 @@ class CommandResolver(FunctionResolver):
             small = {name: value for name, value in small.items() if name not in ("epochs", "steps_per_epoch")}
             small |= {name: resolved[name] for name in ("epochs", "steps_per_epoch") if name in resolved}
         return chosen, small, smoke.original_values(name, (profile, resolved), (chosen, small), {})
+
+
+def _unchanged(value: Any) -> Any:
+    return value

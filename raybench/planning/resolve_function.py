@@ -19,7 +19,7 @@ from raybench.devices import hosted, loop_frameworks
 from raybench.engines.user_loop import LOOP_PACKAGES, recognise
 from raybench.planning import smoke
 from raybench.planning.placement import Placement, ResourceRequest
-from raybench.planning.resolve import Resolver
+from raybench.planning.resolve import INDEPENDENT, Conversion, Resolver
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.static_function import SETTINGS as PASSED
 
@@ -40,6 +40,10 @@ class FunctionResolver(Resolver):
 
     def _default_framework(self, kind: str) -> str:
         return recognise(self._info.libraries)
+
+    def _conversion_of_independent(self, name: str) -> Conversion | None:
+        parameter = self._info.parameters.get(name.removeprefix(PARAM))
+        return parameter.converted if parameter and (name.startswith(PARAM) or name in INDEPENDENT) else None
 
     def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
         return None

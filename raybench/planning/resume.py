@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import Plan, WorkItem
+from raybench.planning.plan import Plan, Trial, WorkItem
 from raybench.results.attempt import Attempt, latest
 
 
@@ -30,17 +30,20 @@ def missing_work(
         if attempt.trial not in last or attempt.attempt > last[attempt.trial].attempt:
             last[attempt.trial] = attempt
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
-    missing = set()
-    for trial in plan.trials:
-        # A result does not hide a later attempt at the pair that did not end.
-        previous = (last if trial.cell.content.role.pair else current).get(trial.trial_id)
-        if not trial.cell.skip and (previous is None or previous.status in rerun_statuses or rerun):
-            missing.add(trial.unit)
-    return [
-        WorkItem(trial, 1 + (last[trial.trial_id].attempt if trial.trial_id in last else 0))
-        for trial in plan.trials
-        if trial.unit in missing
-    ]
+    # Of a pair, a result does not hide a later attempt that did not end.
+    known = last if plan.base_workload else current
+
+    def is_missing(trial: Trial) -> bool:
+        previous = known.get(trial.trial_id)
+        return previous is None or previous.status in rerun_statuses or rerun
+
+    missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
+    if plan.base_workload:
+        units = {trial.unit for trial in missing}
+        missing = [trial for trial in plan.trials if trial.unit in units]
+    if not last:
+        return list(map(WorkItem, missing))
+    return [WorkItem(trial, 1 + (last[name].attempt if (name := trial.trial_id) in last else 0)) for trial in missing]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from raybench.config import GridSpec
 from raybench.config.grid import Audit
 from raybench.core.cell import BASE, NEW, PROCESS, VERSION_AXIS
-from raybench.core.identity import digest, trial_id
+from raybench.core.identity import digest
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import UsageError
 from raybench.planning.node import Node
@@ -104,17 +104,12 @@ def _versions(base: ResolvedCell, new: ResolvedCell) -> tuple[ResolvedCell, Reso
     pair = digest({BASE: _identity(base), NEW: _identity(new)})
 
     def version(name: str, cell: ResolvedCell) -> ResolvedCell:
-        content = replace(cell.content, role=replace(cell.content.role, compared={"version": name, "pair": pair}))
-        return replace(
-            cell,
-            cell_id=content.cell_id,
-            content=content,
-            axes={**new.axes, VERSION_AXIS: name},
-            profile=new.profile,
-            fit=None if skip else cell.fit,
-            skip=skip,
-            request_id=digest({VERSION_AXIS: name, "of": cell.request_id}),
-        )
+        content = cell.content
+        content = replace(content, role=replace(content.role, compared={"version": name, "pair": pair}))
+        fit = None if skip else cell.fit
+        group = replace(cell.group, content=content, profile=new.profile, fit=fit, skip=skip, own={})
+        request_id = digest({VERSION_AXIS: name, "of": cell.request_id})
+        return ResolvedCell(content.cell_id, {**new.axes, VERSION_AXIS: name}, group, request_id)
 
     return version(BASE, base), version(NEW, new)
 
@@ -130,13 +125,13 @@ def _ordered(spec: GridSpec, pairs: Sequence[tuple[ResolvedCell, ResolvedCell]])
 
     Which version of a pair is first alternates from repeat to repeat, in case the first of two has an advantage.
     """
-    firsts = [random.Random(f"{spec.seed}/{base.content.role.pair}").randrange(2) for base, _ in pairs]
+    firsts = [random.Random(f"{spec.seed}/{base.group.content.role.pair}").randrange(2) for base, _ in pairs]
     for repeat in range(spec.repeats):
         order = [(pair, first) for pair, first in zip(pairs, firsts, strict=True) if repeat < pair[0].repeats]
         random.Random(f"{spec.seed}/{repeat}").shuffle(order)
         for (base, new), first in order:
             for cell in (new, base) if (repeat + first) % 2 else (base, new):
-                yield Trial(trial_id(cell.cell_id, repeat), cell, repeat, spec.seed + repeat)
+                yield Trial(cell, repeat, spec.seed + repeat)
 
 
 def _check_same_cells(base: Plan, new: Plan, pairs: Sequence[tuple[ResolvedCell, ResolvedCell]]) -> None:

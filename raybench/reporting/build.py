@@ -16,7 +16,7 @@ from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
-from raybench.analysis.grid_results import GridResults, has_percent, in_fractions, of_journal
+from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
@@ -32,6 +32,7 @@ from raybench.errors import UsageError, nearest
 from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
+from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
@@ -49,8 +50,8 @@ HTML, DATA = "report.html", "report.json"
 
 
 def load_libraries() -> None:
-    """Load the libraries of statistics and figures, which takes a second; any thread may do it in advance."""
-    import scipy.stats  # noqa: F401
+    """Load the libraries of statistics and figures, which takes half a second; any thread may do it in advance."""
+    import scipy.special  # noqa: F401
 
 
 def from_history(
@@ -82,6 +83,7 @@ def from_history(
         new_trials = {attempt.trial for attempt in all_attempts.values()} - {trial for trial, _ in history.attempts}
         request = _with_repeats(request, new_trials) if request else None
     all_attempts = _with_warmup(all_attempts, request) if request else all_attempts
+    timing.compute_together(list(all_attempts.values()))
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)
@@ -182,7 +184,7 @@ def _everything(results: GridResults, request: GridRequest | None) -> GridResult
 
 
 def _in_percent(recorded_results: GridResults) -> list[Fact]:
-    return [PercentFact()] if has_percent(recorded_results) else []
+    return [PercentFact()] if recorded_results.has_percent else []
 
 
 def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
@@ -376,7 +378,7 @@ def _of_journal(
         problems: descriptions of missing parts.
         all_cells, baseline: see `from_source`.
     """
-    history = GridHistory.read(journal, with_epochs=False)
+    history = GridHistory.read(journal)
     damaged_lines = history.damaged_lines
     if not history.attempts:
         raise UsageError(

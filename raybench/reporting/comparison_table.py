@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,9 @@ GAP = 2
 
 WIDE = 100
 """Width from which on columns are shown that explain the others: minimum and maximum, utilization, cautions."""
+
+MOST_ROWS, BEST, LAST = 60, 40, 10
+"""Maximum number of rows of a table of cells as text; of a longer one, the numbers of the best and the last ones."""
 
 KEY, USEFUL, EXTRA, DETAIL = 3, 2, 1, 0
 """Importance of a column: if a table does not fit, the least important columns are left out first, never the key."""
@@ -167,6 +170,24 @@ def notes(rows: Sequence[Row], caption: str = "", heads: Collection[str] | None 
     return [" ".join(line.split()) for line in lines if line.strip()]
 
 
+def excerpt(columns: Sequence[TableColumn], rows: Sequence[Row], best_first: Sequence[int]) -> list[TableColumn]:
+    """Return the columns of a table of cells with the best and the last rows of a long one, and "…" between them.
+
+    Args:
+        columns: `cell_columns` of the rows.
+        rows: the cells.
+        best_first: their indices.
+    """
+    shown = {id(row): place for place, row in enumerate(shown_rows(rows))}
+    if len(shown) <= MOST_ROWS:
+        return list(columns)
+    places = [shown[id(rows[number])] for number in best_first if id(rows[number]) in shown]
+    chosen = [*places[:BEST], None, *places[-LAST:]]
+    return [
+        replace(column, cells=["…" if place is None else column.cells[place] for place in chosen]) for column in columns
+    ]
+
+
 def fitting(columns: Sequence[TableColumn], width: int) -> list[TableColumn]:
     """Return the columns that fit into a width, without the least important ones."""
     shown = [column for column in columns if column.importance > DETAIL or width >= WIDE]
@@ -195,15 +216,29 @@ def render(columns: Sequence[TableColumn], width: int) -> Table:
     return table
 
 
-def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = 2 * WIDE) -> str:
-    """Return the table of all cells with its notes as plain text, without colours."""
+def text(
+    rows: Sequence[Row],
+    caption: str = "",
+    metric: str = ACCURACY,
+    width: int = 2 * WIDE,
+    best_first: Sequence[int] | None = None,
+) -> str:
+    """Return the table of cells with its notes as plain text, without colours.
+
+    Args:
+        rows: the cells.
+        caption: the explanation of the main columns.
+        metric: the metric's display name.
+        width: of the text.
+        best_first: the indices of the cells, for an excerpt of a long table; by default all cells are shown.
+    """
     from rich.console import Console
 
     page = StringIO()
     console = Console(file=page, width=width, color_system=None, force_jupyter=False)
     columns = cell_columns(rows, metric)
     if columns:
-        console.print(render(columns, width))
+        console.print(render(columns if best_first is None else excerpt(columns, rows, best_first), width))
     heads = [column.head for column in fitting(columns, width)]
     for note in (*skip_notes(rows), *notes(rows, caption, heads)):
         console.print(note, markup=False)

@@ -15,7 +15,7 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.learning import accuracy_factors
 from raybench.analysis.pairs import Comparison, pairs
-from raybench.analysis.ranking import RankedDevice, rank
+from raybench.analysis.ranking import RankedDevice, best_first, rank
 from raybench.analysis.remarks import FurtherRepeatsFact, OtherTrialsFact, PerExampleCellsFact, finding_facts, remarks
 from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
@@ -117,6 +117,11 @@ class Report:
     def comparisons(self) -> Sequence[tuple[str, Sequence[Fact]]]:
         """Label and facts of each cell."""
         return [] if self.results.smoke else CellStatements(self.results, self.pairs)
+
+    @cached_property
+    def best_first(self) -> Sequence[int]:
+        """The indices of its cells: by time to the target if there is one, then by time per example."""
+        return best_first(self.results, self.pairs)
 
     @cached_property
     def sections(self) -> Sequence[ReportTable]:

@@ -18,7 +18,7 @@ from raybench.core.files import write_atomic
 from raybench.errors import UsageError
 from raybench.planning.plan import format_value
 from raybench.reporting import build, comparison_table
-from raybench.reporting.comparison_table import TableColumn, cell_columns, fitting, ranking_columns
+from raybench.reporting.comparison_table import TableColumn, cell_columns, excerpt, fitting, ranking_columns
 from raybench.reporting.plots import Plots
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import as_html, environment, plain, plural
@@ -337,8 +337,9 @@ def _page(
 def _summary(report: Report, width: int) -> _Summary:
     results = report.results
     columns = ranking_columns(results, report.ranking) if report.ranking else []
-    columns = fitting(columns or cell_columns(results.rows, results.metric_label), comparison_table.WIDE)
-    table = comparison_table.text(results.rows, metric=results.metric_label, width=width)
+    columns = columns or excerpt(cell_columns(results.rows, results.metric_label), results.rows, report.best_first)
+    columns = fitting(columns, comparison_table.WIDE)
+    table = comparison_table.text(results.rows, metric=results.metric_label, width=width, best_first=report.best_first)
     cautions = {f"{remark.says} {remark.remedy}".strip(): remark for remark in report.remarks if remark.kind != NOTE}
     further = [text for text, remark in cautions.items() if remark.runs is None]
     return _Summary(results.name, report.verdict, columns, table, list(cautions), further)

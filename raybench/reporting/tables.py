@@ -121,7 +121,7 @@ def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable 
         return None
     records: list[Record] = []
     for cell, pair in zip(results.cells, pairs, strict=True):
-        estimate = time_to_target.expected(pair.other.target_attempts)
+        estimate = pair.other.to_target
         if estimate and not cell.aa_of:
             epochs = [each.epochs for each in pair.other.target_attempts if each.reached and each.epochs]
             records.append(
@@ -186,6 +186,8 @@ def jobs(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
         if estimate is None or cell.aa_of:
             continue
         device = results.places[cell.cell_id] or NOTHING
+        if device in fastest and estimate.value >= fastest[device][0]:
+            continue
         record = {
             "device": device,
             "cell": results.label(cell, PLACE) or None,
@@ -194,8 +196,7 @@ def jobs(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
             "once": fmean(process.once for process in pair.other.processes),
             "price": _price(cell, estimate.value),
         }
-        if device not in fastest or estimate.value < fastest[device][0]:
-            fastest[device] = (estimate.value, record)
+        fastest[device] = (estimate.value, record)
     return ReportTable(
         "jobs",
         (

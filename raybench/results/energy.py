@@ -18,11 +18,15 @@ DEVICE, HOST = "device_j", "host_j"
 
 def total(attempt: Attempt, part: str = DEVICE) -> float | None:
     """Joules of all its epochs."""
+    if not attempt.audit:
+        return None
     return _joules(_stretch(attempt, "epochs"), part)
 
 
 def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
     """Joules per epoch after the warm-up or, if these took too little time to be measured, of all epochs."""
+    if not attempt.audit:
+        return None
     for name in ("steady", "epochs"):
         stretch = _stretch(attempt, name)
         joules, count = _joules(stretch, part), number_in(stretch.get("count"))
@@ -33,8 +37,8 @@ def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
 
 def per_example(attempt: Attempt) -> float | None:
     """Joules per training example of a steady epoch."""
-    joules, epochs = steady(attempt), timing.steady_epochs(attempt)
-    examples = epochs[-1].examples if epochs else 0
+    joules, last_epoch = steady(attempt), timing.steady_epochs(attempt)[-1:]
+    examples = sum(last_epoch.column("examples"))
     return joules / examples if joules is not None and examples else None
 
 
@@ -43,9 +47,10 @@ def to_target(attempt: Attempt) -> float | None:
     return _joules(_stretch(attempt, "target"), DEVICE)
 
 
-def of_epoch(attempt: Attempt, epoch: int, part: str = DEVICE) -> float | None:
-    """Joules of one epoch; None also if it was too short to be measured singly."""
-    return _joules(mapping_in(mapping_in(_energy(attempt).get("each")).get(str(epoch))), part)
+def of_epochs(attempt: Attempt, part: str = DEVICE) -> list[float | None]:
+    """Joules of each epoch; None also for one that was too short to be measured singly."""
+    each = mapping_in(_energy(attempt).get("each"))
+    return [_joules(mapping_in(each.get(str(number))), part) if each else None for number in attempt.epochs.numbers]
 
 
 def others_share(attempt: Attempt) -> float | None:

@@ -70,6 +70,9 @@ def folder_of(execution: str) -> str:
 def write_execution(journal: Journal, summary: Summary) -> Event:
     """Write a summary's files next to the journal, and a referring event.
 
+    A file that is the same as in the latest earlier execution shares its space on the disk: the plan of a large grid
+    has tens of megabytes, and a grid may be stopped and continued many times.
+
     Returns:
         The event as written to the journal.
 
@@ -80,8 +83,11 @@ def write_execution(journal: Journal, summary: Summary) -> Event:
     folder = journal.path.parent / FOLDER / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        earlier = max((each for each in folder.parent.iterdir() if each < folder), default=folder)
         for file, text in summary.files.items():
-            (folder / file).write_text(text, encoding="utf-8")
+            content = text.encode()
+            if not _link(earlier / file, folder / file, content):
+                (folder / file).write_bytes(content)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise JournalError(f"{folder}: {error.strerror or error}") from error
@@ -97,6 +103,23 @@ def write_execution(journal: Journal, summary: Summary) -> Event:
             "folder": name,
         }
     )
+
+
+def _link(source: Path, target: Path, content: bytes) -> bool:
+    """Link a file to an earlier one if that has the same content.
+
+    Returns:
+        False if it has not, or if the file system has no links.
+    """
+    try:
+        if not is_own(source, source.parents[2]) or source.stat().st_size != len(content):
+            return False
+        if source.read_bytes() != content:
+            return False
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
 
 
 def read_execution(grid_folder: Path, event: Event) -> Summary | None:

@@ -11,7 +11,7 @@ from raybench.core import events
 from raybench.core.events import EVENTS, Event
 from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, Key, apply_event
+from raybench.results.attempt import Attempt, Key, apply_epoch_line, apply_event
 from raybench.results.executions import ENDED, Summary, read_execution
 from raybench.results.journal import (
     JOURNAL,
@@ -21,16 +21,22 @@ from raybench.results.journal import (
     damage,
     is_own,
     read,
+    read_lines,
     reported_damage,
 )
 
 GONE = {"type": "Lost", "message": "its driver ended before it did"}
 
 
-class GridHistory:
-    """Every event of a grid so far, and its attempts.
+KEPT = frozenset({"check_ended", ENDED, "journal_damaged"})
+"""The kinds of events that are kept: they concern no attempt."""
 
-    `take` applies each event to its attempt once.
+
+class GridHistory:
+    """The attempts of a grid so far, and its other events.
+
+    `take` applies each event to its attempt once. It keeps no event of an attempt: in a large grid they would take most
+    of the memory.
 
     One thread adds events; other threads may read attempts with `snapshot`.
 
@@ -39,7 +45,7 @@ class GridHistory:
         told: events that are known already.
 
     Attributes:
-        events: all events, in order; without those of epochs if it was read without them.
+        events: the events of `KEPT`, in order; all events if it was read with them.
         attempts: the attempts of those events, in the order of their first event.
         damaged_lines: the numbers (from 1) of the journal's damaged lines, which are skipped.
         warnings: about damage of the journal that no earlier command has reported.
@@ -52,27 +58,26 @@ class GridHistory:
         self.damaged_lines: list[int] = []
         self.warnings: list[str] = []
         self._lock = Lock()
-        self._with_epochs = True
+        self._keeps_all = False
         self._executions: dict[str, Summary | None] = {}
         for event in told:
             self.take(event)
 
     @classmethod
-    def read(cls, path: Path, with_epochs: bool = True) -> Self:
+    def read(cls, path: Path, all_events: bool = False) -> Self:
         """Read a journal and, from the trials' own records, its missing events.
 
         Nothing is written. An attempt without an end stays open, as it may still be running.
 
         Args:
             path: the journal, which may be missing.
-            with_epochs: whether to keep the events of epochs, which take most of the memory; attempts have their
-                epochs in either case.
+            all_events: whether to keep all events.
 
         Raises:
             UsageError: it is not a regular file, or cannot be read.
         """
         history = cls(path)
-        history._with_epochs = with_epochs
+        history._keeps_all = all_events
         history._read()
         if path.name == JOURNAL:
             for _, missing in list(history._missing()):
@@ -120,7 +125,7 @@ class GridHistory:
     def take(self, event: Event) -> None:
         """Add an event as returned by `raybench.results.journal.Journal.append`."""
         with self._lock:
-            if self._with_epochs or event.get("event") != "epoch_ended":
+            if self._keeps_all or event.get("event") in KEPT:
                 self.events.append(event)
             apply_event(self.attempts, event)
 
@@ -135,7 +140,7 @@ class GridHistory:
                 yield summary
 
     def of_kind(self, kind: str) -> list[Event]:
-        """The events of one kind, in order."""
+        """The events of a kind of `KEPT`, in order."""
         return [event for event in self.events if event.get("event") == kind]
 
     def snapshot(self, key: Key) -> Attempt:
@@ -151,8 +156,15 @@ class GridHistory:
         check_journal(self.path)
         try:
             if self.path.exists():
-                for event in read(self.path, self.damaged_lines):
-                    self.take(event)
+                if self._keeps_all:
+                    for event in read(self.path, self.damaged_lines):
+                        self.take(event)
+                    return
+                for item in read_lines(self.path, self.damaged_lines):
+                    if isinstance(item, dict):
+                        self.take(item)
+                    else:
+                        apply_epoch_line(self.attempts, item)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
@@ -178,7 +190,7 @@ def check_journal(journal: Path) -> None:
 
 
 def _missing(attempt: Attempt, own_events: list[Event]) -> list[Event]:
-    known_epochs = {epoch.epoch for epoch in attempt.epochs}
+    known_epochs = set(attempt.epochs.numbers)
     return [
         event
         for event in own_events

@@ -5,16 +5,19 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from raybench.core.events import Event, from_line, to_line
+import msgspec
+
+from raybench.core.events import Event, to_line
 from raybench.core.files import append
 from raybench.errors import JournalError
+from raybench.results.epoch_line import epoch_line
 from raybench.results.parsing import json_object
 
 log = logging.getLogger("raybench")
@@ -112,7 +115,7 @@ class Journal:
             append(fd, text)
             if event.get("event") in ON_DISK_AT_ONCE:
                 os.fsync(fd)
-        written: Event = from_line(text)
+        written: Event = msgspec.json.decode(text)
         return written
 
     @contextmanager
@@ -139,7 +142,14 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
-    """Read the events of a journal, in order.
+    """Read the events of a journal, in order (see `read_lines`)."""
+    return read_lines(path, damaged, lambda text: None)
+
+
+def read_lines(
+    path: Path, damaged: list[int] | None = None, parse: Callable[[bytes], Any] = epoch_line
+) -> Iterator[Any]:
+    """Read the lines of a journal as events, or as a faster parser reads them.
 
     A last line without a newline is being written, or its writer died: it is read if it is complete. Any other line
     that is not a JSON object with the name of an event is skipped and reported. Nothing in a journal is ever executed.
@@ -147,6 +157,7 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     Args:
         path: the journal.
         damaged: gets the numbers (from 1) of the skipped lines; without it they are logged as a warning.
+        parse: the faster parser, which returns None for lines that it does not read.
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -154,7 +165,7 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     lines: list[int] = [] if damaged is None else damaged
     with path.open("rb") as file:
         for number, text in enumerate(file, 1):
-            event = _event(text)
+            event = parse(text) or _event(text)
             if event is not None:
                 yield event
             elif text.endswith(b"\n") and text.strip():
@@ -176,5 +187,8 @@ def reported_damage(events: Iterable[Event]) -> set[int]:
 
 
 def _event(text: bytes) -> Event | None:
-    value = json_object(text)
-    return value if value is not None and isinstance(value.get("event"), str) else None
+    try:
+        value = msgspec.json.decode(text)  # several times as fast as json
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = json_object(text)  # accepts more, such as other encodings than UTF-8
+    return value if isinstance(value, dict) and isinstance(value.get("event"), str) else None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from types import NoneType
 from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
-from raybench.core.events import from_line
 from raybench.core.job import Target
 
 LARGEST = 2**63
@@ -26,7 +24,7 @@ CELL_PARTS = ("workload", "data", "device", "engine", "settings")
 def json_object(text: bytes) -> dict[str, Any] | None:
     """The JSON object of a line; None if it is damaged."""
     try:
-        value = from_line(text)
+        value = json.loads(text)
     # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
     except (ValueError, RecursionError):
         return None
@@ -46,6 +44,11 @@ def valid_values_in(value: Any) -> Mapping[str, Any]:
 
 
 def _is_sound(value: Any) -> bool:
+    kind = type(value)
+    if kind is str or kind is bool:  # the usual types of a journal first, for speed
+        return True
+    if kind is dict:
+        return all(map(_is_sound, value.values()))
     if isinstance(value, (str, float, int, NoneType)):  # before maps, for speed
         return not isinstance(value, (int, float)) or isinstance(value, bool) or number_in(value) is not None
     if isinstance(value, (Mapping, list)):
@@ -72,15 +75,9 @@ def error_in(value: Any) -> Mapping[str, Any]:
 def cell_in(value: Any) -> Cell:
     """A cell; unknown if a part has the wrong type, since the trial's start event is then damaged."""
     try:
-        return _cell_of(json.dumps(mapping_in(value), allow_nan=False))
+        tree = valid_values_in(json.loads(json.dumps(mapping_in(value), allow_nan=False)))
     except (TypeError, ValueError, RecursionError):
         return UNKNOWN_CELL
-
-
-@lru_cache(maxsize=4096)
-def _cell_of(text: str) -> Cell:
-    # Cached by its JSON: all trials of a cell repeat it, and parsing it takes longer than writing its JSON.
-    tree = valid_values_in(json.loads(text))
     parts = [tree.get(name, {}) for name in CELL_PARTS]
     parts.append(mapping_in(tree.get("data")).get("examples", {}))
     return Cell.from_json(tree) if all(isinstance(part, Mapping) for part in parts) else UNKNOWN_CELL

@@ -8,15 +8,29 @@ to the nanosecond, so that sums contain no floating-point noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from math import nan
 from statistics import fmean, median
 from typing import NamedTuple
+
+import numpy as np
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
+from raybench.results.epoch_table import Epochs, stacks
 
 Rule = Callable[[Attempt], float | None]
+
+DIGITS = 9
+"""Decimals of a result."""
+
+STEADY = ("train", "input_wait")
+"""Sections of an epoch without compilation."""
+
+TRAINING = ("compile", *STEADY)
+"""Sections of an epoch of training."""
 
 MLPERF_LEFT_OUT = 1200.0
 """Maximum of the seconds of preparation and compilation that MLPerf's training rules exclude: twenty minutes."""
@@ -24,16 +38,16 @@ MLPERF_LEFT_OUT = 1200.0
 
 def epoch_seconds(epoch: Epoch) -> float:
     """Seconds of an epoch of training: compile + train + input_wait."""
-    get = epoch.ledger.get  # no loop, for speed: a long journal has hundreds of thousands of epochs
-    return _clean(get("compile", 0.0) + get("train", 0.0) + get("input_wait", 0.0))
+    return _sum(epoch.ledger.get(name, 0.0) for name in TRAINING)
 
 
-def steady_seconds(epoch: Epoch) -> float:
-    """Seconds of an epoch without compilation: train + input_wait."""
-    return _clean(epoch.ledger.get("train", 0.0) + epoch.ledger.get("input_wait", 0.0))
+def seconds_of_each(epochs: Epochs, sections: Iterable[str]) -> list[float]:
+    """Seconds of each epoch in some sections together, from the columns of their table."""
+    columns = (epochs.column("ledger", name, 0.0) for name in sections)
+    return [round(sum(seconds), DIGITS) for seconds in zip(*columns, strict=True)]
 
 
-def steady_epochs(attempt: Attempt) -> list[Epoch]:
+def steady_epochs(attempt: Attempt) -> Epochs:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
@@ -42,17 +56,23 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     return attempt.steady or attempt.full_epochs[-1:] or attempt.epochs[-1:]
 
 
+def steady_seconds(attempt: Attempt) -> Sequence[float]:
+    """Train + input_wait of each of these epochs."""
+    # A list would take four times the memory.
+    return attempt.computed("steady_seconds", lambda: array("d", seconds_of_each(steady_epochs(attempt), STEADY)))
+
+
 def steady(attempt: Attempt) -> float | None:
     """The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch.
 
     If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
-    return attempt.computed("steady_s", lambda: _median(map(steady_seconds, steady_epochs(attempt))))
+    return attempt.computed("steady_s", lambda: _median(steady_seconds(attempt)))
 
 
 def mean_steady(attempt: Attempt) -> float | None:
     """As `steady`, with the mean instead of the median."""
-    epochs_s = list(map(steady_seconds, steady_epochs(attempt)))
+    epochs_s = steady_seconds(attempt)
     return _clean(fmean(epochs_s)) if epochs_s else None
 
 
@@ -64,12 +84,14 @@ def steady_from_warmup(attempt: Attempt) -> bool:
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
     first_epochs = attempt.epochs[:1]
-    return epoch_seconds(first_epochs[0]) if first_epochs and first_epochs[0].epoch == 1 else None
+    return seconds_of_each(first_epochs, TRAINING)[0] if first_epochs.numbers == [1] else None
 
 
 def epochs(attempt: Attempt) -> float | None:
     """Training alone: compile + train + input_wait of every epoch."""
-    return attempt.computed("epochs_s", lambda: _sum(map(epoch_seconds, attempt.epochs)) if attempt.epochs else None)
+    return attempt.computed(
+        "epochs_s", lambda: _sum(seconds_of_each(attempt.epochs, TRAINING)) if attempt.epochs else None
+    )
 
 
 def total(attempt: Attempt) -> float | None:
@@ -81,14 +103,14 @@ def airbench(attempt: Attempt) -> float | None:
     """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
     if not attempt.epochs:
         return None
-    return _sum((*map(steady_seconds, attempt.epochs), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
+    return _sum((*seconds_of_each(attempt.epochs, STEADY), *attempt.epochs[-1:].column("ledger", "evaluate", 0.0)))
 
 
 def dawnbench(attempt: Attempt) -> float | None:
     """As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation."""
     if not attempt.epochs or "data" not in attempt.ledger:
         return None
-    return _sum((attempt.ledger["data"], *map(steady_seconds, attempt.epochs)))
+    return _sum((attempt.ledger["data"], *seconds_of_each(attempt.epochs, STEADY)))
 
 
 def mlperf(attempt: Attempt) -> float | None:
@@ -170,15 +192,14 @@ def keras_example(attempt: Attempt) -> float | None:
 
 def tutorial_throughput(attempt: Attempt) -> float | None:
     """Steady examples per second: examples of the epochs after the warm-up divided by their train + input_wait."""
-    epochs = steady_epochs(attempt)
-    seconds = sum(map(steady_seconds, epochs))
-    return _clean(sum(epoch.examples for epoch in epochs) / seconds) if seconds else None
+    seconds = sum(steady_seconds(attempt))
+    return _clean(sum(steady_epochs(attempt).column("examples")) / seconds) if seconds else None
 
 
 def tutorial_end_to_end(attempt: Attempt) -> float | None:
     """End-to-end examples per second: all training examples over `total`, with loading, compilation and evaluation."""
     seconds = total(attempt)
-    return _clean(sum(epoch.examples for epoch in attempt.epochs) / seconds) if seconds and attempt.epochs else None
+    return _clean(sum(attempt.epochs.column("examples")) / seconds) if seconds and attempt.epochs else None
 
 
 class Published(NamedTuple):
@@ -225,20 +246,48 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
 
     Evaluation is excluded, because its frequency is not part of the training. None if the target is never reached.
     """
-    last = first_reaching(attempt, target)
-    if last is None:
+    place = _first_place(attempt, target)
+    if place is None:
         return None
-    return attempt.computed(
-        f"until epoch {last}", lambda: _sum(epoch_seconds(each) for each in attempt.epochs if each.epoch <= last)
-    )
+    return attempt.computed(("until", place), lambda: _sum(seconds_of_each(attempt.epochs[: place + 1], TRAINING)))
 
 
 def first_reaching(attempt: Attempt, target: Target) -> int | None:
     """The number of the first epoch that reaches a target."""
-    return attempt.computed(
-        f"first to reach {target}",
-        lambda: next((each.epoch for each in attempt.epochs if target.reached(each.metrics)), None),
-    )
+    place = _first_place(attempt, target)
+    return None if place is None else attempt.epochs.numbers[place]
+
+
+def _first_place(attempt: Attempt, target: Target) -> int | None:
+    """The position of the first epoch that reaches a target."""
+
+    def find() -> int | None:
+        values = attempt.epochs.column("metrics", target.metric, nan)
+        return next((place for place, value in enumerate(values) if target.is_reached_by(value)), None)
+
+    return attempt.computed(("first to reach", target), find)
+
+
+def compute_together(attempts: Sequence[Attempt]) -> None:
+    """Compute the times of many attempts at once and remember them.
+
+    The rules then take a fraction of the time.
+    """
+    for positions, stack in stacks((attempt.epochs.table for attempt in attempts), "ledger"):
+        columns = {name: stack.column("ledger", name) for name in TRAINING}
+        steady, training = (
+            np.round(sum(columns[name] for name in sections), DIGITS) for sections in (STEADY, TRAINING)
+        )
+        elapsed = np.round(training.cumsum(axis=1), DIGITS)
+        for row, position in enumerate(positions):
+            attempt = attempts[position]
+            places = steady_epochs(attempt).places
+            seconds = steady[row, places.start : places.stop] if isinstance(places, range) else steady[row, places]
+            attempt.remember("steady_seconds", array("d", seconds.tobytes()))
+            attempt.remember("epochs_s", float(elapsed[row, -1]))
+            place = _first_place(attempt, attempt.target) if attempt.target else None
+            if place is not None:
+                attempt.remember(("until", place), float(elapsed[row, place]))
 
 
 def _sum(seconds: Iterable[float]) -> float:
@@ -251,4 +300,4 @@ def _median(numbers: Iterable[float]) -> float | None:
 
 
 def _clean(seconds: float) -> float:
-    return round(seconds, 9)
+    return round(seconds, DIGITS)

@@ -69,7 +69,7 @@ def events_of(journal: Path, source: str, grid: str = "", problems: tuple[str, .
     Raises:
         UsageError: it is not a journal, or cannot be read.
     """
-    history = GridHistory.read(journal)
+    history = GridHistory.read(journal, all_events=True)
     lines = history.damaged_lines
     if lines and not history.attempts:
         raise UsageError(f"{source}:{lines[0]}: no event of a journal, which is one JSON object a line")

@@ -40,6 +40,7 @@ from raybench.errors import FileError, Problem, close, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
 from raybench.results.epoch import Epoch, epoch_of_columns
+from raybench.results.epoch_table import EpochTable
 from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
@@ -316,7 +317,7 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         ledger={name: value for name in _LEDGER if (value := values.get(f"{name}_s")) is not None},
         wall=values.get("wall_s"),
         template_import=values.get("template_import_s"),
-        _epochs=trial.epochs,
+        _epochs=EpochTable(trial.epochs.values()),
     )
 
 

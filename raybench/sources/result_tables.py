@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.cell_labels import distinct_labels
@@ -20,7 +21,8 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import QUANTITIES, Epoch
+from raybench.results.epoch import QUANTITIES, Kind, Quantity
+from raybench.results.epoch_table import Epochs
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -36,6 +38,10 @@ _MAPS = ("settings.stop_at_target.", *(f"settings.{name}." for name in TRAINING 
 
 The columns of their parents contain them.
 """
+
+
+BLOCK = 50_000
+"""Rows of the table of epochs that are made at once: lists of numbers take four times the memory of a typed column."""
 
 
 @dataclass(frozen=True)
@@ -75,32 +81,73 @@ class GridSource:
 
 def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
     """Return the tables of trials and of epochs, in the order of the records."""
-    epochs = []
     records = list(records)
-    rows = [_trial(record) for record in records]
-    _make_labels_distinct(rows, records)
-    for record, row in zip(records, rows, strict=True):
-        elapsed = 0.0
-        steady = {epoch.epoch for epoch in record.attempt.steady}
-        for epoch in record.attempt.epochs:
-            elapsed = round(elapsed + timing.epoch_seconds(epoch), 9)
-            epochs.append(_epoch(epoch, row, epoch.epoch in steady, elapsed) | _epoch_energy(record.attempt, epoch))
-    return frame(rows, c.TRIALS), frame(epochs, c.EPOCHS)
+    trials = _Columns()
+    timing.compute_together([record.attempt for record in records])
+    diagnose.find_slow_starts([record.attempt for record in records])
+    of_cells: dict[int, dict[str, Any]] = {}
+    for record in records:
+        cell = record.attempt.cell  # its trials share it
+        if id(cell) not in of_cells:
+            of_cells[id(cell)] = cell_columns(cell)
+        trials.extend({name: [value] for name, value in _trial(record, of_cells[id(cell)]).items()})
+    if records:
+        _make_labels_distinct(trials.values, records)
+    return trials.frame(c.TRIALS), _epochs_frame(records, trials.values)
 
 
-def _make_labels_distinct(rows: Sequence[dict[str, Any]], records: Sequence[Record]) -> None:
+class _Columns:
+    """Columns to which rows are added; a dictionary for each row would take several times the memory.
+
+    Attributes:
+        values: the values of each column, in the order of the first row that has it.
+        rows: the number of rows.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self.rows = 0
+
+    def extend(self, columns: Mapping[str, Sequence[Any]], rows: int = 1) -> None:
+        """Add rows; other columns have no value in them."""
+        for name, values in columns.items():
+            if name not in self.values:
+                self.values[name] = [None] * self.rows
+            self.values[name].extend(values)
+        self.rows += rows
+        if len(columns) < len(self.values):
+            for own_values in self.values.values():
+                own_values.extend([None] * (self.rows - len(own_values)))
+
+    def typed(self, described: Iterable[c.Column]) -> dict[str, Series]:
+        """Return every described column, typed, then all other columns."""
+        types = {column.name: column.dtype for column in described}
+        for name, values in self.values.items():
+            if name not in types:
+                types[name] = c.TEXT if any(isinstance(value, str) for value in values) else c.NUMBER
+        nothing = [None] * self.rows
+        return {name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()}
+
+    def frame(self, described: Iterable[c.Column]) -> DataFrame:
+        """Return these columns as a frame."""
+        from pandas import DataFrame
+
+        return DataFrame(self.typed(described))
+
+
+def _make_labels_distinct(columns: Mapping[str, list[Any]], records: Sequence[Record]) -> None:
     """Add distinguishing settings to labels that several cells of a grid share."""
     grids: dict[str | None, list[int]] = {}
-    for number, row in enumerate(rows):
-        grids.setdefault(row["grid"], []).append(number)
+    for number, grid in enumerate(columns["grid"]):
+        grids.setdefault(grid, []).append(number)
     for numbers in grids.values():
-        cells = [(str(rows[number]["cell"]), records[number].attempt.cell) for number in numbers]
-        labels = distinct_labels([rows[number]["label"] for number in numbers], cells)
+        cells = [(str(columns["cell"][number]), records[number].attempt.cell) for number in numbers]
+        labels = distinct_labels([columns["label"][number] for number in numbers], cells)
         for number, label in zip(numbers, labels, strict=True):
-            rows[number]["label"] = label
+            columns["label"][number] = label
 
 
-def _trial(record: Record) -> dict[str, Any]:
+def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
     attempt, epochs = record.attempt, record.attempt.epochs
     row: dict[str, Any] = {
         "grid": attempt.grid or record.grid,
@@ -129,7 +176,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "profile_steps": attempt.profile_steps,
         **{f"profile_{name}_s": seconds for name, seconds in attempt.step_profile.items()},
     }
-    row |= cell_columns(attempt.cell)
+    row |= of_cell
     row |= {f"{name}_s": rule(attempt) for name, rule in timing.RULES.items()}
     row |= {f"{name}_s": attempt.ledger.get(name) for name in ("setup", "data", "build", "other")}
     if epochs:
@@ -144,18 +191,18 @@ def _trial(record: Record) -> dict[str, Any]:
     return row
 
 
-def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
+def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
     """Return the values that only an attempt with epochs has."""
     totals: dict[str, Any] = {
-        quantity.total: quantity.over_epochs([quantity.of(epoch) for epoch in epochs])
+        quantity.total: quantity.over_epochs(_values(epochs, quantity))
         for quantity in QUANTITIES
         if quantity.over_epochs
     }
     steady = timing.steady_epochs(attempt)
-    seconds = sum(map(timing.steady_seconds, steady))
+    seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
-        totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
-    cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
+        totals["examples_per_s"] = sum(steady.column("examples")) / seconds or None
+    cpu = [cpu_s for cpu_s in steady.column("cpu_s") if cpu_s is not None]
     if len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
     if attempt.status != TrialStatus.DIVERGED:  # its metrics before that are not those of a trained model
@@ -188,27 +235,19 @@ def _energy(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _epoch_energy(attempt: Attempt, epoch: Epoch) -> dict[str, Any]:
-    return {
-        "energy_j": energy.of_epoch(attempt, epoch.epoch),
-        "host_energy_j": energy.of_epoch(attempt, epoch.epoch, energy.HOST),
-    }
-
-
 def _target(attempt: Attempt) -> dict[str, Any]:
     target = attempt.target
     if target is None:
         return {}
-    seconds = timing.time_to_target(attempt, target)
-    reached_epochs = [epoch.epoch for epoch in attempt.epochs if target.reached(epoch.metrics)]
+    epoch = timing.first_reaching(attempt, target)
     return {
         "target_metric": target.metric,
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
-        "target_reached": bool(reached_epochs),
-        "target_runs": int(bool(reached_epochs)),
-        "time_to_target_s": seconds,
-        "epochs_to_target": reached_epochs[0] if reached_epochs else None,
+        "target_reached": epoch is not None,
+        "target_runs": int(epoch is not None),
+        "time_to_target_s": timing.time_to_target(attempt, target),
+        "epochs_to_target": epoch,
     }
 
 
@@ -272,29 +311,67 @@ def as_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -> dict[str, Any]:
+def _values(epochs: Epochs, quantity: Quantity) -> list[Any]:
+    """Return one number of each epoch; None if it is not known."""
+    values = epochs.column(quantity.field, quantity.key, quantity.missing)
+    return [value or None for value in values] if quantity.kind is Kind.COUNT else values
+
+
+def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:
+    """Return the table of epochs.
+
+    Args:
+        records: the trials.
+        trials: the columns of the table of trials.
+    """
+    from pandas import DataFrame, Series, concat
+
+    blocks: list[dict[str, Series]] = []
+    block = _Columns()
+    for place, record in enumerate(records):
+        rows = len(record.attempt.epochs)
+        identity = {name: [trials[name][place]] * rows for name in ("grid", "trial", "attempt")}
+        block.extend(_epoch_columns(record.attempt) | identity, rows)
+        if block.rows >= BLOCK:
+            blocks.append(block.typed(c.EPOCHS))
+            block = _Columns()
+    if block.rows or not blocks:
+        blocks.append(block.typed(c.EPOCHS))
+    sizes = [len(each["epoch"]) for each in blocks]
+    columns: dict[str, Series] = {}
+    for name in dict.fromkeys(name for each in blocks for name in each):
+        # One column after the other: all at once would take twice the memory.
+        parts = [
+            each.pop(name) if name in each else Series([float("nan")] * size)
+            for each, size in zip(blocks, sizes, strict=True)
+        ]
+        columns[name] = concat(parts, ignore_index=True)
+    return DataFrame(columns, copy=False)
+
+
+def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
+    epochs = attempt.epochs
+    steady = set(attempt.steady.numbers)
+    seconds = timing.seconds_of_each(epochs, timing.TRAINING)
     return {
-        **epoch.metrics,
-        "grid": row["grid"],
-        "trial": row["trial"],
-        "attempt": row["attempt"],
-        "epoch": epoch.epoch,
-        "ended": epoch.t,
-        "steady": steady,
-        **{quantity.column: quantity.of(epoch) for quantity in QUANTITIES},
-        "epoch_s": timing.epoch_seconds(epoch),
-        "elapsed_s": elapsed,
+        **{name: epochs.column("metrics", name) for name in epochs.keys("metrics")},
+        "epoch": epochs.numbers,
+        "ended": epochs.times,
+        "steady": [number in steady for number in epochs.numbers],
+        **{quantity.column: _values(epochs, quantity) for quantity in QUANTITIES},
+        "epoch_s": seconds,
+        "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, 9))),
+        "energy_j": energy.of_epochs(attempt),
+        "host_energy_j": energy.of_epochs(attempt, energy.HOST),
     }
 
 
-def frame(rows: Sequence[Mapping[str, Any]], described: Iterable[c.Column]) -> DataFrame:
+def frame(rows: Iterable[Mapping[str, Any]], described: Iterable[c.Column]) -> DataFrame:
     """Return a frame with every described column, typed, then all other columns."""
-    from pandas import DataFrame
-
-    types = {column.name: column.dtype for column in described}
-    for name in dict.fromkeys(name for row in rows for name in row if name not in types):
-        types[name] = c.TEXT if any(isinstance(row.get(name), str) for row in rows) else c.NUMBER
-    return DataFrame({name: _series([row.get(name) for row in rows], dtype) for name, dtype in types.items()})
+    columns = _Columns()
+    for row in rows:
+        columns.extend({name: [value] for name, value in row.items()})
+    return columns.frame(described)
 
 
 def _series(values: list[Any], dtype: str) -> Series:

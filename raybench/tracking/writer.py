@@ -56,6 +56,9 @@ LAST_TRIES = 3
 
 Progress = Callable[[int], None]
 
+_Note = tuple[Key | None, str]
+"""The attempt and the kind of an event: a slow store must not keep the events themselves in memory."""
+
 
 class MlflowWriter:
     """Writes a grid's events to MLflow in a separate thread.
@@ -91,7 +94,7 @@ class MlflowWriter:
             key for key, attempt in history.attempts.items() if attempt.status not in (None, TrialStatus.SKIPPED)
         ]
         self._executions = history.of_kind(ENDED)
-        self._queue: SimpleQueue[Event | Summary | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Note | Summary | None] = SimpleQueue()
         self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
         self._summaries: list[Summary] = []
         self._runs: Runs | None = None
@@ -127,7 +130,7 @@ class MlflowWriter:
 
     def put(self, event: Event) -> None:
         """Receive an event that the history already contains; never blocks and never raises."""
-        self._queue.put(event)
+        self._queue.put((key_of(event), event["event"]))
 
     def put_summary(self, summary: Summary) -> None:
         """Receive the summary of this execution; never blocks and never raises."""
@@ -202,16 +205,16 @@ class MlflowWriter:
         except Empty:
             return
 
-    def _take(self, item: Event | Summary | None) -> None:
+    def _take(self, item: _Note | Summary | None) -> None:
         if item is None:
             return
         self._journal_behind = True
-        if not isinstance(item, dict):
+        if isinstance(item, Summary):
             self._summaries.append(item)
             self._ended = True
             return
-        key = key_of(item)
-        if key is None or item["event"] == "trial_skipped":  # a skipped trial never ran and has no run
+        key, kind = item
+        if key is None or kind == "trial_skipped":  # a skipped trial never ran and has no run
             return
         attempt = self._history.attempts[key]  # later events may be included already
         if not is_identifiable(attempt):
@@ -221,7 +224,7 @@ class MlflowWriter:
         if attempt.host.get("name", self._host) == self._host:
             if attempt.status is None:
                 self._running.add(key)
-            elif item["event"] == "trial_ended":
+            elif kind == "trial_ended":
                 self._running.discard(key)
                 self._idle_since = time.monotonic()
 
@@ -254,8 +257,10 @@ class MlflowWriter:
             self._runs = Runs(self._store, self._grid, self._history.path)
         if not self._states_valid:
             listing = self._runs.list_runs(self._first_start())
-            self._states = listing.runs
             self._add_earlier(listing)
+            pending = {attempt_id(self._history.attempts[key]) for key in self._pending}
+            # A large grid has many thousands of others, which need nothing more.
+            self._states = {name: run for name, run in listing.runs.items() if not run.ended or name in pending}
             self._runs.open_journal(self._execution, self._ending)
             self._states_valid = True
         return self._runs
@@ -292,13 +297,14 @@ class MlflowWriter:
                 name = attempt_id(attempt)
                 state = runs.write(attempt, self._states.get(name), attempt_folder(self._history.folder, *key))
                 self._states[name] = state
+                if state.ended:
+                    self._complete.add(key)
+                    del self._states[name]
             except StoreError:
                 del self._pending[key]
                 self._pending[key] = None
                 raise
             del self._pending[key]
-            if state.ended:
-                self._complete.add(key)
             if time.monotonic() >= deadline:
                 return
         # The run of an ended execution must have its whole journal.

@@ -118,7 +118,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 **({"device_s": by_device} if by_device else {}),
                 **({"step_s": list(training.step_s)} if training.step_s else {}),
                 metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
-                memory_peak_bytes=device.peak_memory(),
+                **({"memory_peak_bytes": device.peak_memory()} if training.peak_known else {}),
                 recompiles=training.new_shapes + shapes,
                 precision=precision,
             )

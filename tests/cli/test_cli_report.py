@@ -1,5 +1,6 @@
 """`raybench report`: of a grid file, a name, a journal; what it writes, and what it refuses."""
 
+import copy
 import json
 import os
 import shutil
@@ -162,6 +163,29 @@ def test_the_baseline_may_be_chosen(raybench, results, tmp_path):
         refused = raybench("report", source, "--baseline", text)
         assert refused.status == 2
         assert refused.lines[0].startswith("--baseline") and refused.lines[0].endswith(message)
+
+
+def test_a_table_of_many_cells_is_an_excerpt_unless_all_are_asked_for(raybench, tmp_path):
+    told = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+    lines = []
+    for number in range(70):
+        cell = copy.deepcopy(told[0]["cell"])
+        cell["settings"]["batch_size"] = number + 1
+        for event in told:
+            change = {"trial": f"{number:012x}-r0"} | ({"cell": cell} if "cell" in event else {})
+            if "ledger" in event:
+                change["ledger"] = {**event["ledger"], "train": 100.0 - number}
+            lines.append(json.dumps({**event, **change}) + "\n")
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(lines))
+    shown = raybench("report", journal, "--json", tmp_path / "report.json")
+    rows = [line.split()[0] for line in shown.lines if line.split() and line.split()[0] in map(str, range(1, 71))]
+    assert rows == [*map(str, range(70, 30, -1)), *map(str, range(10, 0, -1))], "the fastest, then the slowest"
+    assert "The best 40 and the last 10 of 70 cells, by time per example; all:" in shown.out
+    assert len(json.loads((tmp_path / "report.json").read_text())["cells"]) == 70
+    full = raybench("report", journal, "--full")
+    assert sum(line.split()[:2] == [str(number), "1/1"] for number in range(1, 71) for line in full.lines) == 70
+    assert "The best 40" not in full.out
 
 
 def test_the_golden_journal(raybench):

@@ -40,7 +40,7 @@ def test_without_a_terminal_a_long_step_says_that_it_goes_on(capsys):
 def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
     assert raybench("env", "list").lines[0] == f"Environments in {tmp_path / 'environments'}"
     before = states(raybench)
-    assert list(before) == ["xla", "tpu", "tensorflow", "nothing"]
+    assert list(before) == ["xla", "tpu", "torch_tpu", "tensorflow", "nothing"]
     assert "not built" in before["nothing"]
     assert not (tmp_path / "environments").exists(), "looking makes nothing"
     made = raybench("env", "create", "nothing")

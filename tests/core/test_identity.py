@@ -4,7 +4,7 @@ import pytest
 from support.cells import make_cell
 
 from raybench.core.cell import CellWorkload
-from raybench.core.identity import canonical, cell_id, leaves, trial_id
+from raybench.core.identity import DigestTemplate, canonical, cell_id, digest, leaves, trial_id
 
 GOLDEN = (
     '{"data":{"digest":"sha256:5d3f0a1c","examples":{"train":40000,"val":10000},"name":"cifar10"},"device":{"count":2,'
@@ -109,3 +109,18 @@ def test_leaves_are_dotted_and_lists_are_leaves():
 def test_a_number_that_json_cannot_say_is_refused():
     with pytest.raises(ValueError, match="JSON"):
         canonical({"x": float("nan")})
+
+
+def test_a_template_gives_the_digest_of_each_tree():
+    tree = {"z": 1, "settings": {"rate": 0.1, "schedule": {"name": "x", "steps": 2}, "ü": "ä"}, "a": [1, {"b": 2}]}
+    template = DigestTemplate(tree, ["settings.schedule", "z", "settings.rate", "settings.absent"])
+    assert template.gaps == ["settings.rate", "settings.schedule", "z"], "in the order of the JSON"
+    for rate, schedule, z in (
+        (0.1, {"name": "x", "steps": 2}, 1),
+        (2.0, "constant", None),
+        (1e-7, {"b": ['"}']}, "gap"),
+    ):
+        other = tree | {"z": z, "settings": tree["settings"] | {"rate": rate, "schedule": schedule}}
+        assert template.digest([canonical(value) for value in (rate, schedule, z)]) == digest(other)
+    assert DigestTemplate(tree, []).digest([]) == digest(tree)
+    assert DigestTemplate(tree, ["settings"]).digest(["{}"]) == digest(tree | {"settings": {}})

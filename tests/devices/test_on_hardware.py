@@ -140,7 +140,7 @@ VARIANTS = {
     "8 replicas": {"replicas": 8},
     "AdamW": {"optimizer": "adamw", "learning_rate": 1e-3, "weight_decay": 1e-2, "decay": "decoupled"},
     "gradient clipping": {"gradient_clipping": 0.5},
-    "compiled": {"compile": True},
+    "compiled": {"compile": "default"},
 }
 ONLY_ON_TORCH = {"fp16 weights", "bf16 weights", "channels last", "compiled", "gradient clipping", "8 replicas"}
 """Variants that PyTorch/XLA does not have in this form."""

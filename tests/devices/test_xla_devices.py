@@ -71,7 +71,7 @@ def test_four_chips_of_the_second_generation(host):
         ("0x0062", "0x0000", "TPU v5p", 1),
         ("0x0063", "0x0000", "TPU v5e", 1),
         ("0x006f", "0x0000", "TPU v6e", 1),
-        ("0x0076", "0x0000", "TPU7x", 2),
+        ("0x0076", "0x0000", "TPU7x", 1),
     ],
 )
 def test_a_generation_is_known_by_its_number(host, device, subsystem, model, cores):
@@ -116,9 +116,12 @@ def test_counts_and_cores():
 @pytest.mark.parametrize(
     ("chips", "bounds"), [(["2"], "1,1,1"), (["0", "1"], "1,2,1"), (list("4567"), "2,2,1"), (list("01234567"), "2,4,1")]
 )
-def test_a_trial_sees_its_chips_only(host, chips, bounds):
+def test_a_trial_sees_its_chips_only(host, monkeypatch, chips, bounds):
+    for name in tpu.PEERS:
+        monkeypatch.setenv(name, "7")
     open_device("tpu", "torch_xla", Assignment([], chips, 1)).hide_others()
     assert [os.environ[name] for name in NAMES] == ["TPU", ",".join(chips), bounds, "1,1,1"]
+    assert not set(tpu.PEERS) & set(os.environ), "the caller's processes are not its own"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
 
 
@@ -139,6 +142,23 @@ def test_ranks_know_the_places_of_one_another(host, monkeypatch):
     places = "localhost:8480,localhost:8481,localhost:8482,localhost:8483"
     assert [os.environ[name] for name in names] == [places, "8482", "2"]
     assert [os.environ[name] for name in ranks] == ["2", "4"]
+
+
+@on_xla
+@pytest.mark.parametrize(
+    ("kind", "host", "chips"),
+    [
+        ("v4-8", "2,2,1", 4),
+        ("v5litepod-4", "2,2,1", 4),
+        ("v5litepod-8", "2,4,1", 8),
+        ("v6e-8", "2,4,1", 8),
+        ("tpu7x-8", "2,2,1", 8),
+    ],
+)
+def test_ranks_start_as_those_of_torch_xla(kind, host, chips):
+    """With the variables that `torch_xla.launch` sets in each process of a host; on the host's metadata, not on it."""
+    for theirs, ours in call("torch_xla", "xla_side:launched", kind=kind, host=host, chips=chips):
+        assert ours == theirs
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,27 @@ def test_a_step_that_was_compiled_later_is_compile_too():
     assert (steps.blocks(), steps.compilations) == ([0.01, 0.01, 0.01], 2)
 
 
+@pytest.mark.parametrize(("took", "compile_s"), [([500], 0.4), ([500, 60, 10], 0.4), ([500, 60, 10, 10], 0.55)])
+def test_the_compiler_s_own_clock_counts_if_there_is_no_other_step(took, compile_s):
+    """It reports 400 ms of the first step, and 50 ms of what was compiled before this pass."""
+    device, spent, graphs = Made(), [0], [0]
+    counts = {"compiled": lambda: graphs[0], "compile_ns": lambda: spent[0]}
+    ledger, steps = Ledger(clock=device), StepTimer(device, first=True, settling=SETTLING, **counts)
+    ledger.begin_epoch()
+    spent[0] = 50 * 10**6
+    with ledger.section("train"):
+        for number, ms in enumerate(took):
+            steps.begin()
+            device.now += ms * 10**6
+            if number == 0:
+                graphs[0], spent[0] = 1, 450 * 10**6
+            steps.end()
+        steps.over()
+    steps.charge(ledger, "train")
+    assert ledger.epoch()["compile"] == pytest.approx(compile_s - 0.01 * (len(took) == 4))
+    assert sum(ledger.epoch().values()) == pytest.approx(sum(took) / 1e3)
+
+
 def test_the_steps_that_capture_cuda_graphs_are_compile_too():
     device, graphs = Made(synchronous=False, own_clock=True), [0]
     ledger = Ledger(clock=device)

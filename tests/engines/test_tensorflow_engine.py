@@ -5,6 +5,7 @@ import pytest
 import torch
 from support.frameworks import call, remember
 
+from raybench.devices import Assignment, open_device
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
@@ -105,7 +106,7 @@ def test_augmentation_is_torchs_pixel_for_pixel(augmentation, normalised):
     mean, std = (MEAN, STD) if normalised else ((0.0,), (1.0,))
     order = BatchSampler(20, 20, None, (8, 8), what, seed=0).epoch()
     here = torch.device("cpu")
-    (drawn,) = steps_of(AugmentationDraws.on(order, here))
+    (drawn,) = steps_of(AugmentationDraws.on(order, open_device("cpu", "torch", Assignment([], [], 1))))
     made = ImageAugmenter(mean, std, (8, 8), what, here, channels_last=True)
     wanted = made.finish(made.gather(torch.from_numpy(reflect(inputs, what.crop)), drawn.index, drawn), drawn)
     drawn = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(order).items()}
@@ -147,10 +148,22 @@ def test_a_moving_rate_and_later_epochs_cost_no_trace():
     assert losses({"epochs": found}) != pytest.approx(losses(train(epochs=3)), rel=1e-3)
 
 
-def test_an_epoch_of_one_call_has_no_median_to_tell_compile_by():
-    (epoch,) = train(epochs=1, steps_per_execution=8, evaluation_batch_size=70)["epochs"]
+def test_an_epoch_of_one_call_takes_one_step_first_to_tell_compile_by():
+    one, single = train(epochs=2, steps_per_execution=8), train(epochs=2)
+    assert losses(one) == pytest.approx(losses(single), rel=1e-6)
+    spent = [epoch["ledger"] for epoch in one["epochs"]]
+    assert spent[0]["compile"] > spent[0]["train"] > 0 == spent[1]["compile"]
+
+
+def test_an_epoch_of_one_step_has_no_median_to_tell_compile_by():
+    (epoch,) = train(epochs=1, steps_per_epoch=1, evaluation_batch_size=70)["epochs"]
     assert epoch["ledger"]["compile"] == 0.0
     assert epoch["ledger"]["train"] > 0
+
+
+def test_a_layer_that_cannot_be_compiled_is_named_before_the_first_step():
+    said = call("tensorflow", "tensorflow_side:refused_compilation")
+    assert said == "Keras cannot compile slow (Dense) on this device; set compile: false"
 
 
 def test_low_precision_learns():

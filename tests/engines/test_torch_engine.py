@@ -10,14 +10,12 @@ from support.small_training import RECIPE, pictures
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
-from raybench.devices import Assignment, open_device
-from raybench.devices.cpu import Cpu
+from raybench.devices import Assignment, frameworks, open_device
+from raybench.devices.cpu import Cpu, TorchHost
 from raybench.devices.cuda import Cuda
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
-from raybench.engines.torch import engine as torch_engine
-from raybench.engines.torch.engine import captures_cuda_graphs
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.workloads.base import Workload
@@ -111,10 +109,12 @@ def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
 @pytest.mark.parametrize("augmentation", [Augmentation(), Augmentation(flip=True), Augmentation(4, True, 8)])
 def test_draws_that_are_copied_at_once_are_those_that_were_drawn(monkeypatch, augmentation):
     order = BatchSampler(300, 32, None, (32, 32), augmentation, seed=3).epoch()
-    copied = AugmentationDraws.on(order, torch.device("meta"))
+    device = open_device("cpu", "torch", Assignment([], [], 1))
+    device.synchronous, device.torch_name = False, "meta"
+    copied = AugmentationDraws.on(order, device)
     to = torch.Tensor.to
     monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device, **_: to(tensor, "cpu"))
-    read = AugmentationDraws.on(order, torch.device("meta"))
+    read = AugmentationDraws.on(order, device)
     for name in vars(read):
         values = getattr(order, name)
         assert (getattr(read, name) is None) == (values is None)
@@ -142,7 +142,7 @@ def test_augmentation_is_crop_then_flip_then_cutout(augmentation):
     split, border = pictures(20), augmentation.crop
     order = BatchSampler(20, 20, None, (8, 8), augmentation, seed=0).epoch()
     made = ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
-    drawn = next(steps_of(AugmentationDraws.on(order, HERE)))
+    drawn = next(steps_of(AugmentationDraws.on(order, open_device("cpu", "torch", Assignment([], [], 1)))))
     source = torch.from_numpy(reflect(split.inputs, border))
     batch = made.finish(made.gather(source, drawn.index, drawn), drawn)
     for place, example in enumerate(order.index[0]):
@@ -255,10 +255,12 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
     workload, device = Workload(model=Allocating, dataset="digits", name="allocating"), Searching(Assignment([], [], 1))
     engine, _ = make_engine(workload=workload, device=device, steps_per_epoch=steps, epochs=epochs)
     engine.evaluation_batch = -(-70 // batches)
+    known = []
     for epoch in range(1, epochs + 1):
-        engine.train_epoch(epoch)
+        known.append(engine.train_epoch(epoch).peak_known)
         engine.evaluate()
     assert device.peak_memory() == peak
+    assert known == [steps > 1 or epochs == 1, True][:epochs], "the only step of an epoch searched"
 
 
 @pytest.mark.parametrize(("synchronous", "expected"), [(True, "dmdmdm"), (False, "ddmdmm")])
@@ -303,18 +305,41 @@ def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeyp
     assert counts == [(1, True, 2, 1), (1, True, 2, 1), (0, False, 3, 0)]
 
 
+@pytest.mark.slow
+def test_an_epoch_of_one_compiled_step_has_the_compiler_s_own_time():
+    torch._dynamo.reset()
+    engine, ledger = make_engine(compile="default", steps_per_epoch=1, epochs=2)
+    spent = []
+    for epoch in (1, 2):
+        ledger.begin_epoch()
+        engine.train_epoch(epoch)
+        spent.append(ledger.epoch())
+    assert spent[0]["compile"] > spent[0]["train"] > 0
+    assert spent[1]["compile"] == 0
+
+
 @pytest.mark.parametrize(
-    ("mode", "device", "captures"),
+    ("mode", "replays", "captures"),
     [
-        (False, "cuda", False),
-        ("default", "cuda", False),
-        ("reduce-overhead", "cuda", True),
-        ("max-autotune", "cuda", True),
-        ("max-autotune", "cpu", False),
+        (False, True, False),
+        ("default", True, False),
+        ("reduce-overhead", True, True),
+        ("max-autotune", True, True),
+        ("max-autotune", False, False),
     ],
 )
-def test_cuda_graphs_are_captured_in_two_modes_on_a_gpu(mode, device, captures):
-    assert captures_cuda_graphs(mode, device) is captures
+def test_cuda_graphs_are_captured_in_two_modes_on_a_gpu(mode, replays, captures):
+    device = open_device("cpu", "torch", Assignment([], [], 1))
+    device.replays_graphs = replays
+    engine, _ = make_engine(device=device, compile=mode)
+    assert engine._captures is captures
+
+
+def test_only_gpus_replay_cuda_graphs_and_read_pinned_memory():
+    for kind in ("cpu", "cuda", "rocm", "mps", "xla_cpu"):
+        device = open_device(kind, frameworks(kind)[0], Assignment([], [], 1))
+        assert device.replays_graphs == device.pins_memory == (kind in ("cuda", "rocm"))
+        assert device.lazy == (kind == "xla_cpu")
 
 
 def test_with_cuda_graphs_each_step_begins_one_and_capture_is_compile(monkeypatch):
@@ -322,7 +347,7 @@ def test_with_cuda_graphs_each_step_begins_one_and_capture_is_compile(monkeypatc
     marks = []
     monkeypatch.setattr(torch, "compile", lambda call, mode, original=torch.compile: original(call, backend="eager"))
     monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: marks.append(1))
-    monkeypatch.setattr(torch_engine, "captures_cuda_graphs", lambda mode, device: mode == "reduce-overhead")
+    monkeypatch.setattr(TorchHost, "replays_graphs", True)
     plain, _ = make_engine(batch_size=16, compile="default")
     (expected, judged), unmarked = (plain.train_epoch(1), plain.evaluate()), len(marks)
     torch.compiler.reset()  # the same network would not be compiled again

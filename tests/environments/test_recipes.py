@@ -33,13 +33,18 @@ def test_where_they_are(monkeypatch, tmp_path):
 def test_an_unknown_one_has_a_nearest_name():
     with pytest.raises(UsageError, match="unknown environment 'xlaa'; did you mean xla\\?"):
         python_of("xlaa")
-    with pytest.raises(UsageError, match="unknown environment 'q'; use one of xla, tpu, tensorflow"):
+    with pytest.raises(UsageError, match="unknown environment 'q'; use one of xla, tpu, torch_tpu, tensorflow"):
         python_of("q")
 
 
 @pytest.mark.parametrize(
     ("framework", "kind", "name"),
-    [("torch_xla", "tpu", "tpu"), ("torch_xla", "xla_cpu", "xla"), ("tensorflow", "tpu", "tensorflow")],
+    [
+        ("torch_xla", "tpu", "tpu"),
+        ("torch_xla", "xla_cpu", "xla"),
+        ("torch_tpu", "tpu", "torch_tpu"),
+        ("tensorflow", "tpu", "tensorflow"),
+    ],
 )
 def test_which_recipe_brings_a_framework(framework, kind, name):
     assert recipe_for(framework, kind).name == name

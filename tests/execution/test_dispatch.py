@@ -1,6 +1,7 @@
 """One trial for each device that is free, in the plan's order on every node."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 from raybench.core.cell import UNKNOWN_CELL
@@ -9,7 +10,7 @@ from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import ResolvedCell
+from raybench.planning.resolve import CellGroup, ResolvedCell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
@@ -17,11 +18,10 @@ BOX = Node("box", (CPU, GPU))
 OTHER = Node("other", (CPU,))
 
 
-def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU):
-    cell = ResolvedCell(
-        name, {}, "x", UNKNOWN_CELL, Placement(hardware, nodes, cpus, accelerators, "2.13"), None, 0.0, None
-    )
-    return WorkItem(Trial(f"{name}-r0", cell, 0, 0))
+def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU, **resources):
+    fit = Placement(hardware, nodes, cpus, accelerators, "2.13", resources=tuple(resources.items()))
+    group = CellGroup("x", UNKNOWN_CELL, fit)
+    return WorkItem(Trial(ResolvedCell(name, {}, group), 0, 0))
 
 
 def gpu(name, accelerators=1, cpus=4):
@@ -175,13 +175,7 @@ def test_everything_is_given_back_whatever_the_order():
 
 def test_a_resource_of_ones_own_is_counted():
     owner = replace(BOX, resources={"big": 2.0})
-    makes = [work(name, cpus=1) for name in "abc"]
-    fits = [replace(made.trial.cell.fit, resources=(("big", 1.0),)) for made in makes]
-    asked = [
-        replace(made, trial=replace(made.trial, cell=replace(made.trial.cell, fit=fit)))
-        for made, fit in zip(makes, fits, strict=True)
-    ]
-    dispatcher = Dispatcher(asked, [owner])
+    dispatcher = Dispatcher([work(name, cpus=1, big=1.0) for name in "abc"], [owner])
     assert names(start_all(dispatcher)) == ["a", "b"]
     dispatcher.release("a-r0", 1)
     assert names(start_all(dispatcher)) == ["c"]
@@ -209,3 +203,85 @@ def test_what_waits_for_nodes_that_stay_away_is_given_up():
     assert dispatcher.stranded
     assert [given.name for given in dispatcher.give_up()] == ["k", "a-r0"]
     assert dispatcher.finished
+
+
+def test_a_node_that_joins_gets_what_the_node_like_it_could_get():
+    either = [work(name, nodes=("box", "other")) for name in "abc"]
+    dispatcher = Dispatcher([work("only", nodes=("box",)), *either], [BOX, OTHER])
+    assert names(start_all(dispatcher)) == ["only", "a"]
+    dispatcher.join(replace(OTHER, name="third"), like="other")
+    assert [node.name for node in dispatcher.nodes] == ["box", "other", "third"]
+    assert [(p.work.trial.cell.cell_id, p.node.name) for p in start_all(dispatcher)] == [("b", "third")]
+    dispatcher.release("a-r0", 1)
+    dispatcher.release("b-r0", 1)
+    assert names(start_all(dispatcher)) == ["c"]
+
+
+def test_what_waits_for_a_node_that_went_away_runs_on_one_like_it():
+    dispatcher = Dispatcher([work("a")], [BOX])
+    dispatcher.present([])
+    assert dispatcher.stranded
+    dispatcher.join(replace(BOX, name="another"), like="box")
+    assert not dispatcher.stranded
+    assert names(start_all(dispatcher)) == ["a"]
+
+
+def test_what_has_to_wait_is_examined_again_only_after_a_change(monkeypatch):
+    dispatcher = Dispatcher([work("a"), work("b")], [BOX])
+    start_all(dispatcher)
+    examined = []
+    has_room = dispatcher._has_room
+    monkeypatch.setattr(dispatcher, "_has_room", lambda *place: examined.append(place) or has_room(*place))
+    assert dispatcher.next() is None
+    assert not examined
+    dispatcher.present(["box"])
+    assert dispatcher.next() is None
+    assert len(examined) == 1
+    dispatcher.release("a-r0", 1)
+    assert names(start_all(dispatcher)) == ["b"]
+
+
+def test_work_that_waits_is_not_looked_through():
+    looks = Counter()
+
+    class Nodes(tuple):
+        def __iter__(self):
+            looks[self] += 1
+            return super().__iter__()
+
+    only_box, only_other = Nodes(["box"]), Nodes(["other"])
+    order = [work(f"box {n}", nodes=only_box) for n in range(1000)] + [work("last", nodes=only_other)]
+    dispatcher = Dispatcher(order, [BOX, OTHER])
+    assert names(start_all(dispatcher)) == ["box 0", "last"]
+    looks.clear()
+    assert dispatcher.next() is None
+    dispatcher.release("last-r0", 1)
+    assert dispatcher.next() is None
+    dispatcher.present(["other"])
+    assert not dispatcher.stranded
+    dispatcher.release("box 0-r0", 1)
+    assert dispatcher.stranded
+    assert sum(looks.values()) < 20
+    assert names_of(dispatcher.give_up()) == [f"box {n}" for n in range(1, 1000)]
+
+
+def test_the_order_is_kept_over_work_for_different_nodes():
+    both = ("box", "other")
+    order = [work("a"), work("b", nodes=both), work("c", nodes=("other",)), work("d", nodes=both), work("e")]
+    dispatcher = Dispatcher(order, [BOX, OTHER], retries=1)
+    assert [(p.work.trial.cell.cell_id, p.node.name) for p in start_all(dispatcher)] == [("a", "box"), ("b", "other")]
+    dispatcher.release("b-r0", 1, lost=True)
+    assert names(start_all(dispatcher)) == ["b"], "again, before what comes later"
+    dispatcher.release("b-r0", 2)
+    assert names(start_all(dispatcher)) == ["c"]
+    dispatcher.release("a-r0", 1)
+    assert names(start_all(dispatcher)) == ["d"]
+    dispatcher.present([])
+    dispatcher.release("c-r0", 1)
+    dispatcher.release("d-r0", 1)
+    dispatcher.add(work("f", nodes=both))
+    assert names_of(dispatcher.give_up()) == ["e", "f"]
+
+
+def names_of(works):
+    return [work.trial.cell.cell_id for work in works]

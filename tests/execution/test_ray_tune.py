@@ -1,6 +1,7 @@
 """Real Ray, real Tune: each trial in a fresh process, in the plan's order, whatever becomes of the others."""
 
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -12,6 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
+import ray
+from ray.air.execution._internal import RayActorManager
+from ray.tune.experiment import Trial
 from support import WORKLOADS
 from support.jobs import make_job
 from support.processes import all_gone
@@ -49,8 +53,8 @@ class Chosen(torch.nn.Linear):
         if torch.is_grad_enabled():
             import gc
 
-            rates = [thing.param_groups[0]["lr"] for thing in gc.get_objects() if type(thing) is torch.optim.SGD]
-            rate = round(rates[0], 3)
+            optimizers = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.optim.SGD)]
+            rate = round(optimizers[0].param_groups[0]["lr"], 3)
             {0.2: raises, 0.3: hangs, 0.4: is_killed, 0.5: fills_memory, 0.7: kills_its_worker}.get(rate, nothing)()
             if rate == 0.6:
                 return super().forward(inputs) * float("nan")
@@ -77,15 +81,38 @@ def processes():
     return found
 
 
+class TuneWatch(RecordingListener):
+    """Counts the trials and the folders that Tune keeps at the start of each trial, and the actors it has requested."""
+
+    def __init__(self):
+        super().__init__()
+        self.trials, self.folders, self.actors = [], [], 0
+
+    def event(self, event):
+        super().event(event)
+        if event["event"] == "trial_started":
+            gc.collect()
+            session = Path(ray._private.worker._global_node.get_session_dir_path())
+            self.trials.append(sum(isinstance(thing, Trial) for thing in gc.get_objects()))
+            self.folders.append(len(list(session.glob("artifacts/*/grid/*/*-r?-*"))))
+
+
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory, ray_executor):
     """One grid in which each cell ends in its own way."""
     folder = tmp_path_factory.mktemp("ray")
     (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
     (folder / "grid.yaml").write_text(GRID)
-    watch = RecordingListener()
+    watch, add_actor = TuneWatch(), RayActorManager.add_actor
+
+    def counted(*arguments, **named):
+        watch.actors += 1
+        return add_actor(*arguments, **named)
+
     options = Options(folder / "results", checks=False, tracking=None, report=False)
-    return run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RayActorManager, "add_actor", counted)
+        return run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
 
 
 def by_rate(result):
@@ -127,6 +154,18 @@ def test_trials_start_in_the_plans_order_and_one_at_a_time(outcome):
     for event in watch.events:
         running += {"trial_started": 1, "trial_ended": -1}.get(event["event"], 0)
         assert 0 <= running <= 1, "a CPU trial owns its node"
+
+
+def test_tune_keeps_no_trial_after_its_end(outcome):
+    _, watch = outcome
+    assert max(watch.trials) <= 2, "a failed one may stay for a step, with its traceback"
+    # On the driver the folder of the trial that runs; on the node those in which its two actors work.
+    assert max(watch.folders) <= 3
+
+
+def test_an_actor_runs_trials_until_it_is_lost(outcome):
+    _, watch = outcome
+    assert watch.actors == 2, "one trial kills its worker"
 
 
 def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):

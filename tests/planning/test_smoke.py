@@ -129,7 +129,7 @@ def test_no_cell_of_it_is_one_of_the_grid(plan_of):
 def test_two_steps_are_profiled_and_that_is_no_part_of_a_cell(plan_of):
     plain, profiled = plan_of(GRID).cells, plan_of(GRID + "profile_steps: 20\n").cells
     assert [cell.cell_id for cell in profiled] == [cell.cell_id for cell in plain]
-    assert {cell.profile_steps for cell in profiled if not cell.no_profile} == {2}
+    assert {cell.group.profile_steps for cell in profiled if not cell.group.no_profile} == {2}
 
 
 def test_what_was_cut_is_said(plan_of):

@@ -7,7 +7,7 @@ from raybench.analysis.comparison import MeanMinMax, Row
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.analysis.statistics.speedup import Speedup
-from raybench.reporting.comparison_table import cell_columns, fitting, text
+from raybench.reporting.comparison_table import BEST, LAST, MOST_ROWS, cell_columns, fitting, text
 
 ROWS = [
     Row(
@@ -105,6 +105,25 @@ def test_what_a_person_writes_is_no_markup(odd):
         ]
     )
     assert odd.split()[0] in table
+
+
+def many(count):
+    return [
+        Row(str(number), {"x": number}, RunCounts(1, 1), MeanMinMax(float(number), 1.0, 1.0, 1), runs=1)
+        for number in range(count)
+    ]
+
+
+def test_of_many_cells_the_best_and_the_last_are_shown():
+    rows = [*many(100), Row("skipped", {"x": 100}, RunCounts(1, skip="no TPU on any node"))]
+    best_first = [*range(99, -1, -1), 100]
+    shown = text(rows, best_first=best_first).splitlines()
+    start = next(number for number, each in enumerate(shown) if set(each) <= {"─"}) + 1
+    values = [each.split()[0] for each in shown[start : start + BEST + 1 + LAST]]
+    assert values == [*map(str, range(99, 99 - BEST, -1)), "…", *map(str, range(LAST - 1, -1, -1))]
+    assert len(text(rows).splitlines()) > 100, "without an order all are shown"
+    few = many(MOST_ROWS)
+    assert text(few, best_first=range(MOST_ROWS - 1, -1, -1)) == text(few)
 
 
 def test_no_rows():

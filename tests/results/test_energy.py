@@ -24,7 +24,7 @@ def test_joules_of_epochs_examples_and_the_host():
     examples = run.epochs[-1].examples
     assert energy.total(run) == 480 and energy.total(run, energy.HOST) == pytest.approx(48)
     assert energy.steady(run) == 120 and energy.per_example(run) == pytest.approx(120 / examples)
-    assert energy.of_epoch(run, 2) == 120 and energy.of_epoch(run, 9) is None
+    assert energy.of_epochs(run)[1] == 120
     assert energy.to_target(run) is None and energy.missing(run) is None
 
 
@@ -37,7 +37,7 @@ def test_without_a_measured_steady_part_the_mean_of_all_epochs_is_given():
 def test_damaged_joules_are_not_measured(damaged):
     whole = {"epochs": {"count": 4, "device_j": damaged}, "each": [], "steady": 7}
     run = trial(events.trial_audited("", 1, energy=whole))
-    assert energy.total(run) is None and energy.steady(run) is None and energy.of_epoch(run, 1) is None
+    assert energy.total(run) is None and energy.steady(run) is None and not any(energy.of_epochs(run))
 
 
 def test_tables_and_mlflow_have_the_measured_joules():

@@ -26,10 +26,14 @@ def recovered(tmp_path, told):
         for event in told:
             journal.append(event)
     history = GridHistory.recover(path)
-    assert list(read(path)) == history.events
-    assert history.attempts == attempts(history.events)
-    assert history.events[: len(told)] == told
-    return history.events[len(told) :], history.attempts[KEY]
+    written = list(read(path))
+    assert history.attempts == attempts(written) == GridHistory.read(path).attempts
+    assert written[: len(told)] == told
+    return written[len(told) :], history.attempts[KEY]
+
+
+def every_event(path):
+    return GridHistory.read(path, all_events=True).events
 
 
 @pytest.mark.parametrize("heard", [1, 2, 3])
@@ -41,10 +45,10 @@ def test_what_the_driver_did_not_hear_comes_from_the_trial_s_own_record(tmp_path
 
 def test_reading_completes_a_journal_without_writing(tmp_path, golden_events, own_record):
     path = tmp_path / "journal.jsonl"
-    assert GridHistory.read(path).events == golden_events
+    assert every_event(path) == golden_events
     assert not path.exists()
     path.write_bytes(b"")
-    assert GridHistory.read(path).events == golden_events
+    assert every_event(path) == golden_events
     path.write_text(to_line(golden_events[0]))
     own_record.unlink()
     assert GridHistory.read(path).attempts[KEY].status is None, "it may be running"
@@ -54,7 +58,7 @@ def test_reading_completes_a_journal_without_writing(tmp_path, golden_events, ow
 def test_a_record_that_is_a_link_is_not_read(tmp_path, golden_events, own_record):
     own_record.rename(tmp_path / "elsewhere.jsonl")
     own_record.symlink_to(tmp_path / "elsewhere.jsonl")
-    assert GridHistory.read(tmp_path / "journal.jsonl").events == []
+    assert every_event(tmp_path / "journal.jsonl") == []
 
 
 def test_a_journal_that_is_a_link_is_not_written(tmp_path):
@@ -118,8 +122,14 @@ def test_a_snapshot_stays_as_it_was(tmp_path, golden_events):
         history.take(event)
     assert (before.status, len(before.epochs)) == (None, 1)
     assert (history.snapshot(KEY).status, len(history.snapshot(KEY).epochs)) == ("completed", 2)
-    assert history.snapshot(KEY) == history.attempts[KEY] == attempts(history.events)[KEY]
-    assert history.of_kind("epoch_ended") == golden_events[1:3]
+    assert history.snapshot(KEY) == history.attempts[KEY] == attempts(golden_events)[KEY]
+
+
+def test_only_events_that_concern_no_attempt_are_kept(tmp_path, golden_events):
+    path, check = tmp_path / "journal.jsonl", events.check_ended("canary-1", 1, check="canary", seconds=0.5)
+    path.write_text("".join(map(to_line, [check, *golden_events])))
+    assert GridHistory.read(path).events == GridHistory.read(path).of_kind("check_ended") == [check]
+    assert every_event(path) == [check, *golden_events]
 
 
 def test_damage_is_reported_once(tmp_path, golden_events):
@@ -128,5 +138,5 @@ def test_damage_is_reported_once(tmp_path, golden_events):
     first, second = GridHistory.recover(path), GridHistory.recover(path)
     assert first.warnings == [f"{path}: skipped 1 damaged line (1)"] and second.warnings == []
     assert first.damaged_lines == second.damaged_lines == [1]
-    assert first.events == second.events == list(read(path))
+    assert [*golden_events, *first.events] == [*golden_events, *second.events] == list(read(path))
     assert second.of_kind("journal_damaged")[0]["lines"] == [1]

@@ -37,6 +37,7 @@ FOR_ACCELERATORS = ("CUDA_", "PJRT_", "XLA_", "RAYBENCH_ACCELERATORS")
 LOADED = {
     "tensorflow": ["tensorflow", "keras"],
     "torch_xla": ["torch", "torch_xla"],
+    "torch_tpu": ["torch"],
     "torch": ["torch"],
     "transformers": ["torch", "transformers.trainer"],
     "lightning": ["torch", "lightning.pytorch"],
@@ -48,16 +49,16 @@ def interpreter(framework: str, environment: str | None = None) -> str:
     """The Python that has a framework; skips the test where there is none.
 
     Args:
-        environment: the recipe of the Python environment for `torch_xla`; None: `xla`.
+        environment: the recipe of the Python environment for `torch_xla`; None: `xla`. `torch_tpu` has its own.
     """
     import importlib.util
 
     import pytest
 
-    if framework == "torch_xla":
+    if framework in ("torch_xla", "torch_tpu"):
         from raybench.environments import python_of
 
-        name = environment or "xla"
+        name = environment or framework.replace("torch_xla", "xla")
         found = python_of(name)
         if found is None:
             pytest.skip(f"environment {name} is not built; run `raybench env create {name}`")
@@ -76,6 +77,7 @@ def _server(framework: str, python: str, with_accelerators: bool = False) -> sub
     folders = sorted({str(path.parent) for path in TESTS.rglob("*.py")} - {str(TESTS)})
     environ = accelerators_shown() if with_accelerators else os.environ
     kept = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "OMP_NUM_THREADS")}
+    kept["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # as in a fork template
     environment = kept | {"PYTHONPATH": os.pathsep.join([str(package), *folders])}
     server = subprocess.Popen(
         [python, str(Path(__file__)), framework],

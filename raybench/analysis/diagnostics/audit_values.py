@@ -26,6 +26,8 @@ def share(attempt: Attempt, name: str) -> float:
 
     0 if unknown.
     """
+    if not attempt.audit:
+        return 0.0
     total, cores = audited(attempt, "host", name), audited(attempt, "host", "cores")
     seconds = audited(attempt, "seconds")
     if total is None or not seconds or not cores or seconds < LEAST_S:
@@ -53,7 +55,9 @@ def unmeasured(attempt: Attempt) -> float | None:
 
 def audited(attempt: Attempt, *path: str) -> float | None:
     """Return a number of the audit (`raybench.monitoring.summary`) by its path."""
-    value: Any = attempt.audit or {}
+    value: Any = attempt.audit
+    if not value:
+        return None
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return number(value)

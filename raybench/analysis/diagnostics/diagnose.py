@@ -16,13 +16,13 @@ from statistics import median
 from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
 from raybench.analysis.diagnostics.effects import compare_effects
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, kinds, only_a_note
-from raybench.analysis.statistics.change_point import BATCHES, slow_start
+from raybench.analysis.statistics.change_point import AT_ONCE, BATCHES, SlowStart, slow_starts
 from raybench.checks.canary.judge import Drift
 from raybench.checks.roofline.judge import ENOUGH, input_share
 from raybench.core.status import TrialStatus
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest
-from raybench.results.epoch import Epoch
+from raybench.results.epoch_table import Epochs
 
 __all__ = ["Finding", "by_code", "diagnose_all", "finding_codes", "findings"]
 
@@ -65,7 +65,10 @@ def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding,
     """
     if not attempt.attempt:
         return ()
-    all_findings = chain(*(kind.find(attempt, context or Context()) for kind in kinds().values()))
+    context = context or Context()
+    all_findings = [
+        kind.finding(observation) for kind in kinds().values() for observation in kind.detector(attempt, context)
+    ]
     return tuple(sorted(all_findings, key=lambda finding: only_a_note(finding.code)))
 
 
@@ -94,6 +97,7 @@ def diagnose_all(
         machines: `Context.other_machines`.
     """
     all_attempts = list(attempts)
+    find_slow_starts(all_attempts)
     neighbours = concurrent_runs_of(all_attempts)
     axes = list(axes)
     varied_axes = frozenset(axes)
@@ -137,16 +141,13 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
     Uses the times of steps if they were recorded, else those of epochs.
     """
-    epochs = attempt.steady
-    step_times = [epoch.step_s for epoch in epochs]
-    by_steps = slow_start(list(chain(*step_times))) if all(step_times) else None
-    start = by_steps or slow_start(list(map(timing.steady_seconds, epochs)))
-    if start is None:
+    found = attempt.computed("slow_start", lambda: _slow_starts([attempt])[0])
+    if found is None:
         return
-    unit = "steps" if by_steps else "epochs"
+    (unit, start), epochs = found, attempt.steady
     # Up to the end of the epoch of the change, whose position is known to within a batch.
     until = attempt.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(epochs)))
-    last_epoch = epochs[-1].epoch
+    last_epoch = epochs.numbers[-1]
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
         f"after the warm-up, its {unit} took {start.slower:.2f}x as long as later, until epoch {until} of {last_epoch}",
@@ -154,6 +155,28 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
         too_long=start.excess,
         remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
     )
+
+
+def find_slow_starts(attempts: Sequence[Attempt]) -> None:
+    """Test many attempts at once, which takes a fraction of the time, and remember the result with each."""
+    for first in range(0, len(attempts), AT_ONCE):
+        block = attempts[first : first + AT_ONCE]
+        for attempt, found in zip(block, _slow_starts(block), strict=True):
+            attempt.remember("slow_start", found)
+
+
+def _slow_starts(attempts: Sequence[Attempt]) -> list[tuple[str, SlowStart] | None]:
+    """Return the slow start of each attempt, with "steps" or "epochs" as the unit of its times."""
+    series: dict[str, list[Sequence[float]]] = {"steps": [], "epochs": []}
+    for attempt in attempts:
+        step_times = attempt.steady.column("step_s")
+        series["steps"].append(list(chain(*step_times)) if all(step_times) else ())
+        series["epochs"].append(timing.steady_seconds(attempt) if attempt.steady else ())
+    found = {unit: slow_starts(times) for unit, times in series.items()}
+    return [
+        ("steps", by_steps) if by_steps else ("epochs", by_epochs) if by_epochs else None
+        for by_steps, by_epochs in zip(found["steps"], found["epochs"], strict=True)
+    ]
 
 
 @detects(
@@ -188,11 +211,9 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """
     epochs = attempt.epochs[1:] or attempt.epochs
     for section, ledger_names in (("train", _WARM), ("evaluate", ("evaluate",))):
-        counted_epochs = [epoch for epoch in epochs if section in epoch.settle_s]
-        waited_s = _middle(epoch.settle_s[section] for epoch in counted_epochs)
-        took_s = _middle(_seconds(epoch, ledger_names) for epoch in counted_epochs)
+        waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
         if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
-            share = waited_s / took_s if took_s else float(len(counted_epochs))
+            share = waited_s / took_s if took_s else float(count)
             yield Observation(
                 f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
                 f"{waited_s:.3g} s",
@@ -200,11 +221,9 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
                 too_short=share,
             )
             return
-        counted_epochs = [epoch for epoch in epochs if section in epoch.device_s]
-        device = _middle(epoch.device_s[section] for epoch in counted_epochs)
-        took_s = _middle(_seconds(epoch, ("compile", *ledger_names)) for epoch in counted_epochs)
+        device, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
         if device > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
-            share = device / took_s - 1 if took_s else float(len(counted_epochs))
+            share = device / took_s - 1 if took_s else float(count)
             yield Observation(
                 f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device:.3g} s by the device's own",
                 {"share": share, "device_s": device, "section_s": took_s},
@@ -213,13 +232,14 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
             return
 
 
-def _middle(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return median(numbers) if numbers else 0.0
-
-
-def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
-    return sum(epoch.ledger.get(name, 0.0) for name in sections)
+def _medians(epochs: Epochs, clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
+    """Return the median seconds by another clock, those in the ledger, and the number of epochs with that clock."""
+    by_clock = epochs.column(clock, section)
+    if all(seconds is None for seconds in by_clock):
+        return 0.0, 0.0, 0
+    ledgers = zip(*(epochs.column("ledger", name, 0.0) for name in sections), strict=True)
+    known = [(seconds, sum(ledger)) for seconds, ledger in zip(by_clock, ledgers, strict=True) if seconds is not None]
+    return median(seconds for seconds, _ in known), median(seconds for _, seconds in known), len(known)
 
 
 @detects(

@@ -98,14 +98,13 @@ def _same(group: Sequence[Attempt], values_of: Callable[[Attempt], Any]) -> bool
 
 def _same_metrics(group: Sequence[Attempt]) -> bool:
     """Return whether the metrics of all epochs are known in all runs, and the same."""
-    last = [run.epochs[-1].metrics if run.epochs else None for run in group]
     # Those of the last epoch alone nearly always differ.
-    return all(metrics == last[0] for metrics in last) and _same(group, _metrics)
+    return _same(group, lambda run: [epoch.metrics for epoch in run.epochs[-1:]]) and _same(group, _metrics)
 
 
 def _optimizers(run: Attempt) -> list[Any]:
     """The optimizers of all epochs; empty if one is not known."""
-    optimizers = [list(epoch.optimizers) for epoch in run.epochs]
+    optimizers = list(map(list, run.epochs.column("optimizers")))
     return optimizers if all(optimizers) else []
 
 
@@ -185,8 +184,9 @@ def other_batch_size(attempt: Attempt, context: Context) -> Iterator[Observation
 )
 def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a training loop that computes on the host."""
-    first = attempt.epochs[:1]
-    if attempt.cell.has_own_loop and first and first[0].memory_peak_bytes == 0 and not hosted(attempt.cell.device.kind):
+    if not attempt.cell.has_own_loop or hosted(attempt.cell.device.kind):
+        return
+    if attempt.epochs[:1].column("memory_peak_bytes") == [0]:
         yield Observation(f"it allocated no memory on its {attempt.cell.device.kind} device", {"bytes": 0.0})
 
 
@@ -201,7 +201,7 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
 )
 def output_buffered(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a program whose output is buffered."""
-    together = [epoch.epochs_in_read for epoch in attempt.epochs if epoch.epochs_in_read]
+    together = list(filter(None, attempt.epochs.column("epochs_in_read")))
     if together:
         yield Observation(
             f"its output had up to {max(together)} epochs at once, whose times are not known singly",

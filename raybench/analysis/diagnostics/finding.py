@@ -151,19 +151,16 @@ class FindingKind:
         """Whether it can distort a ratio and thus become a caution; else it can only be a note."""
         return bool(self.did)
 
-    def find(self, attempt: Attempt, context: Context) -> list[Finding]:
-        """Return the findings of this kind in an attempt."""
-        return [
-            Finding(
-                self.code,
-                observation.says,
-                observation.remedy or self.remedy,
-                observation.evidence,
-                _possible(observation.too_long),
-                _possible(observation.too_short),
-            )
-            for observation in self.detector(attempt, context)
-        ]
+    def finding(self, observation: Observation) -> Finding:
+        """Return the finding of an observation."""
+        return Finding(
+            self.code,
+            observation.says,
+            observation.remedy or self.remedy,
+            observation.evidence,
+            _possible(observation.too_long),
+            _possible(observation.too_short),
+        )
 
 
 def _possible(fraction: float | None) -> float | None:

@@ -11,8 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 ALPHA = 1e-3
 """Significance level of a slow start, over all splits together.
@@ -35,6 +40,10 @@ means of many are nearly independent, as the test assumes.
 """
 
 
+AT_ONCE = 1000
+"""Number of series that are tested at once; a series may have thousands of times."""
+
+
 @dataclass(frozen=True)
 class SlowStart:
     """A slow start in a series of times.
@@ -53,25 +62,60 @@ class SlowStart:
 
 
 def slow_start(seconds: Sequence[float]) -> SlowStart | None:
-    """Detect a slow start in a series of times.
+    """Detect a slow start in a series of times; None if there is none or it is too short.
 
-    None if there is none or it is too short. The test is Student's t on the logarithms before and after a split, for
-    every split, with Bonferroni's correction. It needs at least three times, and with so few it detects only a large
-    change.
+    The test is Student's t on the logarithms before and after a split, for every split, with Bonferroni's correction.
+    It needs at least three times, and with so few it detects only a large change.
 
     Args:
         seconds: times of the same work, in order.
     """
-    logs = [math.log(mean) for mean in _batches(seconds) if mean > 0]
-    count = len(logs)
+    return slow_starts([seconds])[0]
+
+
+def slow_starts(series: Sequence[Sequence[float]]) -> list[SlowStart | None]:
+    """Detect the slow start of each of many series of times (see `slow_start`)."""
+    found: list[SlowStart | None] = [None] * len(series)
+    places_by_length: dict[int, list[int]] = {}
+    for place, seconds in enumerate(series):
+        places_by_length.setdefault(len(seconds), []).append(place)
+    for places in places_by_length.values():
+        for first in range(0, len(places), AT_ONCE):
+            block = places[first : first + AT_ONCE]
+            means = _batches(np.array([series[place] for place in block], dtype=float))
+            is_whole = (means > 0).all(axis=1)
+            for number in np.flatnonzero(~is_whole):
+                logs = np.log(means[number][means[number] > 0])
+                found[block[number]] = _of_logarithms(logs[None, :])[0]
+            whole = np.flatnonzero(is_whole)
+            for number, start in zip(whole, _of_logarithms(np.log(means[whole])), strict=True):
+                found[block[number]] = start
+    return found
+
+
+def _of_logarithms(logs: Array) -> list[SlowStart | None]:
+    """Detect the slow start of each row of logarithms of times."""
+    rows, count = logs.shape
     if count < 3:
-        return None
-    sums, squares = list(accumulate(logs)), list(accumulate(value * value for value in logs))
-    t_values = [_t(sums, squares, split) for split in range(1, count - 1)]
-    best = max(range(len(t_values)), key=t_values.__getitem__)
-    if t_values[best] <= 0:
-        return None
-    split = best + 1
+        return [None] * rows
+    sums, squares = logs.cumsum(axis=1), (logs * logs).cumsum(axis=1)
+    splits = np.arange(1, count - 1)
+    t = _t(sums, squares, splits)
+    best = t.argmax(axis=1)
+    # Without rounding errors at the limit, which are those of `_checked`.
+    later = (sums[:, -1] - sums[np.arange(rows), best]) / (count - splits[best])
+    excess = np.exp(logs).mean(axis=1) / np.exp(later) - 1
+    t_best = t[np.arange(rows), best]
+    is_candidate = (t_best > 0) & (excess > MATTERS * (1 - 1e-6))
+    return [
+        _checked(logs[row].tolist(), int(splits[best[row]]), float(t_best[row])) if is_candidate[row] else None
+        for row in range(rows)
+    ]
+
+
+def _checked(logs: list[float], split: int, t: float) -> SlowStart | None:
+    """Return the slow start before a split, if it matters and is not due to chance."""
+    count = len(logs)
     before, after = logs[:split], logs[split:]
     later_mean = fmean(after)
     level = math.exp(later_mean)
@@ -82,27 +126,32 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
         return None
     from scipy.special import stdtr
 
-    p = min(1.0, len(t_values) * float(stdtr(count - 2, -t_values[best])))
+    p = min(1.0, (count - 2) * float(stdtr(count - 2, -t)))
     if p > ALPHA:
         return None
     return SlowStart(split / count, math.exp(fmean(before) - later_mean), excess, p)
 
 
-def _batches(values: Sequence[float]) -> list[float]:
-    size = -(-len(values) // BATCHES) or 1
-    batches = [values[first : first + size] for first in range(0, len(values), size)]
-    return [sum(batch) / len(batch) for batch in batches]
+def _batches(values: Array) -> Array:
+    """Return the means of consecutive values of each row, at most `BATCHES`; the last may be of fewer values."""
+    size = -(-values.shape[1] // BATCHES) or 1
+    starts = np.arange(0, values.shape[1], size)
+    if not len(starts):
+        return values
+    return np.add.reduceat(values, starts, axis=1) / np.diff([*starts, values.shape[1]])
 
 
-def _t(sums: Sequence[float], squares: Sequence[float], split: int) -> float:
-    """Return Student's t (equal variances) of times before and after a split.
+def _t(sums: Array, squares: Array, splits: Array) -> Array:
+    """Return Student's t (equal variances) of times before and after each split of each row.
 
     The difference is before minus after. Computed from running sums.
     """
-    count = len(sums)
-    after_count = count - split
-    before, after = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / after_count
-    spread = squares[-1] - split * before**2 - after_count * after**2
+    count = sums.shape[1]
+    after_counts = count - splits
+    before = sums[:, splits - 1] / splits
+    after = (sums[:, -1:] - sums[:, splits - 1]) / after_counts
+    spread = squares[:, -1:] - splits * before**2 - after_counts * after**2
     # Times that are equal to the last digit only have the variance of rounding.
-    variance = max(spread, 1e-12) / (count - 2)
-    return (before - after) / math.sqrt(variance * (1 / split + 1 / after_count))
+    variance = np.maximum(spread, 1e-12) / (count - 2)
+    t: Array = (before - after) / np.sqrt(variance * (1 / splits + 1 / after_counts))
+    return t

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import fmean
 
 from raybench.analysis.statistics import intervals
@@ -129,10 +130,25 @@ def repeats_are_correlated(neighbours: Sequence[Mapping[int, float]], repeats: s
         neighbours: seconds of each of the other cells by repeat; a cell that lacks one of `repeats` is ignored.
         repeats: the repeats of the comparison.
     """
-    count = len(repeats)
-    table = _logs(*([cell[repeat] for repeat in sorted(repeats)] for cell in neighbours if repeats <= set(cell))) or []
+    if len(repeats) < LEAST_PAIRS:
+        return False
+    order = sorted(repeats)
+    return _are_correlated(
+        tuple(tuple(cell[repeat] for repeat in order) for cell in neighbours if repeats <= cell.keys()), len(repeats)
+    )
+
+
+@lru_cache(maxsize=100)
+def _are_correlated(seconds: tuple[tuple[float, ...], ...], count: int) -> bool:
+    """Return whether repeats are correlated; most pairs of cells of a large grid have the same neighbours.
+
+    Args:
+        seconds: of each cell, by repeat.
+        count: the number of repeats.
+    """
+    table = _logs(*seconds) or []
     cells = len(table)
-    if count < LEAST_PAIRS or cells < 2:
+    if cells < 2:
         return False
     columns = [fmean(column) for column in zip(*table, strict=True)]
     between = cells * variance(columns)

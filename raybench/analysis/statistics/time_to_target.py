@@ -8,13 +8,12 @@ last epoch is *censored*: it might have reached the target in the remaining epoc
 from __future__ import annotations
 
 import math
-import warnings
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from statistics import fmean, geometric_mean
-from typing import Any
+from statistics import NormalDist, fmean, geometric_mean
 
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import wilson
@@ -158,6 +157,10 @@ def expected(tries: Sequence[TargetAttempt]) -> Expected | None:
     return Expected(share, low, high, seconds, *ends, len(hits), len(tries), censored)
 
 
+NORMAL = NormalDist().inv_cdf(0.975)
+"""Half the width of a 95% interval in standard errors."""
+
+
 @dataclass(frozen=True)
 class SurvivalStep:
     """The fraction of runs that reached the target by a time.
@@ -178,46 +181,40 @@ def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
     reached the target, counts to the end: the curve is for the given number of epochs. Intervals are Greenwood's on the
     log(−log) scale, which stay inside 0 to 1.
     """
-    hits = [each.seconds for each in tries if each.reached]
-    if not hits:
-        return []
-    survival = _survival(tries)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # at the last step, if no run is left at risk
-        interval = survival.confidence_interval(method="log-log")
+    hits = sum(each.reached for each in tries)
     steps: list[SurvivalStep] = []
-    curves = zip(
-        survival.quantiles, survival.probabilities, interval.low.probabilities, interval.high.probabilities, strict=True
-    )
-    by_time = {float(time): tuple(map(float, values)) for time, *values in curves}
-    for moment in sorted(set(hits)):
-        share_left, low, high = by_time[moment]
+    for moment, share_left, variance in _survival(tries):
         if share_left == 0:
             # Greenwood's formula is undefined here. The step before it, or Wilson's interval, gives the bound.
-            share_low = steps[-1].low if steps else wilson(len(hits), len(hits))[0]
+            share_low = steps[-1].low if steps else wilson(hits, hits)[0]
             steps.append(SurvivalStep(moment, 1.0, share_low, 1.0))
             break
-        steps.append(SurvivalStep(moment, 1 - share_left, 1 - high, 1 - low))
+        factor = math.exp(NORMAL * math.sqrt(variance) / -math.log(share_left))
+        steps.append(SurvivalStep(moment, 1 - share_left, 1 - share_left ** (1 / factor), 1 - share_left**factor))
     return steps
 
 
-def _survival(tries: Sequence[TargetAttempt]) -> Any:
-    """The fraction of runs that have not reached the target, as a function of time; some run must have reached it."""
-    from scipy.stats import CensoredData, ecdf
+def _survival(tries: Sequence[TargetAttempt]) -> Iterator[tuple[float, float, float]]:
+    """Yield each time of a success, the fraction of runs without one until then, and Greenwood's relative variance.
 
-    hits = [each.seconds for each in tries if each.reached]
-    end = max(each.seconds for each in tries) + 1
-    misses = [each.seconds if each.ending == CENSORED else end for each in tries if not each.reached]
-    return ecdf(CensoredData(uncensored=hits, right=misses)).sf
+    `scipy.stats` has the same estimate, but takes half a second to load.
+    """
+    hits = Counter(each.seconds for each in tries if each.reached)
+    ends = sorted(each.seconds if each.ending in (REACHED, CENSORED) else math.inf for each in tries)
+    share_left, variance = 1.0, 0.0
+    for moment in sorted(hits):
+        at_risk = len(ends) - bisect_left(ends, moment)
+        left = at_risk - hits[moment]
+        share_left *= left / at_risk
+        variance += hits[moment] / (at_risk * left) if left else 0.0
+        yield moment, share_left, variance
 
 
 def _shares(tries: Sequence[TargetAttempt]) -> list[tuple[float, float]]:
     """The steps of `kaplan_meier` without intervals: seconds, and the fraction of runs that reached the target."""
-    hits = Counter(each.seconds for each in tries if each.reached)
     if any(each.ending == CENSORED for each in tries):
-        survival = _survival(tries) if hits else None
-        steps = zip(survival.quantiles.tolist(), survival.probabilities.tolist(), strict=True) if survival else ()
-        return [(seconds, 1 - share_left) for seconds, share_left in steps if seconds in hits]
+        return [(seconds, 1 - share_left) for seconds, share_left, _ in _survival(tries)]
+    hits = Counter(each.seconds for each in tries if each.reached)
     counts = accumulate(hits[seconds] for seconds in sorted(hits))
     return [(seconds, count / len(tries)) for seconds, count in zip(sorted(hits), counts, strict=True)]
 

@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import Job
 from raybench.engines import PROBED
-from raybench.execution.jobs import check_job
+from raybench.execution.jobs import CheckKeys, check_job
 from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
 
@@ -47,11 +47,12 @@ class Canaries:
         works: list[WorkItem] = []
         repeats: dict[str, int] = {}
         last_works: dict[str, WorkItem] = {}
-        base_works = {work.trial.unit: work for work in todo if work.trial.cell.content.role.version == BASE}
+        base_works = {work.trial.unit: work for work in todo if work.trial.cell.group.content.role.version == BASE}
         number = len(self._told)
+        groups = CheckKeys(lambda cell: digest(measure.subject(cell)))
         for work in todo:
-            if not work.check and work.trial.cell.content.framework in PROBED:
-                group = digest(measure.subject(work.trial.cell.content))
+            if not work.check and work.trial.cell.group.content.framework in PROBED:
+                group = groups.of(work.trial.cell)
                 last_works[group] = base_works.get(work.trial.unit, work)
                 if repeats.get(group) != work.trial.repeat:
                     repeats[group] = work.trial.repeat

@@ -21,7 +21,7 @@ from raybench.core.settings import SETTINGS
 from raybench.errors import UsageError
 from raybench.execution.base import Executor
 from raybench.execution.jobs import TIMEOUT, check_job, make_job
-from raybench.execution.progress import RecordingListener
+from raybench.execution.progress import SilentListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.planning.plan import Plan, Trial, WorkItem, format_value, make_plan
 from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
@@ -175,7 +175,7 @@ def find_max_batch(
                 "out of memory is a result"
             )
         if any(cell.fit for cell in plan.cells) and datasets.ensure(
-            plan.workload.dataset, root, RecordingListener().fetch
+            plan.workload.dataset, root, SilentListener().fetch
         ):
             plan = make_plan(spec, nodes, root, where, executor.isolation)
         groups = _groups(plan)
@@ -219,7 +219,7 @@ def _groups(plan: Plan) -> dict[str, Trial]:
     groups: dict[str, Trial] = {}
     for trial in sorted(plan.trials, key=lambda trial: trial.cell.content.settings.batch_size):
         if not trial.cell.skip:
-            groups.setdefault(measure.key(trial.cell.content, trial.cell.memory_limit), trial)
+            groups.setdefault(measure.key(trial.cell.content, trial.cell.group.memory_limit), trial)
     return groups
 
 

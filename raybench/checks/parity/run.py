@@ -130,10 +130,13 @@ def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
     Raises:
         UsageError: one is unknown or has no model, or there are fewer than two.
     """
-    supported = [name for name in FRAMEWORKS if MODELS[name] in info.frameworks]
+    on_cpu = {name for kind in KINDS if hosted(kind) for name in frameworks(kind)}
+    supported = [name for name in FRAMEWORKS if MODELS[name] in info.frameworks and name in on_cpu]
     for name in requested:
         if name not in FRAMEWORKS:
             raise UsageError(f"unknown framework {name!r}; {nearest(name, FRAMEWORKS)}")
+        if name not in on_cpu:
+            raise UsageError(f"parity runs on the CPU, and {name} does not; use {', '.join(supported)}")
         if name not in supported:
             raise UsageError(f"{info.name} has no {MODELS[name]} model; use {', '.join(info.frameworks)}")
     selection = list(dict.fromkeys(requested or supported))

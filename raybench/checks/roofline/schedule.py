@@ -11,7 +11,7 @@ from raybench.checks.roofline import measure
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.execution.jobs import check_job, with_checks_first
+from raybench.execution.jobs import CheckKeys, check_job, with_checks_first
 from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
 
@@ -42,7 +42,7 @@ class Rooflines:
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """Insert the missing checks, each before the first trial that needs it."""
         known_keys = (key for key, evidence in self._known.items() if "missing" not in evidence)
-        return with_checks_first(todo, measure.NAME, measure.key, known_keys)
+        return with_checks_first(todo, measure.NAME, CheckKeys(measure.key), known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """Complete a trial's job with its roofline.

@@ -11,7 +11,7 @@ from raybench.checks.weight_decay import measure
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.execution.jobs import check_job, with_checks_first
+from raybench.execution.jobs import CheckKeys, check_job, with_checks_first
 from raybench.planning.plan import WorkItem
 
 LONGEST = 250
@@ -104,7 +104,7 @@ class DecayChecks:
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """Insert the missing checks, each before the first trial that needs it."""
         known_keys = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
-        return with_checks_first(todo, measure.NAME, measure.key, known_keys)
+        return with_checks_first(todo, measure.NAME, CheckKeys(measure.key, measure.RULE), known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """Complete a trial's job with its check result.

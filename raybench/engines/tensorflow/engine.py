@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from raybench.core.job import GROUPED
 from raybench.core.ledger import COMPILATION
+from raybench.core.text import join_words
 from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
@@ -55,6 +56,17 @@ def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0
 def accuracy(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
     """1 for each example whose largest logit is its class, else 0; shape [batch]."""
     return {"accuracy": tf.cast(tf.argmax(outputs, axis=-1) == targets, tf.float32)}
+
+
+def check_compiles(model: Any) -> None:
+    """Check that XLA can compile every layer, by Keras's declaration.
+
+    Raises:
+        ValueError: it cannot compile some of them, such as an LSTM that cuDNN computes.
+    """
+    names = [f"{layer.name} ({type(layer).__name__})" for layer in model._flatten_layers() if not layer.supports_jit]
+    if names:
+        raise ValueError(f"Keras cannot compile {join_words(names)} on this device; set compile: false")
 
 
 class TensorFlowEngine:
@@ -105,7 +117,8 @@ class TensorFlowEngine:
 
         Raises:
             TypeError: the workload's function returns no model.
-            ValueError: loss or metrics do not return one number per example, or the model cannot have such replicas.
+            ValueError: loss or metrics do not return one number per example, the model cannot have such replicas, or it
+                cannot be compiled.
         """
         recipe = self._recipe
         keras.config.set_dtype_policy(POLICIES[recipe.precision])
@@ -128,6 +141,8 @@ class TensorFlowEngine:
         self._rate = recipe.learning_rate
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         jit = self._device.jit_compile(bool(recipe.compile))
+        if jit:
+            check_compiles(self.model)
         self._compiled = jit is not False
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
@@ -214,11 +229,12 @@ class TensorFlowEngine:
         clipped: list[tf.Tensor | None] = tf.clip_by_global_norm(dense, self._recipe.gradient_clipping, norm)[0]
         return clipped
 
-    def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: sums of `steps` steps from `start` on, over all replicas.
+    def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, first: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
+        """The compiled function: sums over all replicas and the steps of a call from `first` to before `steps`.
 
-        Values of a step are gathered, because XLA would take the index in `values[index]` as a constant and compile for
-        each. Without XLA the fed values are sliced, because TensorFlow has no GPU kernel that gathers uint8.
+        `start` is the number of the call's first step in the epoch. Values of a step are gathered, because XLA would
+        take the index in `values[index]` as a constant and compile for each. Without XLA the fed values are sliced,
+        because TensorFlow has no GPU kernel that gathers uint8.
         """
         self._traces += 1  # Python runs this line only in a trace, once per shape
 
@@ -232,7 +248,7 @@ class TensorFlowEngine:
             return one(tf.constant(0))
         zeros = tf.zeros([len(self._names)])
         condition: Callable[..., Any] = lambda step, _: step < steps  # noqa: E731
-        return tf.while_loop(condition, lambda step, sums: (step + 1, sums + one(step)), (tf.constant(0), zeros))[1]
+        return tf.while_loop(condition, lambda step, sums: (step + 1, sums + one(step)), (first, zeros))[1]
 
     def _evaluate_step(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         inputs, targets = self._input.judged(fed)
@@ -254,12 +270,11 @@ class TensorFlowEngine:
     def train_epoch(self, epoch: int) -> EpochResult:
         """Train one epoch.
 
-        The time of the first call beyond the median of the others, each per step, is `compile`. If an epoch is one
-        call, there is no median to compare with and all of it is `train`.
+        The time of the first call beyond the median of the others, each per step, is `compile`. So the first call of
+        all has one step. If an epoch is one step, there is no median to compare with and all of it is `train`.
         """
         traces, sums = self._traces, tf.zeros([len(self._names)])
         calls = StepTimer(self._device, first=not self._begun)
-        self._begun = True
         total = self._order.next_steps
         per_call = min(self._recipe.steps_per_execution, self._order.steps)
         self._device.synchronize()
@@ -269,9 +284,11 @@ class TensorFlowEngine:
             rows = self._rows(padded)
             for start, fed in zip(range(0, total, per_call), self._input.calls(padded, per_call), strict=False):
                 steps = min(per_call, total - start)
-                calls.begin()
-                sums += self._train(rows, fed, tf.constant(start), tf.constant(steps))
-                calls.end(steps)
+                for first, end in [(0, steps)] if self._begun or steps == 1 else [(0, 1), (1, steps)]:
+                    calls.begin()
+                    sums += self._train(rows, fed, *map(tf.constant, (start, first, end)))
+                    calls.end(end - first)
+                self._begun = True
             means = self._means(sums, order.index.size)
             self._device.synchronize()
             calls.over()

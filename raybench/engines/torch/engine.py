@@ -14,14 +14,14 @@ from raybench.core.ledger import COMPILATION
 from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
-from raybench.engines.batch_order import Augmentation, BatchSampler
+from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import is_pictures, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
 from raybench.engines.torch.distributed import ProcessGroup
-from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
+from raybench.engines.torch.ghost_batch_norm import form_on, use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.losses import accuracy, cross_entropy
@@ -32,18 +32,19 @@ from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 
 
-CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
+REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
-
-
-def captures_cuda_graphs(mode: bool | str, device: str) -> bool:
-    """Return whether a compiled model replays CUDA graphs, with this mode and on this type of torch device."""
-    return mode in CUDA_GRAPH_MODES and device == "cuda"
 
 
 def graphs() -> int:
     """Number of graphs that `torch.compile` has compiled in this process, by its own count."""
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+def compile_ns() -> int:
+    """Nanoseconds that `torch.compile` has compiled in this process, by its own clock."""
+    spent = torch._dynamo.utils.cumulative_time_spent_ns
+    return int(spent["entire_frame_compile"] + spent["entire_backward_compile"])
 
 
 class TorchEngine:
@@ -90,9 +91,9 @@ class TorchEngine:
         val = self._part(data.val)
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, val, pictures, self._on, self._steps)
+            self._input: Input = DeviceInput(train, val, pictures, self._device, self._steps)
         else:
-            self._input = HostInput(train, val, pictures, self._on, self._ledger, self._steps)
+            self._input = HostInput(train, val, pictures, self._device, self._ledger, self._steps)
         self._synchronize()
 
     def build(self) -> None:
@@ -107,7 +108,7 @@ class TorchEngine:
         if not isinstance(built := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
         if recipe.replication != DEVICES:
-            model = use_ghost_batch_norm(model, recipe.replicas)
+            model = use_ghost_batch_norm(model, recipe.replicas, form_on(self._device))
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         lower_precision(self._model, self._stored_low)
@@ -121,12 +122,13 @@ class TorchEngine:
         scaled = recipe.precision == "fp16" and recipe.master_weights
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
         call = self._together.model(self._model)
-        self._call = (
-            torch.compile(call, mode=None if recipe.compile is True else recipe.compile) if recipe.compile else call
-        )
-        self._graphs = graphs if recipe.compile else None
-        self._captures = captures_cuda_graphs(recipe.compile, self._on.type)
+        self._call = torch.compile(call, mode=cast(str, recipe.compile)) if recipe.compile else call
+        self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._settling = SETTLING if self._captures else 0
+        compiler = (graphs, compile_ns) if recipe.compile else (None, None)
+        self._timer = partial(
+            StepTimer, self._device, compiled=compiler[0], settling=self._settling, compile_ns=compiler[1]
+        )
         self._synchronize()
 
     @property
@@ -189,7 +191,8 @@ class TorchEngine:
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
-        fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
+        scaled = recipe.precision == "fp16" and recipe.master_weights
+        fused = True if scaled and not self._device.synchronous else None
         settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
         decay, parameters = self._loss_scale * recipe.acting_decay, self._model.parameters()
         return build_optimizer(parameters, settings, decay, recipe.decay, fused)
@@ -280,24 +283,19 @@ class TorchEngine:
 
         The first step of a new shape is followed by a wait for the device; its time beyond the epoch's median step is
         `compile`, as is that of the steps that capture CUDA graphs. Other steps are only marked in the device's stream,
-        at no cost. If an epoch has no other steps, there is no median to compare with and all of it is `train`.
+        at no cost. If an epoch has no other steps, there is no median to compare with, and `compile` is the time that
+        the compiler itself reports.
         """
-        sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
-        steps = StepTimer(self._device, check, self._graphs, self._settling)
+        self._left_out = False
+        sums, check = MetricSums(self._device, self._together), self._is_new("train", self._order.batch)
+        steps = self._timer(check)
         self._model.train()
         self._synchronize()
         if check:
             self._device.begin_search()
         with self._ledger.section("train"):
             order = self._order.epoch()
-            for inputs, targets in self._input.train(order.part(self._rank)):
-                steps.begin(at_last_end=not self._input.on_host)
-                self._train_step(inputs, targets, sums, check)
-                steps.end(wait=True)
-                if check:
-                    check = False
-                    if self._step < self._order.total:
-                        self._device.end_search()
+            self._take_steps(order.part(self._rank), sums, check, steps)
             if not self._device.synchronous:
                 self._order.prepare()  # while the device works
             means = sums.means(order.index.size)
@@ -305,7 +303,19 @@ class TorchEngine:
             steps.over()
         self._charge(steps, "train")
         step_count, examples = len(order.index), order.index.size
-        return EpochResult(step_count, examples, means, steps.compilations, steps.blocks())
+        peak_known = not (self._left_out and step_count == 1)
+        return EpochResult(step_count, examples, means, steps.compilations, steps.blocks(), peak_known)
+
+    def _take_steps(self, order: EpochPlan, sums: MetricSums, check: bool, steps: StepTimer) -> None:
+        """Take all steps of an epoch, and submit their work."""
+        for inputs, targets in self._input.train(order):
+            steps.begin(at_last_end=not self._input.on_host)
+            self._train_step(inputs, targets, sums, check)
+            steps.end(wait=True)
+            if check:
+                check = False
+                if self._step < self._order.total:
+                    self._left_out = self._device.end_search()
 
     def _charge(self, steps: StepTimer, section: str) -> None:
         steps.charge(self._ledger, section)
@@ -319,7 +329,7 @@ class TorchEngine:
 
         The steps change the model and, at the end of its schedule, use its last learning rate.
         """
-        sums, sections = MetricSums(self._on, self._together), StepSections(self._device.synchronize)
+        sums, sections = MetricSums(self._device, self._together), StepSections(self._device.synchronize)
         self._model.train()
         self._enter = sections.enter
         try:
@@ -332,8 +342,8 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
-        sums, is_new = MetricSums(self._on, self._together), self._is_new("evaluate", self.evaluation_batch)
-        steps = StepTimer(self._device, is_new, self._graphs, self._settling)
+        sums, is_new = MetricSums(self._device, self._together), self._is_new("evaluate", self.evaluation_batch)
+        steps = self._timer(is_new)
         self._model.eval()
         if is_new:
             self._device.begin_search()
@@ -365,6 +375,6 @@ class TorchEngine:
         with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
             for _ in range(1 + self._settling):
                 for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
-                    self._evaluation_step(inputs, targets, counts, MetricSums(self._on, self._together))
+                    self._evaluation_step(inputs, targets, counts, MetricSums(self._device, self._together))
             self._synchronize()
         self._device.end_search()

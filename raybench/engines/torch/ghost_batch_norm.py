@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from raybench.devices.base import TorchDevice
+
+Form = Literal["eager", "batched", "traced"]
+"""How groups are normalised: in few passes, in few operations, or by a formula that a compiler fuses."""
 
 KERNEL_FROM = 1024
 """Minimum values per group and channel for torch's CPU kernel.
@@ -14,7 +19,17 @@ KERNEL_FROM = 1024
 With fewer, the kernel does not run along the memory and is ten times slower."""
 
 
-def use_ghost_batch_norm(model: nn.Module, groups: int) -> nn.Module:
+def form_on(device: TorchDevice) -> Form:
+    """The fastest form on a device, without `torch.compile`.
+
+    Where work is asynchronous, few operations keep the device from waiting for the host.
+    """
+    if device.lazy:
+        return "traced"
+    return "eager" if device.synchronous else "batched"
+
+
+def use_ghost_batch_norm(model: nn.Module, groups: int, form: Form = "eager") -> nn.Module:
     """Replace each batch norm by one with statistics per contiguous group of the batch.
 
     Group r of a batch of B has the examples r·B/groups to (r + 1)·B/groups − 1: the slice of replica r under real
@@ -30,7 +45,7 @@ def use_ghost_batch_norm(model: nn.Module, groups: int) -> nn.Module:
         if not isinstance(module, _BatchNorm):
             continue
         if module not in replacements:
-            replacements[module] = GhostBatchNorm(module, groups)
+            replacements[module] = GhostBatchNorm(module, groups, form)
         if not name:
             return replacements[module]
         parent, _, child = name.rpartition(".")
@@ -45,13 +60,13 @@ class GhostBatchNorm(_BatchNorm):
     average of real replicas' buffers, since the update is linear. Evaluation is that of the replaced batch norm.
     """
 
-    def __init__(self, module: _BatchNorm, groups: int) -> None:
+    def __init__(self, module: _BatchNorm, groups: int, form: Form) -> None:
         if type(module).forward is not _BatchNorm.forward:
             raise TypeError(f"{type(module).__name__} has a forward of its own: its statistics cannot be grouped")
         super().__init__(
             module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, device="meta"
         )
-        self._replaced, self.groups = type(module), groups
+        self._replaced, self.groups, self._form = type(module), groups, form
         self._statistics: torch.Tensor | None = None
         for name in ("weight", "bias"):
             self.register_parameter(name, getattr(module, name))
@@ -81,13 +96,14 @@ class GhostBatchNorm(_BatchNorm):
         if count < 2:
             raise ValueError(f"batch norm needs more than one value per channel in each of {self.groups} replicas")
         is_tracked = self.running_mean is not None
-        if is_batched(inputs):
+        form: Form = "traced" if torch.compiler.is_compiling() else self._form
+        if form == "batched":
             statistics = self._statistics_like(inputs) if is_tracked else None
             outputs = _Batched.apply(inputs, self.weight, self.bias, statistics, self.groups, self.eps)  # type: ignore[no-untyped-call]
             if statistics is not None:
                 self._update(*statistics.view(2, self.groups, -1).mean(1))
             return cast(torch.Tensor, outputs)
-        outputs, mean, var = normalise(inputs, self.weight, self.bias, self.groups, self.eps)
+        outputs, mean, var = normalise(inputs, self.weight, self.bias, self.groups, self.eps, form == "traced")
         if is_tracked:
             self._update(mean.mean(0), var.mean(0).mul(count / (count - 1)))
         return outputs
@@ -111,14 +127,6 @@ class GhostBatchNorm(_BatchNorm):
             known = inputs.new_zeros(2, self.groups * self.num_features, dtype=dtype)
             self._statistics = known
         return known
-
-
-def is_batched(inputs: torch.Tensor) -> bool:
-    """Return whether groups are normalised as features (`_Batched`).
-
-    That takes few operations, so that a GPU does not wait for the host. On a CPU `_Eager` takes less time.
-    """
-    return inputs.device.type not in ("cpu", "xla") and not torch.compiler.is_compiling()
 
 
 class _Batched(torch.autograd.Function):
@@ -192,7 +200,12 @@ def _is_channels_last(values: torch.Tensor) -> bool:
 
 
 def normalise(
-    inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
+    inputs: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    groups: int,
+    eps: float,
+    traced: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Normalise inputs [batch, features, …] in groups.
 
@@ -201,7 +214,7 @@ def normalise(
     autocast.
     """
     with torch.autocast(inputs.device.type, enabled=False):
-        if torch.compiler.is_compiling() or inputs.device.type == "xla":
+        if traced:
             return _traced(inputs, weight, bias, groups, eps)
         return cast(tuple[torch.Tensor, torch.Tensor, torch.Tensor], _Eager.apply(inputs, weight, bias, groups, eps))  # type: ignore[no-untyped-call]
 
@@ -222,10 +235,10 @@ def _traced(
 
 
 class _Eager(torch.autograd.Function):
-    """The same with a closed-form gradient, in few passes and one buffer each way.
+    """The same on a CPU, with a closed-form gradient, in few passes and one buffer each way.
 
-    Without a compiler, autograd's own chain of small operations would take several times as long as a batch norm. On a
-    CPU an operation is fast only if all its operands have one dtype, so 16-bit activations are combined with 16-bit
+    Without a compiler, autograd's own chain of small operations would take several times as long as a batch norm. An
+    operation is fast only if all its operands have one dtype, so 16-bit activations are combined with 16-bit
     coefficients; the statistics stay float32. The gradients of a bf16 step of DavidNet differ from float32's by 4 to 31
     % (norm of each tensor), and by 4 to 29 % with torch's own batch norm on each group.
     """
@@ -306,7 +319,7 @@ def _has_kernel(inputs: torch.Tensor, count: int) -> bool:
     Its variance is E[x²] − E[x]², with the accuracy of 16-bit numbers.
     """
     is_channels_last = inputs.movedim(1, -1).is_contiguous()
-    return inputs.device.type == "cpu" and inputs.element_size() == 2 and is_channels_last and count >= KERNEL_FROM
+    return inputs.element_size() == 2 and is_channels_last and count >= KERNEL_FROM
 
 
 def _by_kernel(
@@ -346,16 +359,14 @@ def _channels(values: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 
 def _coefficient(values: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     """Convert [groups, features] for operations with grouped inputs."""
-    on_cpu = inputs.device.type == "cpu"
-    return values.reshape(len(values), 1, -1, *[1] * (inputs.ndim - 2)).to(inputs.dtype if on_cpu else values.dtype)
+    return values.reshape(len(values), 1, -1, *[1] * (inputs.ndim - 2)).to(inputs.dtype)
 
 
 def _totals(values: torch.Tensor, groups: int) -> torch.Tensor:
     """Sums of [batch, features, …] over each group: [groups, features], at least float32.
 
-    On a CPU, each example is summed in its own dtype first (see `_Eager`), which adds up in float32 and rounds once.
+    Each example is summed in its own dtype first (see `_Eager`), which adds up in float32 and rounds once.
     """
     axes = tuple(range(2, values.ndim))
-    dtype = None if values.device.type == "cpu" else _precise(values)
-    sums = values.sum(axes, dtype=dtype) if axes else values
+    sums = values.sum(axes) if axes else values
     return _grouped(sums.to(_precise(values)), groups).sum(1)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from raybench.datasets.splits import Array
+from raybench.devices.base import TorchDevice
 from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import plain
 
@@ -38,21 +39,27 @@ class AugmentationDraws:
     cut_left: torch.Tensor | None
 
     @classmethod
-    def on(cls, order: EpochPlan, device: torch.device) -> AugmentationDraws:
+    def on(cls, order: EpochPlan, device: TorchDevice) -> AugmentationDraws:
         """Copy a drawn epoch to a device, so that no step waits for a copy.
 
-        It is one copy of 32-bit numbers from pinned memory, for which the host does not wait. On a CPU nothing is
-        copied, and XLA needs a tensor for each input of its graph.
+        It is one copy of 32-bit numbers, from pinned memory if possible, for which the host does not wait. On a CPU
+        nothing is copied, and a lazy device needs a tensor for each input of its program.
         """
         draws = (order.index, order.corner, order.flip, order.cut_top, order.cut_left)
         given = [values for values in draws if values is not None]
-        if device.type in ("cpu", "xla"):
-            moved = iter([torch.from_numpy(values).to(device) for values in given])
+        if device.synchronous or device.lazy:
+            moved = iter([torch.from_numpy(values).to(device.torch_name) for values in given])
         else:
             packed = torch.from_numpy(np.stack(given, dtype=np.int32, casting="same_kind"))
-            packed = packed.pin_memory() if device.type == "cuda" else packed
-            moved = iter(packed.to(device, non_blocking=True).long().unbind())
+            packed = packed.pin_memory() if device.pins_memory else packed
+            moved = iter(packed.to(device.torch_name, non_blocking=True).long().unbind())
         return cls(next(moved), *(None if values is None else next(moved) for values in draws[1:]))
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The index and the draws of the enabled augmentations."""
+        draws = (self.index, self.corner, self.flip, self.cut_top, self.cut_left)
+        return [values for values in draws if values is not None]
 
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""

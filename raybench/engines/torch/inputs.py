@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from queue import Queue
 from typing import Protocol
 
@@ -11,6 +12,7 @@ import torch
 
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
+from raybench.devices.base import TorchDevice
 from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
@@ -19,6 +21,9 @@ AHEAD = 2
 """Batches prepared in advance: one is copied while another is computed."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
+Fed = tuple[torch.Tensor, ...]
+"""Values of a batch that come from the host: inputs and targets; empty if the data are on the device."""
+
 Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
 
 
@@ -35,6 +40,15 @@ class Input(Protocol):
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
+
+    def feed(self, indices: Iterable[Array]) -> Iterator[Fed]:
+        """Yield what comes from the host for each array of indices, on the device.
+
+        The tensors have the shape of the indices, [batch] or [steps, batch], and that of an example.
+        """
+
+    def batch(self, fed: Fed, draws: AugmentationDraws) -> Batch:
+        """The batch of a step from its part of what was fed, and its draws."""
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set in batches of one size.
@@ -57,39 +71,48 @@ class DeviceInput:
     on_host = False
 
     def __init__(
-        self, train: Split, val: Split, pictures: ImageAugmenter | None, device: torch.device, steps: Steps = steps_of
+        self, train: Split, val: Split, pictures: ImageAugmenter | None, device: TorchDevice, steps: Steps = steps_of
     ) -> None:
-        self._device, self._pictures, self._steps = device, pictures, steps
-        self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
-        self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
+        self._device, self._on, self._pictures, self._steps = device, device.torch_name, pictures, steps
+        self._train = as_tensor(train.inputs).to(self._on), as_tensor(train.targets).to(self._on)
+        self._val = as_tensor(val.inputs).to(self._on), as_tensor(val.targets).to(self._on)
         self.evaluated = len(val)
         self._batches: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
-        inputs, targets = self._train
         for draws in self._steps(AugmentationDraws.on(order, self._device)):
-            if self._pictures:
-                batch = self._pictures.finish(self._pictures.gather(inputs, draws.index, draws), draws)
-            else:
-                batch = inputs.index_select(0, draws.index)
-            yield batch, targets.index_select(0, draws.index)
+            yield self.batch((), draws)
+
+    def feed(self, indices: Iterable[Array]) -> Iterator[Fed]:
+        """Yield nothing for each array of indices."""
+        return (() for _ in indices)
+
+    def batch(self, fed: Fed, draws: AugmentationDraws) -> Batch:
+        """Gather a step's batch by its index."""
+        inputs, targets = self._train
+        if self._pictures:
+            batch = self._pictures.finish(self._pictures.gather(inputs, draws.index, draws), draws)
+        else:
+            batch = inputs.index_select(0, draws.index)
+        return batch, targets.index_select(0, draws.index)
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set, padded to whole batches."""
         inputs, targets = self._val
         if batch not in self._batches:
             padded = (_padded(start, batch, len(targets)) for start in range(0, len(targets), batch))
-            self._batches[batch] = [(index.to(self._device), counts) for index, counts in padded]
+            self._batches[batch] = [(index.to(self._on), counts) for index, counts in padded]
         for index, counts in self._batches[batch]:
             values = inputs.index_select(0, index)
             yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
 
 
 def _rows(values: Array, index: torch.Tensor) -> torch.Tensor:
-    if is_array(values):
-        return torch.from_numpy(values).index_select(0, index)
-    return as_tensor(values[index.numpy()])  # lazy values
+    """The examples at an index of any shape."""
+    flat = index.flatten()
+    rows = torch.from_numpy(values).index_select(0, flat) if is_array(values) else as_tensor(values[flat.numpy()])
+    return rows.view(*index.shape, *rows.shape[1:])
 
 
 class HostInput:
@@ -105,56 +128,72 @@ class HostInput:
         train: Split,
         val: Split,
         pictures: ImageAugmenter | None,
-        device: torch.device,
+        device: TorchDevice,
         ledger: Ledger,
         steps: Steps = steps_of,
     ) -> None:
-        self._device, self._pictures, self._ledger, self._steps = device, pictures, ledger, steps
+        self._device, self._on, self._pictures = device, device.torch_name, pictures
+        self._ledger, self._steps = ledger, steps
         self._train = as_read(train.inputs), as_read(train.targets)
         self._val = as_read(val.inputs), as_read(val.targets)
         self.evaluated = len(val)
-        self._pin = device.type == "cuda"
+        self._positions = torch.arange(0)
 
     def _take(self, source: tuple[Array, Array], index: torch.Tensor) -> Batch:
         inputs, targets = (_rows(values, index) for values in source)
-        return (inputs.pin_memory(), targets.pin_memory()) if self._pin else (inputs, targets)
+        return (inputs.pin_memory(), targets.pin_memory()) if self._device.pins_memory else (inputs, targets)
 
     def _move(self, batch: Batch) -> Batch:
-        return batch[0].to(self._device, non_blocking=True), batch[1].to(self._device, non_blocking=True)
+        return batch[0].to(self._on, non_blocking=True), batch[1].to(self._on, non_blocking=True)
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
-        queue: Queue[Batch | BaseException] = Queue(maxsize=AHEAD)
+        steps = self._steps(AugmentationDraws.on(order, self._device))
+        with closing(self.feed(order.index)) as batches:
+            for draws, fed in zip(steps, batches, strict=True):
+                yield self.batch(fed, draws)
+
+    def feed(self, indices: Iterable[Array]) -> Generator[Fed, None, None]:
+        """Yield inputs and targets for each array of indices."""
+        queue: Queue[Batch | BaseException | None] = Queue(maxsize=AHEAD)
         stop = threading.Event()
 
         def prepare() -> None:
             try:
-                for row in order.index:
+                for index in indices:
                     if stop.is_set():
                         return
-                    queue.put(self._take(self._train, torch.from_numpy(row)))
+                    queue.put(self._take(self._train, torch.from_numpy(index)))
+                queue.put(None)
             except BaseException as error:  # any error must be passed on to the loop that waits for a batch
                 queue.put(error)
 
-        positions = torch.arange(order.index.shape[1]).to(self._device)
         thread = threading.Thread(target=prepare, name="input", daemon=True)
         thread.start()
         try:
-            for draws in self._steps(AugmentationDraws.on(order, self._device)):
+            while True:
                 with self._ledger.section("input_wait"):
                     item = queue.get()
+                if item is None:
+                    return
                 if isinstance(item, BaseException):
                     raise item
-                inputs, targets = self._move(item)
-                if self._pictures:
-                    inputs = self._pictures.finish(self._pictures.gather(inputs, positions, draws), draws)
-                yield inputs, targets
+                yield self._move(item)
         finally:
             stop.set()
             while thread.is_alive():
                 while not queue.empty():
                     queue.get_nowait()
                 thread.join(0.01)
+
+    def batch(self, fed: Fed, draws: AugmentationDraws) -> Batch:
+        """Crop, flip, normalise and cut out a step's images."""
+        inputs, targets = fed
+        if self._pictures:
+            if len(self._positions) != len(targets):
+                self._positions = torch.arange(len(targets)).to(self._on)
+            inputs = self._pictures.finish(self._pictures.gather(inputs, self._positions, draws), draws)
+        return inputs, targets
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set, padded to whole batches."""

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
+from raybench.devices.base import TorchDevice
 from raybench.engines.torch.distributed import ProcessGroup
 
 
 class MetricSums:
-    """Sums of per-example values, kept on the device until an epoch ends."""
+    """Sums of per-example values, kept on the device until an epoch ends.
 
-    def __init__(self, device: torch.device, together: ProcessGroup) -> None:
+    Attributes:
+        names: those of the values, once some are added.
+        total: the sum of each [names].
+    """
+
+    def __init__(self, device: TorchDevice, together: ProcessGroup) -> None:
         self._device, self._together = device, together
-        self._names: list[str] = []
+        self.names: list[str] = []
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Set the sums of these names to zero."""
+        self.names, self.total = list(names), self.zeros(len(names))
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
         """Add the values of examples, [batch], without gradients; the names must be the same each time."""
-        if not self._names:
-            self._names = list(values)
-            self._sums = self._zeros(len(values))
-        stacked = torch.stack([values[name].to(torch.float32) for name in self._names])
-        self._sums = self._sums + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
+        if not self.names:
+            self.begin(list(values))
+        stacked = torch.stack([values[name].to(torch.float32) for name in self.names])
+        self.total = self.total + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
 
     def means(self, examples: int) -> dict[str, float]:
         """Means over the examples of all ranks, on the host; waits for the device."""
-        values = self._together.add_up(self._sums).tolist()  # the only copy to the host
-        return {name: value / examples for name, value in zip(self._names, values, strict=True)}
+        values = self._together.add_up(self.total).tolist()  # the only copy to the host
+        return {name: value / examples for name, value in zip(self.names, values, strict=True)}
 
-    def _zeros(self, count: int) -> torch.Tensor:
-        if self._device.type == "xla":  # made there, they would be constants, and the first step another graph
-            return torch.zeros(count).to(self._device)
-        return torch.zeros(count, device=self._device)
+    def zeros(self, count: int) -> torch.Tensor:
+        """Zeros on the device, [count]."""
+        if self._device.lazy:  # made there, they would be constants, and the first step another graph
+            return torch.zeros(count).to(self._device.torch_name)
+        return torch.zeros(count, device=self._device.torch_name)

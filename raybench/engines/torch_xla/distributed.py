@@ -14,6 +14,9 @@ from torch_xla.core import xla_model
 from raybench.core.rank import Rank
 from raybench.engines.torch.distributed import ProcessGroup
 
+BUCKET_MIB = 25
+"""Largest sum of gradients in one collective operation, as in `DistributedDataParallel`."""
+
 
 class XlaProcessGroup(ProcessGroup):
     """Collective operations of the ranks, inside the graph; no-ops with one rank.
@@ -38,7 +41,10 @@ class XlaProcessGroup(ProcessGroup):
         return values
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average every gradient over the ranks, in place."""
+        """Average every gradient over the ranks, in place.
+
+        In a few large operations, from the last layer on: the first can run while earlier layers go backward.
+        """
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if self._count > 1:
-            xla_model.all_reduce(xla_model.REDUCE_SUM, gradients, scale=1.0 / self._count)
+            xla_model.all_reduce_bucketized_gradients(gradients[::-1], 1.0 / self._count, None, True, BUCKET_MIB)

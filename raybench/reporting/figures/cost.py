@@ -150,12 +150,16 @@ def _pairs(results: GridResults) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
 
     These are all compared cells or, if many, the fastest of each device.
     """
-    sides = [_side(results, cell) for cell in results.cells]
     pairs: list[tuple[PlannedCell, _Side, _Side]] = []
+    baselines: dict[int, _Side | None] = {}
     for number, origin in enumerate(baseline_indices(results.cells, results.compared_with)):
-        cell, own_side = results.cells[number], sides[number]
-        base = sides[origin] if origin is not None and origin != number else None
-        if own_side and base and not cell.aa_of:
+        cell = results.cells[number]
+        if origin is None or origin == number or cell.aa_of:
+            continue
+        if origin not in baselines:
+            baselines[origin] = _side(results, results.cells[origin])
+        base = baselines[origin]
+        if base and (own_side := _side(results, cell)):
             pairs.append((cell, base, own_side))
     if len(pairs) <= LINES:
         return pairs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from math import prod
 from statistics import fmean
@@ -15,7 +15,7 @@ from raybench.reporting.figures.line_styles import styles_by_label
 from raybench.reporting.figures.theme import GREY, NoDataError, fitted, legend, log_where_wide, new_figure
 from raybench.reporting.sentences import render_phrase
 from raybench.results.attempt import Attempt
-from raybench.results.timing import epoch_seconds
+from raybench.results.timing import TRAINING, seconds_of_each
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,16 +64,17 @@ def accuracy_by_time(results: GridResults) -> Figure:
 
 
 def _by_epoch(run: Attempt, metric: str) -> Curve:
-    points = [(epoch.epoch, epoch.metrics[metric]) for epoch in run.epochs if metric in epoch.metrics]
-    return [float(number) for number, _ in points], [value for _, value in points]
+    return _points(map(float, run.epochs.numbers), run, metric)
 
 
 def _by_time(run: Attempt, metric: str) -> Curve:
-    elapsed = accumulate(map(epoch_seconds, run.epochs))
-    points = [
-        (at, epoch.metrics[metric]) for at, epoch in zip(elapsed, run.epochs, strict=True) if metric in epoch.metrics
-    ]
-    return [at for at, _ in points], [value for _, value in points]
+    return _points(accumulate(seconds_of_each(run.epochs, TRAINING)), run, metric)
+
+
+def _points(xs: Iterable[float], run: Attempt, metric: str) -> Curve:
+    values = run.epochs.column("metrics", metric)
+    points = [(x, value) for x, value in zip(xs, values, strict=True) if value is not None]
+    return [x for x, _ in points], [value for _, value in points]
 
 
 def _curves(results: GridResults, curve: Callable[[Attempt, str], Curve], unit: str, lines_of: Sequence[str]) -> Figure:

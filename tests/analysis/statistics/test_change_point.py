@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raybench.analysis.statistics.change_point import slow_start
+from raybench.analysis.statistics.change_point import AT_ONCE, slow_start, slow_starts
 
 RUNS = 400
 
@@ -88,3 +88,16 @@ def test_too_few_times_say_nothing():
 def test_times_equal_to_the_last_digit_do_not_break_it():
     assert slow_start([1.0] * 20) is None
     assert slow_start([2.0] * 10 + [1.0] * 10).slower == pytest.approx(2.0)
+
+
+def test_many_series_are_judged_as_each_alone():
+    random = np.random.default_rng(11)
+    series = []
+    for number in range(AT_ONCE + 50):
+        count = (0, 1, 2, 3, 8, 33, 64)[number % 7]
+        slow = np.where(np.arange(count) < count // 3, 1.5 if number % 3 else 1.0, 1.0)
+        series.append(list(np.exp(random.normal(0, 0.02, count)) * slow))
+    series[10] = [0.0, *series[10][1:]]
+    found = slow_starts(series)
+    assert found == [slow_start(each) for each in series]
+    assert 100 < sum(each is not None for each in found) < len(series)

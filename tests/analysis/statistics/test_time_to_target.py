@@ -1,5 +1,9 @@
+import random
+import warnings
+
 import numpy as np
 import pytest
+from scipy.stats import CensoredData, ecdf
 from support.simulated import covers
 
 from raybench.analysis.statistics.time_to_target import (
@@ -7,6 +11,7 @@ from raybench.analysis.statistics.time_to_target import (
     ENDINGS,
     MISSED,
     NEVER,
+    REACHED,
     SurvivalStep,
     TargetAttempt,
     compare_targets,
@@ -121,6 +126,30 @@ def test_a_run_that_a_time_limit_stopped_is_no_miss():
 def test_one_success_shows_no_spread():
     found = expected(tries([10.0], [12.0]))
     assert (found.seconds, found.low, found.high) == (22.0, None, None)
+
+
+def test_the_curve_is_that_of_scipy():
+    chance = random.Random(3)
+    for _ in range(100):
+        tries = [
+            TargetAttempt(float(chance.randint(1, 9)), chance.choice((REACHED, REACHED, CENSORED, MISSED, NEVER)))
+            for _ in range(chance.randint(1, 12))
+        ]
+        hits = [each.seconds for each in tries if each.reached]
+        end = 10.0
+        others = [each.seconds if each.ending == CENSORED else end for each in tries if not each.reached]
+        survival = ecdf(CensoredData(uncensored=hits, right=others)).sf if hits else None
+        steps = kaplan_meier(tries)
+        assert [step.seconds for step in steps] == sorted(set(hits))
+        for step in steps:
+            assert step.share == pytest.approx(1 - survival.evaluate(step.seconds))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            interval = survival.confidence_interval(method="log-log") if survival else None
+        for step in steps:
+            if step.share < 1:
+                ends = (1 - interval.high.evaluate(step.seconds), 1 - interval.low.evaluate(step.seconds))
+                assert (step.low, step.high) == pytest.approx(ends)
 
 
 def test_the_curve_is_kaplan_and_meier_s():

@@ -13,17 +13,18 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.torch import ghost_batch_norm
+from raybench.engines.torch import engine
 from raybench.engines.torch.ghost_batch_norm import GhostBatchNorm, use_ghost_batch_norm
 from raybench.workloads.base import Workload
 
 GROUPS, FEATURES = 4, 5
 
 
-@pytest.fixture(params=["as on a CPU", "as on a GPU"])
-def way(request, monkeypatch):
-    """Each way in which groups are normalised without a compiler."""
-    monkeypatch.setattr(ghost_batch_norm, "is_batched", lambda inputs: request.param == "as on a GPU")
+@pytest.fixture(params=["eager", "batched", "traced"])
+def form(request, monkeypatch):
+    """Each form in which groups are normalised."""
+    monkeypatch.setattr(engine, "form_on", lambda device: request.param)
+    return request.param
 
 
 KINDS = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
@@ -55,14 +56,14 @@ def error(found, wanted):
 @pytest.mark.parametrize(
     "settings", [{}, {"affine": False}, {"track_running_stats": False}, {"momentum": None}], ids=str
 )
-def test_groups_are_separate_forward_passes(settings, dtype, within, way):
+def test_groups_are_separate_forward_passes(settings, dtype, within, form):
     for shape, layout in CASES:
-        compare_with_separate_passes(shape, layout, dtype, within, settings)
+        compare_with_separate_passes(shape, layout, dtype, within, settings, form)
 
 
-def compare_with_separate_passes(shape, layout, dtype, within, settings):
+def compare_with_separate_passes(shape, layout, dtype, within, settings, form):
     plain = batch_norm(len(shape), dtype, **settings)
-    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS, form)
     replicas = [copy.deepcopy(plain) for _ in range(GROUPS)]
     assert isinstance(grouped, GhostBatchNorm)
     for seed in (1, 2):
@@ -82,12 +83,12 @@ def compare_with_separate_passes(shape, layout, dtype, within, settings):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS[4])
-def test_sixteen_bits_are_as_near_as_torchs_own(layout, way):
+def test_sixteen_bits_are_as_near_as_torchs_own(layout, form):
     """To what double precision makes of the same 16-bit numbers; torch's own is measured on each part."""
     shape = (64, FEATURES, 8, 8)
     plain = batch_norm(4, torch.float32)
     exact = copy.deepcopy(plain).double()
-    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS, form)
     results = []
     for apply, dtype in (
         (lambda x: torch.cat([exact(part) for part in x.chunk(GROUPS)]), torch.float64),
@@ -108,9 +109,9 @@ def test_sixteen_bits_are_as_near_as_torchs_own(layout, way):
     assert grouped.weight.grad.dtype == grouped.running_mean.dtype == torch.float32
 
 
-def test_a_mean_far_from_zero_costs_no_precision(way):
+def test_a_mean_far_from_zero_costs_no_precision(form):
     plain = batch_norm(4, torch.float64)
-    grouped = use_ghost_batch_norm(copy.deepcopy(plain).float(), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain).float(), GROUPS, form)
     inputs = 1000 + numbers((32, FEATURES, 6, 6), torch.channels_last, torch.float32, 1)
     wanted = torch.cat([plain(part) for part in inputs.double().chunk(GROUPS)])
     assert error(grouped(inputs), wanted) < 1e-3
@@ -135,9 +136,9 @@ def test_compiled_and_eager_agree(training):
         assert error(found, wanted) < 1e-5
 
 
-def test_evaluation_is_the_plain_one(way):
+def test_evaluation_is_the_plain_one(form):
     plain = batch_norm(4, torch.float32)
-    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS, form)
     grouped(numbers((8, FEATURES, 2, 2), torch.contiguous_format, torch.float32, 1))
     plain.load_state_dict(grouped.state_dict())
     inputs = numbers((7, FEATURES, 2, 2), torch.contiguous_format, torch.float32, 2)
@@ -161,10 +162,10 @@ def test_the_model_stays_the_same_but_for_its_batch_norms():
     assert use_ghost_batch_norm(nn.BatchNorm1d(2), 1).__class__ is nn.BatchNorm1d
 
 
-def test_a_frozen_scale_and_an_input_without_a_gradient(way):
+def test_a_frozen_scale_and_an_input_without_a_gradient(form):
     plain = batch_norm(2, torch.float64)
     plain.weight.requires_grad_(False)
-    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS, form)
     inputs = numbers((24, FEATURES), torch.contiguous_format, torch.float64, 1)
     for _ in range(2):
         grouped(inputs).sum().backward()
@@ -177,8 +178,8 @@ class Own(nn.BatchNorm2d):
         return super().forward(inputs) + 1
 
 
-def test_what_cannot_be_grouped_says_so(way):
-    grouped = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(FEATURES)), GROUPS)
+def test_what_cannot_be_grouped_says_so(form):
+    grouped = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(FEATURES)), GROUPS, form)
     with pytest.raises(ValueError, match="a batch of 30 does not divide into 4 replicas"):
         grouped(torch.randn(30, FEATURES, 2, 2))
     with pytest.raises(ValueError, match="more than one value per channel in each of 4 replicas"):
@@ -222,7 +223,7 @@ def test_without_batch_norm_eight_replicas_of_16_are_one_of_128():
     assert one[1] == eight[1]
 
 
-def test_with_batch_norm_they_are_not(way):
+def test_with_batch_norm_they_are_not(form):
     one, eight = trained(with_batch_norm), trained(with_batch_norm, replicas=8, replication="grouped")
     assert error(eight[0]["0.weight"], one[0]["0.weight"]) > 1e-4
 

@@ -84,7 +84,8 @@ def graphs_of(name: str, as_on_gpu: bool = False, **changes: Any) -> Iterator[An
     order = engine._order.epoch()
     steps = engine._recipe.steps_per_execution
     fed = next(engine._input.calls(order, steps))
-    yield engine._train.get_concrete_function(engine._rows(order), fed, tf.constant(0), tf.constant(steps)).graph
+    call = map(tf.constant, (0, 0, steps))
+    yield engine._train.get_concrete_function(engine._rows(order), fed, *call).graph
     fed, count = next(engine._input.validation(engine._judged_batch()))
     yield engine._evaluate.get_concrete_function(fed, tf.constant(count)).graph
 

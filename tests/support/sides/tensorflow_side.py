@@ -69,6 +69,23 @@ def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, 
     return engine, ledger
 
 
+def refused_compilation():
+    """The message about a layer inside a model inside the model, of which Keras says that it cannot be compiled."""
+
+    def model():
+        built = network()
+        inner = keras.Sequential([keras.Input((2,)), layers.Dense(2, name="slow")])
+        inner.layers[0].supports_jit = False
+        return keras.Sequential([built, inner])
+
+    make_engine(model)
+    try:
+        make_engine(model, compile="default")
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def weights(model):
     return {variable.path.split("/", 1)[-1]: variable.numpy().tolist() for variable in model.weights}
 

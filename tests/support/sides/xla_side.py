@@ -2,20 +2,23 @@
 
 import math
 import os
+import re
+import tempfile
 from pathlib import Path
 
 # Programs that are compiled five times as fast and compute the same: read when the first device is asked for.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
 
 import torch
+import torch_xla
 from support.small_training import RECIPE, pictures
 from torch_xla.debug import metrics
 
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.core.rank import Rank
+from raybench.core.rank import Rank, set_rank
 from raybench.datasets.splits import Data
-from raybench.devices import Assignment, frameworks, open_device
+from raybench.devices import Assignment, Hardware, frameworks, open_device, tpu
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.inspection import read_weights
 from raybench.workloads.base import Workload
@@ -23,8 +26,17 @@ from raybench.workloads.base import Workload
 ALONE = Rank()
 
 
+traced = 0
+"""How often Python has run the network."""
+
+
+def count(network, inputs):
+    global traced
+    traced += 1
+
+
 def network(dropout):
-    return torch.nn.Sequential(
+    layers = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1, bias=False),
         torch.nn.BatchNorm2d(8),
         torch.nn.ReLU(),
@@ -32,9 +44,17 @@ def network(dropout):
         torch.nn.Dropout(dropout),
         torch.nn.Linear(8 * 64, 2),
     )
+    layers.register_forward_pre_hook(count)
+    return layers
 
 
-def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes):
+def read(outputs, targets):
+    """A metric that needs a value on the host."""
+    assert float(outputs.sum()) == float(outputs.sum())
+    return {"accuracy": (outputs.argmax(1) == targets).float()}
+
+
+def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, reads=False, **changes):
     """Train and evaluate for some epochs; what every epoch came to, the weights, and what XLA counted."""
     recipe = Recipe(**(RECIPE | changes))
     (framework,) = [name for name in frameworks(kind) if name.startswith("torch")]
@@ -46,6 +66,7 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes
         dataset="digits",
         mean=(120.0, 125.0, 130.0),
         std=(60.0, 61.0, 62.0),
+        metrics=read if reads else None,
     )
     ledger = Ledger()
     engine = open_engine(framework, EngineParts(recipe, workload, device, ledger, seed, rank))
@@ -56,13 +77,16 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes
     epochs = []
     for epoch in range(1, math.ceil(recipe.epochs) + 1):
         ledger.begin_epoch()
+        before_epoch = traced
         trained = engine.train_epoch(epoch)
+        traces = traced - before_epoch
         judged, shapes = engine.evaluate()
         epochs.append(
             {
                 "train": dict(trained.metrics),
                 "val": dict(judged),
                 "steps": trained.steps,
+                "traces": traces,
                 "graphs": [trained.new_shapes, shapes],
                 "ledger": ledger.epoch(),
             }
@@ -79,28 +103,92 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes
     }
 
 
-def train_as_a_rank(ranks):
-    """Train as the first of so many ranks, all of which are taken to have the same gradients and sums."""
+def train_as_a_rank(ranks, **how):
+    """Train as the first of so many ranks, the only one that is there, with the real collective operations of one."""
     from torch_xla.core import xla_model
 
-    averaged = []
+    os.environ["XLA_ALWAYS_ALLREDUCE"] = "1"
+    reduce, reduced = xla_model.all_reduce, []
 
-    def all_reduce(kind, values, scale=1.0):
-        assert kind == xla_model.REDUCE_SUM
-        if scale != 1.0:
-            averaged.append(len(values))
-        for value in values:
-            value.mul_(ranks * scale)
+    def all_reduce(kind, values, scale=1.0, *others, **more):
+        reduced.append([len(values), scale])
+        return reduce(kind, values, scale, *others, **more)
 
-    xla_model.all_reduce, xla_model.set_replication = all_reduce, lambda device, devices: None
-    found = train(rank=Rank(0, ranks), replicas=ranks, replication="devices")
-    return found | {"averaged": averaged}
+    xla_model.all_reduce = all_reduce
+    found = train(rank=Rank(0, ranks), replicas=ranks, replication="devices", **how)
+    return found | {"reduced": reduced}
+
+
+def collectives(sizes):
+    """The operands of each collective operation in the program that averages gradients of these sizes in MiB."""
+    from raybench.engines.torch_xla.distributed import XlaProcessGroup
+
+    os.environ["CPU_NUM_DEVICES"] = "2"
+    group = XlaProcessGroup(Rank(0, 2))
+    parameters = [torch.nn.Parameter(torch.zeros(size, 1 << 18).to("xla")) for size in sizes]
+    for parameter in parameters:
+        parameter.grad = parameter.detach() * 2
+    group.average_gradients(parameters)
+    gradients = [parameter.grad for parameter in parameters]
+    program = torch_xla._XLAC._get_xla_tensors_hlo(gradients)
+    results = [line.split(") all-reduce(")[0] for line in program.splitlines() if ") all-reduce(" in line]
+    return [[int(size) for size in re.findall(rf"f32\[(\d+),{1 << 18}\]", result)] for result in results]
+
+
+def exchanged(**how):
+    """The kinds of collective operations in the program of a step that XLA spreads over devices."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XLA_FLAGS"] += f" --xla_dump_to={folder} --xla_dump_hlo_as_text"
+        train(epochs=1, replication="spmd", devices=8, **how)
+        programs = sorted(Path(folder).glob("*after_optimizations.txt"), key=lambda path: path.stat().st_size)
+        text = programs[-1].read_text()
+    names = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast")
+    return [name for name in names if re.search(rf" {name}(-start)?\(", text)]
+
+
+def launched(kind, host, chips):
+    """The environment variables that torch_xla's own start sets for each process of a host, and raybench's.
+
+    Args:
+        kind: the host's type in Cloud TPU, such as `v5litepod-8`.
+        host: the topology of its chips.
+    """
+    from torch_xla._internal import pjrt
+    from torch_xla.core import xla_model
+
+    tpu.probe = lambda: [Hardware("tpu", "TPU7x" if kind.startswith("tpu7x") else "TPU", chips)]
+    metadata = {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": kind,
+        "TPU_HOST_BOUNDS": "1,1,1",
+        "TPU_CHIPS_PER_HOST_BOUNDS": host,
+        "TPU_WORKER_ID": "0",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+    }
+    xla_model.get_xla_supported_devices = lambda: ["xla:0"]
+    xla_model.set_replication = lambda device, devices: None
+    pjrt.torch_xla.device = lambda: "xla:0"
+
+    def by_torch_xla(number):
+        os.environ.update(metadata | {"PJRT_DEVICE": "TPU"})
+        pjrt.initialize_multiprocess(number, chips)
+
+    def by_raybench(number):
+        set_rank(Rank(number, chips))
+        open_device("tpu", "torch_xla", Assignment([], [str(number)], 1)).hide_others()
+
+    def added(start, number):
+        for name in [name for name in os.environ if name.startswith(("TPU_", "PJRT_", "CLOUD_TPU_"))]:
+            del os.environ[name]
+        start(number)
+        names = [name for name in os.environ if name.startswith(("TPU_", "PJRT_", "CLOUD_TPU_"))]
+        return {name: os.environ[name] for name in names if name not in metadata}
+
+    return [[added(start, number) for start in (by_torch_xla, by_raybench)] for number in range(chips)]
 
 
 def busy_threads(threads):
     """How many threads do a tenth of the work or more, where the trial was given so many."""
-    import torch_xla
-
     device = open_device("xla_cpu", "torch_xla", Assignment([], [], threads))
     device.hide_others()
     device.open("fp32")
@@ -182,8 +270,6 @@ def elapsed():
     values = torch.rand(1200, 1200).to("xla")
 
     def measure(wait):
-        import torch_xla
-
         device.synchronize()
         start = device.mark()
         product = values

@@ -1,0 +1,85 @@
+"""TorchTPU's adapter: a TPU chip as the device `tpu` of PyTorch, with eager execution.
+
+Written to the Python interface of torch_tpu 0.2, and not run on a TPU yet.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from raybench.core.rank import Rank
+from raybench.devices import tpu
+from raybench.devices.base import Hardware
+from raybench.devices.cpu import TorchHost
+
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+"""Environment variable: whether torch loads the packages of other devices when it is imported."""
+
+LEGACY = "TORCH_TPU_ALLOW_LEGACY_DEVICE_APIS"
+"""Environment variable that admits functions such as `torch.tpu.get_rng_state`.
+
+Checkpoints need them, and torch 2.13 has no replacement."""
+
+
+class TorchTpu(TorchHost):
+    """One TPU chip of this host."""
+
+    synchronous = False
+    torch_name = "tpu"
+
+    def hide_others(self) -> None:
+        """Show only the assigned chip; if none is assigned, those visible to the caller."""
+        super().hide_others()
+        tpu.show(self.assignment.visible, Rank())
+        if self.assignment.visible:
+            os.environ["TPU_VISIBLE_DEVICES"] = ",".join(self.assignment.visible)  # has precedence over _CHIPS
+
+    def open(self, precision: str) -> None:
+        """Load torch_tpu, and set threads and the precision of float32 products.
+
+        A TPU multiplies float32 numbers as bfloat16 by default, so that fp32 would be another precision than elsewhere.
+
+        Raises:
+            ValueError: the device does not support that precision.
+            RuntimeError: torch_tpu sees no TPU.
+        """
+        os.environ[LEGACY] = os.environ[AUTOLOAD] = "1"  # a fork template imports torch without other devices
+        import torch
+        import torch_tpu  # noqa: F401 — registers the device
+
+        super().open(precision)
+        accelerator = torch.accelerator.current_accelerator()
+        if accelerator is None or accelerator.type != self.torch_name:
+            raise RuntimeError("torch_tpu sees no TPU here; it supports v4, v5e, v5p, v6e and TPU7x")
+        if precision == "fp32":
+            torch.set_float32_matmul_precision("highest")
+        self._last = torch.zeros(1, device=self.torch_name)
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """Wait for the device, and for a value that it computes after all submitted work.
+
+        A device computes in order. `torch.accelerator.synchronize` alone is documented for copies to the host.
+        """
+        import torch
+
+        torch.accelerator.synchronize()
+        self._last.add_(1.0).cpu()
+
+    def mark(self) -> Any:
+        """The host's clock after a `synchronize`: torch_tpu measures events on the host."""
+        self.synchronize()
+        return time.perf_counter_ns()
+
+    def peak_memory(self) -> int:
+        """Peak bytes allocated on the chip."""
+        import torch
+
+        return int(torch.accelerator.max_memory_allocated())
+
+    def describe(self) -> Hardware:
+        """The chip that the trial sees."""
+        (hardware,) = tpu.probe()
+        return hardware

@@ -1,0 +1,143 @@
+"""TorchTPU's adapter, on a made-up module of its interface and, if its environment is built, on the real one."""
+
+import os
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+from support.frameworks import call
+
+from raybench.devices import Assignment, Hardware, open_device, torch_tpu, tpu
+from raybench.engines import open_engine, open_operations
+from raybench.execution import fork_server
+from raybench.planning.replication import Replication, resolve_replication
+
+SET = ("TPU_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", *tpu.PEERS)
+
+
+class Queue:
+    """Work that a made-up chip does only when a value of it is read."""
+
+    def __init__(self):
+        self.pending, self.copied, self.precision = [], 0, "medium"
+
+    def add_(self, value):
+        self.pending.append(value)
+        return self
+
+    def cpu(self):
+        self.copied += 1
+        self.pending.clear()
+
+    def zeros(self, *size, device):
+        assert device == "tpu"
+        return self
+
+
+@pytest.fixture
+def clean(monkeypatch):
+    for name in (*SET, torch_tpu.LEGACY, torch_tpu.AUTOLOAD):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def chip(clean, monkeypatch):
+    """torch_tpu and a chip, as torch shows them."""
+    queue = Queue()
+    monkeypatch.setitem(__import__("sys").modules, "torch_tpu", ModuleType("torch_tpu"))
+    accelerator = torch.accelerator
+    monkeypatch.setattr(accelerator, "current_accelerator", lambda: SimpleNamespace(type="tpu"))
+    monkeypatch.setattr(accelerator, "synchronize", lambda: None)  # it waits for copies to the host alone
+    monkeypatch.setattr(accelerator, "max_memory_allocated", lambda: 7 << 30)
+    monkeypatch.setattr(torch, "zeros", queue.zeros)
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda value: setattr(queue, "precision", value))
+    return queue
+
+
+def opened(chips=("2",), precision="fp32"):
+    device = open_device("tpu", "torch_tpu", Assignment([], list(chips), 1))
+    device.hide_others()
+    device.open(precision)
+    return device
+
+
+def test_a_trial_sees_its_chip_only(clean, monkeypatch):
+    monkeypatch.setenv("TPU_PROCESS_ADDRESSES", "localhost:1,localhost:2")
+    open_device("tpu", "torch_tpu", Assignment([], ["2"], 1)).hide_others()
+    assert [os.environ.get(name) for name in SET] == ["2", "2", "1,1,1", "1,1,1", None, None, None]
+
+
+def test_a_trial_that_was_given_no_chip_sees_what_its_caller_sees(clean, monkeypatch):
+    monkeypatch.setenv("TPU_VISIBLE_DEVICES", "1")
+    open_device("tpu", "torch_tpu", Assignment([], [], 1)).hide_others()
+    assert [os.environ.get(name) for name in SET] == ["1", *[None] * 6]
+
+
+@pytest.mark.parametrize(("precision", "products"), [("fp32", "highest"), ("bf16", "medium"), ("", "medium")])
+def test_only_fp32_multiplies_in_float32(chip, precision, products):
+    opened(precision=precision)
+    assert chip.precision == products
+
+
+def test_the_clock_waits_for_all_work_of_the_chip(chip):
+    device = opened()
+    assert chip.pending == []
+    chip.pending += ["a step", "another one"]
+    device.synchronize()
+    assert chip.pending == []
+    before = chip.copied
+    chip.pending.append("a step")
+    start = device.mark()
+    assert (chip.pending, chip.copied) == ([], before + 1)
+    assert device.elapsed(start, device.mark()) >= 0
+    assert (device.synchronous, device.own_clock, device.lazy, device.torch_name) == (False, False, False, "tpu")
+
+
+def test_memory_hardware_and_conditions(chip, monkeypatch):
+    hardware = Hardware("tpu", "TPU v5e", 1, 16 << 30, ids=("2",))
+    monkeypatch.setattr(tpu, "probe", lambda: [hardware])
+    device = opened()
+    assert (device.peak_memory(), device.describe()) == (7 << 30, hardware)
+    assert device.runtime_conditions()["visible"] == ["2"]
+
+
+def test_a_host_without_a_chip_is_told(chip, monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: None)
+    with pytest.raises(RuntimeError, match="torch_tpu sees no TPU here; it supports v4"):
+        opened()
+    with pytest.raises(ValueError, match="precision fp16 is not available on tpu"):
+        opened(precision="fp16")
+
+
+def test_it_is_the_engine_of_torch_on_one_chip():
+    assert open_operations("torch_tpu") is open_operations("torch")
+    with pytest.raises(AttributeError, match="recipe"):  # the class was found, and reads its parts
+        open_engine("torch_tpu", None)
+    assert resolve_replication("tpu", "torch_tpu", "TPU v5e", 8, 1, None) == Replication("grouped", 1)
+    refused = resolve_replication("tpu", "torch_tpu", "TPU v5e", 4, 4, None)
+    assert refused == "torch_tpu has no replication: devices; use grouped"
+
+
+def test_a_template_does_not_load_packages_of_devices(monkeypatch, tmp_path):
+    (tmp_path / "seen_at_import.py").write_text(f"import os\nvalue = os.environ['{torch_tpu.AUTOLOAD}']\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("raybench.engines.PRELOAD", {"torch_tpu": ("seen_at_import",)})
+    monkeypatch.setenv(torch_tpu.AUTOLOAD, "1")
+    fork_server.load("torch_tpu")
+    assert __import__("seen_at_import").value == "0"
+    assert os.environ[torch_tpu.AUTOLOAD] == "1", "a program of the trial loads them"
+    monkeypatch.delenv(torch_tpu.AUTOLOAD)
+    fork_server.load("torch_tpu")
+    assert torch_tpu.AUTOLOAD not in os.environ
+
+
+@pytest.mark.slow
+def test_the_real_package_has_the_interface_that_the_adapter_uses():
+    """It needs the environment `torch_tpu`; no chip, for which a made-up count stands."""
+    found = call("torch_tpu", "torch_tpu_side:interface")
+    assert found["without a chip"] == "torch_tpu sees no TPU here; it supports v4, v5e, v5p, v6e and TPU7x"
+    assert found["accelerator"] == found["device"] == "tpu"
+    assert found["precision"] == ["medium", "highest"]
+    assert found["missing"] == []
+    assert not found["loaded by torch alone"]
