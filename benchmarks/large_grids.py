@@ -1,14 +1,17 @@
 """Do long grids stay cheap? Commands on large results, and the driver and Ray from the first trial to the last.
 
     python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
+    python benchmarks/large_grids.py sizes [--trials 1000 10000] --only sync stored [--store URI] [--limit 3600]
     python benchmarks/large_grids.py plans [--trials 100000 700000]
     python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
     python benchmarks/large_grids.py ray [--trials 2000]
 
 `sizes` writes a grid file and a journal of all its trials for each size, and runs `raybench plan`, `raybench report`,
-`raybench.load` alone and with the tables of trials and of epochs, and `raybench sync` (to an empty sqlite store of
-MLflow) on them, each in a process of its own. Printed: wall time, processor time and peak memory of each. A command
-that takes longer than `--limit` seconds is ended.
+`raybench.load` alone and with the tables of trials and of epochs, and a sync to an MLflow store on them (`sync`), and
+`raybench.load` on that store (`stored`), each in a process of its own. Printed: wall time, processor time and peak
+memory of each, and for the sync also the times per run of each thousand. The store is an empty sqlite one, or that of
+`--store`, such as an empty database of PostgreSQL, in which each size is a grid of its own name. A command that takes
+longer than `--limit` seconds is ended.
 
 `plans` does the same for `raybench plan` alone, on grids without results: for each number of trials with 1, 5 and 100
 repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file can hold
@@ -78,7 +81,24 @@ def train(trial, *, batch_size: int, weight_decay: float, epochs: int):
 
 LOAD = "import sys, raybench; raybench.load(sys.argv[1])"
 TABLES = "import sys, raybench; results = raybench.load(sys.argv[1]); results.trials; results.epochs"
-COMMANDS = ("plan", "report", "load", "tables", "sync")
+SYNC = """\
+import json, sys, time
+from pathlib import Path
+from raybench.results.history import GridHistory
+from raybench.tracking.store import store_from_uri
+from raybench.tracking.sync import sync
+
+def progress(done, total):
+    print(json.dumps([time.perf_counter(), time.process_time()]), flush=True)
+
+journal, uri, grid = sys.argv[1:]
+sync(GridHistory.recover(Path(journal)), store_from_uri(uri), grid, progress)
+"""
+"""A sync that prints the time at the end of each run."""
+
+STORED = "import sys, raybench; raybench.load(sys.argv[1], grid=sys.argv[2])"
+COMMANDS = ("plan", "report", "load", "tables", "sync", "stored")
+BLOCK = 1000
 
 
 def multiple(text: str) -> int:
@@ -152,15 +172,19 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
             size = write_journal(journal, plan, options.epochs)
             print(f"{trials:,} trials x {options.epochs} epochs, a journal of {size / 1e6:.1f} MB")
             raybench, results = [sys.executable, "-m", "raybench"], ["--results", "results"]
+            store = [options.store or f"sqlite:///{folder}/mlflow.db", f"{GRID}-{trials}"]
             commands = {
                 "plan": [*raybench, "plan", str(path), *results],
                 "report": [*raybench, "report", str(journal), "--html", "page.html"],
                 "load": [sys.executable, "-c", LOAD, str(journal)],
                 "tables": [sys.executable, "-c", TABLES, str(journal)],
-                "sync": [*raybench, "sync", *results, "--tracking-uri", f"sqlite:///{folder}/mlflow.db", GRID],
+                "sync": [sys.executable, "-c", SYNC, str(journal), *store],
+                "stored": [sys.executable, "-c", STORED, *store],
             }
             costs = numbers[str(trials)] = {"journal_bytes": size}
             for each in options.only:
+                if each == "stored" and not costs.get("sync", {"done": True})["done"]:
+                    continue
                 cost = measure(commands[each], folder, options.limit)
                 costs[each] = asdict(cost)
                 end = "" if cost.done else f", ended after {options.limit:g} s"
@@ -169,7 +193,26 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
                     f"at most {cost.peak_mib:7.0f} MiB{end}",
                     flush=True,
                 )
+                if each == "sync" and cost.done:
+                    costs["runs"] = run_costs((folder / "output.txt").read_text())
     return numbers
+
+
+def run_costs(output: str) -> list[dict[str, float]]:
+    """The costs per run of each thousand of a sync's runs (`SYNC`)."""
+    times = [json.loads(line) for line in output.splitlines() if line.startswith("[")]
+    costs = []
+    for first in range(0, len(times), BLOCK):
+        block = times[first : first + BLOCK]
+        per_run = 1000 / max(1, len(block) - 1)
+        wall_ms, cpu_ms = ((end - begin) * per_run for begin, end in zip(block[0], block[-1], strict=True))
+        costs.append({"wall_ms": wall_ms, "cpu_ms": cpu_ms})
+        print(
+            f"    runs {first + 1:,} to {first + len(block):,}: {wall_ms:.1f} ms per run, "
+            f"processor time {cpu_ms:.1f} ms",
+            flush=True,
+        )
+    return costs
 
 
 PLAN_REPEATS = (1, 5, 100)
@@ -386,6 +429,7 @@ def main() -> None:
     part.set_defaults(run=sizes)
     part.add_argument("--trials", type=multiple, nargs="+", default=[1000, 10_000, 100_000])
     part.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS)
+    part.add_argument("--store", metavar="URI", help="an MLflow store for `sync` and `stored`, instead of a new one")
     part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     part.add_argument("--epochs", type=int, default=24)
     part = parts.add_parser("plans", help="plans of grids without results")

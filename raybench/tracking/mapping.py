@@ -227,11 +227,6 @@ def _first_time(attempt: Attempt) -> str | None:
     return attempt.started or (attempt.epochs[0].t if attempt.epochs else attempt.ended)
 
 
-def start_of(attempt: Attempt) -> int | None:
-    """A run's start in milliseconds since 1970: that of its attempt, or else the time of the attempt's first event."""
-    return milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
-
-
 def parameters(attempt: Attempt) -> dict[str, str]:
     """Every leaf of the cell by dotted name, device name, repeat and seed.
 

@@ -15,10 +15,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from filelock import FileLock
@@ -76,7 +77,7 @@ FETCHES = 8
 """Number of artifacts fetched in parallel."""
 
 WRITERS = 4
-"""Number of runs that `Runs.write_all` writes in parallel, as many as `mlflow server` has processes by default."""
+"""Number of runs written to a server in parallel, as many as `mlflow server` has processes by default."""
 
 CREATION = 60.0
 """Maximum seconds to wait for another command that creates the same database."""
@@ -137,7 +138,7 @@ class Runs:
         grid: the grid's name.
         journal: the grid's journal, which is attached to the runs of its executions.
 
-    Use it from one thread at a time.
+    Use it from one thread at a time; `write_all` has threads of its own.
 
     Raises:
         StoreError: the store cannot be reached or used; every method raises it too.
@@ -146,6 +147,8 @@ class Runs:
     def __init__(self, store: Store, grid: str, journal: Path | None = None) -> None:
         self._store, self._grid, self._journal = store, grid, journal
         self._journal_run: _JournalRun | None = None
+        self._data_sets: set[tuple[str, str]] = set()
+        self._new_data_set = Lock()
         with redacted_errors(self._store):
             if store.path and not store.path.exists():
                 _create(store.path)
@@ -171,17 +174,11 @@ class Runs:
             )
         return str(stored.experiment_id)
 
-    def list_runs(self, since: int | None = None) -> Listing:
-        """List the experiment's runs, a thousand in one search.
-
-        Args:
-            since: leave out the runs that started before this time, in milliseconds since 1970. Reading a run takes
-                about 2 ms of processor time.
-        """
+    def list_runs(self) -> Listing:
+        """List the experiment's runs, a thousand in one search."""
         listing = Listing()
-        clause = "" if since is None else f"attributes.start_time >= {since}"
         with redacted_errors(self._store):
-            for run in _pages(lambda token: _search(self._client, [self._experiment], clause, token)):
+            for run in _pages(lambda token: _search(self._client, [self._experiment], "", token)):
                 self._add(run, listing)
         return listing
 
@@ -225,7 +222,7 @@ class Runs:
         with redacted_errors(self._store):
             tags = p.tags(attempt, self._grid)
             if run is None:
-                run = StoredRun(self._create(p.run_name(attempt), p.start_of(attempt), tags))
+                run = StoredRun(self._create(p.run_name(attempt), _started(attempt), tags))
                 tags = {}
             while run.duplicates:
                 self._client.delete_run(run.duplicates[-1])  # it remains in MLflow's trash
@@ -252,19 +249,21 @@ class Runs:
                 run.described = bool(attempt.cell)
             if attempt.status is not None:
                 self._artifacts(attempt, run.run_id, folder)
-                ended_ms = _later(p.start_of(attempt), p.milliseconds(attempt.ended))
+                ended_ms = _later(_started(attempt), p.milliseconds(attempt.ended))
                 self._client.set_terminated(run.run_id, p.state(attempt.status), ended_ms)
                 run.ended = True
             return run
 
-    def write_all(
-        self, attempts: Iterable[tuple[Attempt, StoredRun | None, Path | None]]
-    ) -> Iterator[StoredRun]:
-        """Write several attempts as `write` does, some of them in parallel; yield their states in the same order.
+    def write_all(self, attempts: Iterable[tuple[Attempt, StoredRun | None, Path | None]]) -> Iterator[StoredRun]:
+        """Write several attempts as `write` does, to a server in parallel; yield their states in the same order.
 
-        An sqlite file has one writer at a time, and in parallel they would take turns with pauses.
+        A write to a server mostly waits for answers. A write to a database is mostly work of this process, which
+        threads do not speed up.
         """
-        with ThreadPoolExecutor(1 if self._store.path else WRITERS) as pool:
+        if not is_server(self._store.uri):
+            yield from (self.write(*each) for each in attempts)
+            return
+        with ThreadPoolExecutor(WRITERS) as pool:
             yield from pool.map(lambda each: self.write(*each), attempts)
 
     def open_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> None:
@@ -404,7 +403,10 @@ class Runs:
             name, digest = data
             dataset = entities.Dataset(name, digest, source_type="raybench", source=name)
             context = [entities.InputTag("mlflow.data.context", "training")]
-            self._client.log_inputs(run_id, [entities.DatasetInput(dataset, context)])
+            # A server fails if two requests add the same data set at once.
+            with nullcontext() if data in self._data_sets else self._new_data_set:
+                self._client.log_inputs(run_id, [entities.DatasetInput(dataset, context)])
+            self._data_sets.add(data)
 
     def _artifacts(self, attempt: Attempt, run_id: str, folder: Path | None) -> None:
         names = (EVENTS, SAMPLES, OUTPUT, ERROR, SHEET)
@@ -586,6 +588,11 @@ def _check_database(store: Store) -> None:
 
 def _is_ended(stored: Any) -> bool:
     return bool(entities.RunStatus.is_terminated(entities.RunStatus.from_string(stored.info.status)))
+
+
+def _started(attempt: Attempt) -> int | None:
+    """When an attempt started, or else the time of its first event."""
+    return p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
 
 
 def _later(*times: int | None) -> int | None:

@@ -17,7 +17,7 @@ from raybench.results.executions import ENDED, read_execution
 from raybench.results.history import GridHistory
 from raybench.results.journal import attempt_folder
 from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors, update_statistics
+from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
 
 INCOMPLETE = ".mlflow-incomplete"
 
@@ -103,7 +103,7 @@ def sync(
         from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid, history.path)
-    states = runs.list_runs().runs if tried else {}
+    states = runs.list_runs().runs
     to_write = [
         (attempt, states.get(attempt_id(attempt)), attempt_folder(history.folder, *attempt.key)) for attempt in tried
     ]
@@ -123,6 +123,5 @@ def sync(
         runs.write_summary(summary, is_latest=summary is summaries[-1])
     own_summaries = [summary for summary in summaries if summary.origin is None] or summaries
     report.parts = len(list(runs.add_journal(own_summaries[-1].execution if own_summaries else None)))
-    update_statistics(store)
     mark_complete(history.folder)
     return report

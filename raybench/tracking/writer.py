@@ -20,7 +20,7 @@ from raybench.results.history import GridHistory
 from raybench.results.journal import attempt_folder
 from raybench.tracking import sync
 from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors, update_statistics
+from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
 
 if TYPE_CHECKING:
     from raybench.tracking.mlflow import Listing, Runs, StoredRun
@@ -245,7 +245,6 @@ class MlflowWriter:
         if not self._ended and not self.left:
             self._try(lambda: self._open().end_execution(self._execution))
             self._journal_behind = self._failures > 0
-        update_statistics(self._store)
 
     def _open(self) -> Runs:
         """Open the store and list its runs, unless both are done."""
@@ -256,7 +255,7 @@ class MlflowWriter:
 
             self._runs = Runs(self._store, self._grid, self._history.path)
         if not self._states_valid:
-            listing = self._runs.list_runs(self._first_start())
+            listing = self._runs.list_runs()
             self._add_earlier(listing)
             pending = {attempt_id(self._history.attempts[key]) for key in self._pending}
             # A large grid has many thousands of others, which need nothing more.
@@ -264,16 +263,6 @@ class MlflowWriter:
             self._runs.open_journal(self._execution, self._ending)
             self._states_valid = True
         return self._runs
-
-    def _first_start(self) -> int | None:
-        """A time before which no run started whose state in MLflow is needed; None if it is not known.
-
-        After a failure in a large grid these are few runs of many thousands.
-        """
-        if self._executions:
-            return None
-        starts = [start_of(self._history.attempts[key]) for key in (*self._earlier, *self._pending)]
-        return min(starts, default=FUTURE) if None not in starts else None
 
     def _add_earlier(self, listing: Listing) -> None:
         """Add what earlier executions did not write, such as a missing end."""

@@ -2,11 +2,15 @@
 
 import json
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
+import sqlalchemy
 from filelock import FileLock
+from support.servers import proxy
 
 from raybench.core import events
 from raybench.core.status import TrialStatus
@@ -16,6 +20,7 @@ from raybench.results.executions import PLAN, Summary
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, Journal, read
 from raybench.tracking import mapping
+from raybench.tracking import mlflow as tracking
 from raybench.tracking.mapping import milliseconds
 from raybench.tracking.mlflow import Listing, MlflowClient, Runs
 from raybench.tracking.store import StoreError, resolve
@@ -239,6 +244,111 @@ def test_many_epochs_and_settings_go_in_batches(own_store):
     assert Runs(own_store, "many").list_runs().runs[mapping.attempt_id(attempt)].epochs == set(range(1, 401))
 
 
+def repeats_of(golden_events, repeats):
+    """The contract's trial in several repeats."""
+    for repeat in repeats:
+        trial = f"e5728b716bd9-r{repeat}"
+        yield attempts([{**event, "trial": trial} for event in golden_events])[trial, 1]
+
+
+def test_every_run_takes_the_same_four_calls_and_statements(own_store, golden_events, monkeypatch):
+    client = MlflowClient(own_store.uri)
+    calls, statements = [], []
+
+    class Recorder:
+        def __getattr__(self, name):
+            calls.append(name)
+            return getattr(client, name)
+
+    def record(connection, cursor, statement, *_):
+        statements.append(statement.partition("(")[0])
+
+    monkeypatch.setattr(tracking, "client_of", lambda _: Recorder())
+    runs = Runs(own_store, "constant")
+    first, *further = repeats_of(golden_events, range(30))
+    runs.write(first)  # which also adds the data set
+    costs = []
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", record)
+    try:
+        for attempt in further:
+            calls.clear()
+            statements.clear()
+            runs.write(attempt)
+            costs.append((calls.copy(), statements.copy()))
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", record)
+    assert costs[0][0] == ["create_run", "log_batch", "log_inputs", "set_terminated"]
+    assert costs[0][1].count("INSERT INTO tags ") == 1, "a new run's tags are written once"
+    assert all(cost == costs[0] for cost in costs)
+
+
+def test_a_run_on_two_pages_is_no_duplicate(own_store, golden_events, monkeypatch):
+    """While a page is fetched, a run with an earlier start may be created, which shifts the next page."""
+    (attempt,) = repeats_of(golden_events, [0])
+    runs = Runs(own_store, "shifted")
+    run = runs.write(attempt)
+    pages = tracking._pages
+    monkeypatch.setattr(tracking, "_pages", lambda query: [*pages(query), *pages(query)])
+    listed = runs.list_runs().runs[mapping.attempt_id(attempt)]
+    assert (listed.run_id, listed.duplicates) == (run.run_id, [])
+
+
+@pytest.fixture
+def proxied(server, tmp_path):
+    with proxy(server.uri) as between:
+        yield between, resolve(tmp_path, between.url)
+
+
+@pytest.mark.slow
+def test_a_server_gets_several_runs_at_a_time(proxied, golden_events):
+    between, store = proxied
+    both = Barrier(2)
+
+    def mode(request):
+        if "runs/create" in request:
+            both.wait(60)  # fails if the second run waits for the first
+        return "pass"
+
+    runs = Runs(store, "parallel")
+    between.mode = mode
+    trials = list(repeats_of(golden_events, range(6)))
+    states = list(runs.write_all((attempt, None, None) for attempt in trials))
+    between.mode = "pass"
+    stored = runs.list_runs().runs
+    assert [stored[mapping.attempt_id(attempt)].run_id for attempt in trials] == [state.run_id for state in states]
+    assert all(run.ended and not run.duplicates for run in stored.values()) and len(stored) == 6
+
+
+@pytest.mark.slow
+def test_a_data_set_is_added_to_a_server_by_one_request(proxied, golden_events):
+    between, store = proxied
+    waiting = []
+
+    def mode(request):
+        if "log-inputs" in request:
+            waiting.append(len(between.asked))
+            if len(waiting) == 1:
+                time.sleep(1)
+                meanwhile.append(len(waiting))
+        return "pass"
+
+    meanwhile = []
+    runs = Runs(store, "data set")
+    between.mode = mode
+    list(runs.write_all((attempt, None, None) for attempt in repeats_of(golden_events, range(6))))
+    assert meanwhile == [1] and len(waiting) == 6
+
+
+@pytest.mark.slow
+def test_no_further_run_is_written_to_a_server_that_fails(proxied, golden_events):
+    between, store = proxied
+    runs = Runs(store, "failing")
+    between.mode = lambda request: "error" if "runs/create" in request else "pass"
+    with pytest.raises(StoreError):
+        list(runs.write_all((attempt, None, None) for attempt in repeats_of(golden_events, range(50))))
+    assert sum("runs/create" in request for request in between.asked) < 50
+
+
 def test_the_summary_is_one_run_an_execution(store):
     runs = Runs(store, "summed")
     summary = Summary(
@@ -274,14 +384,13 @@ def test_the_name_of_the_device_is_a_parameter_and_no_part_of_the_cell(golden_ev
 
 def test_an_execution_marks_the_runs_that_it_no_longer_asks_for(own_store, golden_events):
     runs = Runs(own_store, "narrowed")
-    for repeat in (0, 1):
-        trial = f"e5728b716bd9-r{repeat}"
-        told = [{**event, "trial": trial} for event in golden_events]
-        runs.write(attempts(told)[trial, 1])
+    for attempt in repeats_of(golden_events, (0, 1)):
+        runs.write(attempt)
 
-    def marks(number, cells):
+    def marks(number, cells, is_latest=True):
         plan = {PLAN: json.dumps({"wanted": {"cells": cells}})}
-        runs.write_summary(Summary(f"execution {number}", plan, {}, f"2026-11-21T1{number}:00:00.000Z"))
+        summary = Summary(f"execution {number}", plan, {}, f"2026-11-21T1{number}:00:00.000Z")
+        runs.write_summary(summary, is_latest)
         _, stored = all_runs(own_store, "narrowed")
         found = {run.data.tags.get(mapping.TRIAL): run.data.tags for run in stored}
         return [found[f"e5728b716bd9-r{repeat}"]["raybench.requested"] for repeat in (0, 1)]
@@ -290,6 +399,7 @@ def test_an_execution_marks_the_runs_that_it_no_longer_asks_for(own_store, golde
     assert marks(2, [{"cell_id": "e5728b716bd9", "repeats": 1}]) == ["true", "false"]
     assert marks(3, [{"cell_id": "0123456789ab", "repeats": 2}]) == ["false", "false"]
     assert marks(4, [{"cell_id": "e5728b716bd9", "repeats": 3}]) == ["true", "true"]
+    assert marks(0, [{"cell_id": "e5728b716bd9", "repeats": 1}], is_latest=False) == ["true", "true"]
 
 
 def test_the_experiment_is_described_and_opens_on_what_matters(store, journal):
