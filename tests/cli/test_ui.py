@@ -5,15 +5,17 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 from raybench.cli.ui import tables
 
@@ -174,6 +176,39 @@ def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options,
     assert ("Without a login, every user of this machine can" in said.out) == (not options)
     assert ("Log in as admin with the password" in said.out) == bool(options)
     assert said.err.startswith(f"warning: {warning}") if warning else said.err == ""
+    assert not (tmp_path / "raybench-results" / "mlflow.db").read_bytes(), "nothing is written to an empty file"
+
+
+@pytest.mark.mlflow
+def test_runs_of_a_sqlite_store_are_sorted_with_an_index(raybench, tmp_path, migrated_database, monkeypatch):
+    """Without statistics, sqlite goes through all metrics for each run, which takes quadratic time."""
+    from mlflow.tracking import MlflowClient
+
+    (tmp_path / "raybench-results").mkdir()
+    path = shutil.copy(migrated_database, tmp_path / "raybench-results" / "mlflow.db")
+    client = MlflowClient(f"sqlite:///{path}")
+    for number in range(50):
+        client.log_metric(client.create_run("0").info.run_id, "summary/total_s", number)
+    searches = []
+
+    def record(connection, cursor, statement, parameters, *_):
+        if "FROM runs LEFT OUTER JOIN" in statement:
+            searches.append((statement, parameters))
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", record)
+    client.search_runs(["0"], order_by=["metrics.`summary/total_s` ASC"])
+    sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", record)
+    (search,) = searches
+
+    def steps():
+        with closing(sqlite3.connect(path)) as connection:
+            return [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {search[0]}", search[1])]
+
+    assert "SCAN anon_1 LEFT-JOIN" in steps()
+    monkeypatch.setattr(subprocess, "Popen", NoServer)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert raybench("ui", "--port", free_port()).status == 0
+    assert "SEARCH anon_1 USING AUTOMATIC COVERING INDEX (run_uuid=?) LEFT-JOIN" in steps()
 
 
 def test_a_login_that_is_not_installed(raybench, tmp_path, monkeypatch):
