@@ -75,6 +75,13 @@ def test_parts_make_the_journal_in_any_order_and_number(journal, by_line):
         assert (joined.text, joined.damaged, joined.missing) == (TEXT, 0, 0)
 
 
+def test_equal_lines_count_once_if_parts_overlap(journal, by_line):
+    journal.write_bytes(TEXT + LINES[0])
+    parts = parts_of(journal)
+    assert join(parts, len(TEXT + LINES[0])).text == TEXT + LINES[0]
+    assert join([*parts, parts[1]], len(TEXT + LINES[0])).text == TEXT
+
+
 def test_what_is_missing_or_damaged_is_counted(journal, by_line):
     first, (middle, text), last = parts_of(journal)
     joined = join([first, last], len(TEXT))
