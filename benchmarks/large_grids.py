@@ -2,6 +2,7 @@
 
     python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
     python benchmarks/large_grids.py sizes [--trials 1000 10000] --only sync stored [--store URI] [--limit 3600]
+    python benchmarks/large_grids.py table --store URI [--grid large-10000] [--loads 4]
     python benchmarks/large_grids.py plans [--trials 100000 700000]
     python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
     python benchmarks/large_grids.py ray [--trials 2000]
@@ -13,9 +14,13 @@ memory of each, and for the sync also the times per run of each thousand. The st
 `--store`, such as an empty database of PostgreSQL, in which each size is a grid of its own name. A command that takes
 longer than `--limit` seconds is ended.
 
-`plans` does the same for `raybench plan` alone, on grids without results: for each number of trials with 1, 5 and 100
-repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file can hold
-them. All times include the start of Python, which the plan of a single trial shows.
+`table` opens the runs of such a store, filled by `sizes --only sync --store URI`, in Chromium: `raybench ui` serves
+them, and the time is that from the address to the first rows of MLflow's table, in the order that `raybench ui` links
+to. The first load also gets MLflow's scripts, and makes the server's first connection to the database.
+
+`plans` does the same as `sizes` for `raybench plan` alone, on grids without results: for each number of trials with 1,
+5 and 100 repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file
+can hold them. All times include the start of Python, which the plan of a single trial shows.
 
 `driver` runs a grid in this process with an executor that starts nothing: the events of a trial arrive at once. What
 is left is the work of `raybench grid` itself: the schedule, the jobs, the journal, the history and the display, and
@@ -28,11 +33,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from base64 import b64decode
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -213,6 +220,111 @@ def run_costs(output: str) -> list[dict[str, float]]:
             flush=True,
         )
     return costs
+
+
+ROWS = """[...document.querySelectorAll("[role=row]")].filter((row) => / r\\d/.test(row.innerText)).length"""
+"""Number of rows of MLflow's table that name a run."""
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+    "--window-size=1600,1000",
+]
+
+
+class Chromium:
+    """A browser, controlled by its DevTools protocol through two pipes."""
+
+    def __init__(self, folder: Path) -> None:
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        if not program:
+            raise SystemExit("there is no Chromium")
+        commands, self._write = os.pipe()
+        self._read, answers = os.pipe()
+        # The browser reads from file descriptor 3 and writes to 4.
+        command = ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", program, *FLAGS]
+        self._process = subprocess.Popen(
+            [*command, f"--user-data-dir={folder}", "about:blank"],
+            pass_fds=(commands, answers),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(commands)
+        os.close(answers)
+        self._calls, self._buffer, self._session = 0, b"", {}
+        page = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = {"sessionId": self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]}
+
+    def call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        """The result of a method."""
+        self._calls += 1
+        message = {"id": self._calls, "method": method, "params": arguments, **self._session}
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self._buffer:
+                self._buffer += os.read(self._read, 2**20) or sys.exit("Chromium has ended")
+            answer, _, self._buffer = self._buffer.partition(b"\0")
+            received = json.loads(answer)
+            if received.get("id") == self._calls:
+                return received["result"]
+
+    def seconds_to_rows(self, address: str) -> tuple[float, int]:
+        """The time from an address to the first rows of its table of runs, and their number."""
+        self.call("Page.navigate", url="about:blank")
+        time.sleep(1)
+        began = time.perf_counter()
+        self.call("Page.navigate", url=address)
+        while not (rows := self.call("Runtime.evaluate", expression=ROWS)["result"].get("value")):
+            time.sleep(0.02)
+            if time.perf_counter() - began > 120:
+                raise SystemExit(f"no rows within 120 s: {address}")
+        return time.perf_counter() - began, rows
+
+    def picture(self) -> bytes:
+        """The page as PNG."""
+        return b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
+    def close(self) -> None:
+        """End the browser."""
+        self._session = {}
+        self.call("Browser.close")
+        self._process.wait(60)
+        os.close(self._read)
+        os.close(self._write)
+
+
+def table(options: argparse.Namespace) -> dict[str, Any]:
+    """The seconds until MLflow's table of a grid's runs is displayed."""
+    with tempfile.TemporaryDirectory(prefix="rb-", ignore_cleanup_errors=True) as name:
+        output = Path(name) / "ui.txt"
+        command = [sys.executable, "-m", "raybench", "ui", "--tracking-uri", options.store, "--port", str(options.port)]
+        with output.open("w") as file:
+            server = subprocess.Popen(command, cwd=name, stdout=file, stderr=file)
+        try:
+            link = f"Runs of {options.grid}: "
+            while not (found := [line for line in output.read_text().splitlines() if line.startswith(link)]):
+                if server.poll() is not None or "All grids" in output.read_text():
+                    raise SystemExit(output.read_text())
+                time.sleep(0.2)
+            with closing(Chromium(Path(name) / "browser")) as browser:
+                loads = []
+                for number in range(1, options.loads + 1):
+                    seconds, rows = browser.seconds_to_rows(found[0].removeprefix(link))
+                    loads.append(seconds)
+                    print(f"load {number}: {rows} rows after {seconds:.2f} s", flush=True)
+                if options.picture:
+                    options.picture.write_bytes(browser.picture())
+        finally:
+            server.terminate()
+            server.wait()
+    return {"loads_s": loads}
 
 
 PLAN_REPEATS = (1, 5, 100)
@@ -432,6 +544,13 @@ def main() -> None:
     part.add_argument("--store", metavar="URI", help="an MLflow store for `sync` and `stored`, instead of a new one")
     part.add_argument("--limit", type=float, default=300.0, help="seconds after which a command is ended")
     part.add_argument("--epochs", type=int, default=24)
+    part = parts.add_parser("table", help="MLflow's table of runs in a browser")
+    part.set_defaults(run=table)
+    part.add_argument("--store", metavar="URI", required=True, help="the MLflow store")
+    part.add_argument("--grid", default=f"{GRID}-10000", help="the grid's name in the store")
+    part.add_argument("--loads", type=int, default=4, help="how often the table is opened")
+    part.add_argument("--port", type=int, default=25899, help="port for the server")
+    part.add_argument("--picture", type=Path, help="write a picture of the page here")
     part = parts.add_parser("plans", help="plans of grids without results")
     part.set_defaults(run=plans)
     part.add_argument("--trials", type=int, nargs="+", default=[100_000, 700_000])

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.servers import free_port
 
 BENCHMARKS = {path.stem: path for path in sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))}
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(\.\d+)?")
@@ -91,6 +93,23 @@ def test_large_grids_shows_each_block_of_trials(part: str, tmp_path: Path) -> No
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     assert [block["trials"] for block in numbers["blocks"]] == [10, 20]
     assert all(block["driver_mib"] > 0 and block["cpu_ms"] > 0 for block in numbers["blocks"])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.browser
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no Chromium")
+def test_large_grids_shows_how_soon_the_table_of_a_store_is_displayed(tmp_path: Path) -> None:
+    command, store = [sys.executable, str(BENCHMARKS["large_grids"])], ["--store", f"sqlite:///{tmp_path}/mlflow.db"]
+    filled = [*command, "sizes", "--trials", "20", "--epochs", "2", "--only", "sync", *store]
+    subprocess.run(filled, check=True, capture_output=True, timeout=300)
+    asked = ["table", *store, "--grid", "large-20", "--loads", "2", "--port", str(free_port())]
+    written = ["--json", str(tmp_path / "numbers.json"), "--picture", str(tmp_path / "page.png")]
+    done = subprocess.run([*command, *asked, *written], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [without_numbers(line) for line in done.stdout.splitlines()] == ["load #: # rows after # s"] * 2
+    assert "load 2: 20 rows after" in done.stdout
+    assert all(seconds > 0 for seconds in json.loads((tmp_path / "numbers.json").read_text())["loads_s"])
+    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.exhaustive
