@@ -41,7 +41,7 @@ from typing import Any
 import psutil
 from large_grids import processor_time
 
-from raybench.core.events import Event, from_line
+from raybench.core.events import Event
 
 GRID_FILE = """\
 name: nodes
@@ -209,7 +209,7 @@ class Grid:
             while process.poll() is None and len(ended) < self._trials:
                 time.sleep(0.1)
                 *lines, rest = (rest + file.read()).split(b"\n")
-                new = [event for event in map(from_line, lines) if event.get("trial")]
+                new = [event for event in map(json.loads, lines) if event.get("trial")]
                 self.events += new
                 newly_started = {event["trial"] for event in new if event["event"] == "trial_started"} - started
                 if newly_started:

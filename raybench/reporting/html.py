@@ -10,7 +10,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raybench.reporting.comparison_table import TableColumn, cell_columns, notes, ranking_columns, skip_notes
 from raybench.reporting.report import NOTE, Report, grouped_troubles
@@ -30,7 +30,6 @@ COMPARISONS = 60
 
 The data files contain those of more cells.
 """
-
 
 ROWS = 500
 """Maximum number of rows of a table that are on the page at once; all rows of a longer one are in it as CSV."""
@@ -83,6 +82,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
         .get_template(TEMPLATE)
         .render(
             report=report,
+            models=_models(report.machines),
             context=report.context,
             results=results,
             ranking=ranking_columns(results, ranking) if ranking else [],
@@ -103,6 +103,16 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             with_code=with_code,
         )
     )
+
+
+def _models(machines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the device models of a report's machines, each once."""
+
+    def text(machine: Mapping[str, Any]) -> str:
+        several = machine["kind"] != "cpu" and (machine["count"] or 0) > 1
+        return f"{machine['device']}: {machine['model']}" + (f" (× {machine['count']})" if several else "")
+
+    return list(dict.fromkeys(map(text, machines)))
 
 
 def published_page(report: PublishedReport) -> str:

@@ -131,6 +131,14 @@ def test_the_page_has_its_parts_in_order(odd_files):
     assert "A grid in which much went wrong." in text
 
 
+def test_the_head_of_the_page_has_each_model_once(odd_report):
+    machine = {"host": "a", "device": "gpu", "kind": "cuda", "model": "H100", "count": 2, "threads": 4}
+    machines = [{**machine, "framework": "torch", "runs": 3}, {**machine, "host": "b", "framework": "torch", "runs": 1}]
+    header = page(dataclasses.replace(odd_report, machines=machines)).partition("</header>")[0]
+    assert header.count("gpu: H100 (× 2)") == 1
+    assert "more" not in header
+
+
 def test_a_long_table_has_its_first_rows_and_all_of_them_as_csv(odd_report, odd_files, monkeypatch):
     whole = odd_files[build.HTML]
     assert not any("download" in attrs for _, attrs in Page(whole).tags)

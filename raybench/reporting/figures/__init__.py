@@ -62,13 +62,13 @@ FIGURES: Mapping[str, FigureSpec] = {
     "accuracy_by_epoch": FigureSpec(
         "Learning curves over epochs",
         "The mean over runs; the band is from minimum to maximum. A cross marks the end of a run that did not "
-        "complete, the dashed line the target.",
+        "complete, a dashed line the target.",
         curves.accuracy_by_epoch,
     ),
     "accuracy_by_time": FigureSpec(
         "Learning curves over time",
         "The mean over runs; the band is from minimum to maximum. Training time is compilation, steps and waiting for "
-        "input, without evaluation. The dashed line is the target.",
+        "input, without evaluation. A dashed line is the target.",
         curves.accuracy_by_time,
     ),
     "reached": FigureSpec(
