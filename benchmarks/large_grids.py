@@ -3,6 +3,7 @@
     python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
     python benchmarks/large_grids.py sizes [--trials 1000 10000] --only sync stored [--store URI] [--limit 3600]
     python benchmarks/large_grids.py table --store URI [--grid large-10000] [--loads 4]
+    python benchmarks/large_grids.py page [--trials 10000] [--loads 4] [--picture FILE]
     python benchmarks/large_grids.py plans [--trials 100000 700000]
     python benchmarks/large_grids.py driver [--trials 20000] [--epochs 24] [--tracking]
     python benchmarks/large_grids.py ray [--trials 2000]
@@ -17,6 +18,9 @@ longer than `--limit` seconds is ended.
 `table` opens the runs of such a store, filled by `sizes --only sync --store URI`, in Chromium: `raybench ui` serves
 them, and the time is that from the address to the first rows of MLflow's table, in the order that `raybench ui` links
 to. The first load also gets MLflow's scripts, and makes the server's first connection to the database.
+
+`page` opens the page of a report in Chromium. The time is that from the address until the page is complete, and drawn
+again after it was scrolled.
 
 `plans` does the same as `sizes` for `raybench plan` alone, on grids without results: for each number of trials with 1,
 5 and 100 repeats, in a product of four axes, and with 5 repeats of the values of a single axis, as far as a grid file
@@ -225,6 +229,12 @@ def run_costs(output: str) -> list[dict[str, float]]:
 ROWS = """[...document.querySelectorAll("[role=row]")].filter((row) => / r\\d/.test(row.innerText)).length"""
 """Number of rows of MLflow's table that name a run."""
 
+SCROLLED = """new Promise((done) => {
+    scrollTo(0, 1000);
+    requestAnimationFrame(() => requestAnimationFrame(() => done(document.readyState === "complete" && scrollY)));
+})"""
+"""Pixels by which the page is scrolled, once it is complete and drawn again."""
+
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -273,19 +283,21 @@ class Chromium:
             answer, _, self._buffer = self._buffer.partition(b"\0")
             received = json.loads(answer)
             if received.get("id") == self._calls:
-                return received["result"]
+                return dict(received.get("result", {}))
 
-    def seconds_to_rows(self, address: str) -> tuple[float, int]:
-        """The time from an address to the first rows of its table of runs, and their number."""
+    def seconds_to(self, number: str, address: str) -> tuple[float, int]:
+        """The time from an address to the first number above 0 that a JavaScript expression has there, and it."""
         self.call("Page.navigate", url="about:blank")
         time.sleep(1)
         began = time.perf_counter()
         self.call("Page.navigate", url=address)
-        while not (rows := self.call("Runtime.evaluate", expression=ROWS)["result"].get("value")):
+        arguments: dict[str, Any] = {"expression": number, "awaitPromise": True}
+        # A promise is lost with the page before.
+        while not (value := self.call("Runtime.evaluate", **arguments).get("result", {}).get("value")):
             time.sleep(0.02)
             if time.perf_counter() - began > 120:
-                raise SystemExit(f"no rows within 120 s: {address}")
-        return time.perf_counter() - began, rows
+                raise SystemExit(f"nothing within 120 s: {address}")
+        return time.perf_counter() - began, value
 
     def picture(self) -> bytes:
         """The page as PNG."""
@@ -316,7 +328,7 @@ def table(options: argparse.Namespace) -> dict[str, Any]:
             with closing(Chromium(Path(name) / "browser")) as browser:
                 loads = []
                 for number in range(1, options.loads + 1):
-                    seconds, rows = browser.seconds_to_rows(found[0].removeprefix(link))
+                    seconds, rows = browser.seconds_to(ROWS, found[0].removeprefix(link))
                     loads.append(seconds)
                     print(f"load {number}: {rows} rows after {seconds:.2f} s", flush=True)
                 if options.picture:
@@ -325,6 +337,26 @@ def table(options: argparse.Namespace) -> dict[str, Any]:
             server.terminate()
             server.wait()
     return {"loads_s": loads}
+
+
+def page(options: argparse.Namespace) -> dict[str, Any]:
+    """The seconds until the page of a report can be scrolled."""
+    with tempfile.TemporaryDirectory(prefix="rb-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        path = write_grid(folder, options.trials, options.epochs)
+        plan = make_plan(load_grid(path), [probe_node()], datasets.data_root())
+        journal, html = folder / "results" / GRID / JOURNAL, folder / "page.html"
+        write_journal(journal, plan, options.epochs)
+        measure([sys.executable, "-m", "raybench", "report", str(journal), "--html", str(html)], folder, 600)
+        print(f"{options.trials:,} trials x {options.epochs} epochs, a page of {html.stat().st_size / 1e6:.1f} MB")
+        with closing(Chromium(folder / "browser")) as browser:
+            loads = []
+            for number in range(1, options.loads + 1):
+                loads.append(browser.seconds_to(SCROLLED, html.as_uri())[0])
+                print(f"load {number}: scrolled after {loads[-1]:.2f} s", flush=True)
+            if options.picture:
+                options.picture.write_bytes(browser.picture())
+        return {"page_bytes": html.stat().st_size, "loads_s": loads}
 
 
 PLAN_REPEATS = (1, 5, 100)
@@ -551,6 +583,12 @@ def main() -> None:
     part.add_argument("--loads", type=int, default=4, help="how often the table is opened")
     part.add_argument("--port", type=int, default=25899, help="port for the server")
     part.add_argument("--picture", type=Path, help="write a picture of the page here")
+    part = parts.add_parser("page", help="the page of a report in a browser")
+    part.set_defaults(run=page)
+    part.add_argument("--trials", type=multiple, default=10_000)
+    part.add_argument("--epochs", type=int, default=24)
+    part.add_argument("--loads", type=int, default=4, help="how often the page is opened")
+    part.add_argument("--picture", type=Path, help="write a picture of the page here, where it was scrolled to")
     part = parts.add_parser("plans", help="plans of grids without results")
     part.set_defaults(run=plans)
     part.add_argument("--trials", type=int, nargs="+", default=[100_000, 700_000])

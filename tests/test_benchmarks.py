@@ -113,6 +113,20 @@ def test_large_grids_shows_how_soon_the_table_of_a_store_is_displayed(tmp_path: 
 
 
 @pytest.mark.exhaustive
+@pytest.mark.browser
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no Chromium")
+def test_large_grids_shows_how_soon_the_page_of_a_report_can_be_scrolled(tmp_path: Path) -> None:
+    asked = ["page", "--trials", "40", "--epochs", "2", "--loads", "2", "--json", str(tmp_path / "numbers.json")]
+    command = [sys.executable, str(BENCHMARKS["large_grids"]), *asked, "--picture", str(tmp_path / "page.png")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, *loads = (without_numbers(line) for line in done.stdout.splitlines())
+    assert first == "# trials x # epochs, a page of # MB" and loads == ["load #: scrolled after # s"] * 2
+    assert all(seconds > 0 for seconds in json.loads((tmp_path / "numbers.json").read_text())["loads_s"])
+    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "part", ["busy --trials 8 --epochs 1 --seconds 0.1", "messages --trials 4 --epochs 5 --idle 1"]
 )
