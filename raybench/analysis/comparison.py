@@ -268,6 +268,22 @@ def are_even(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
     return len(counts) < 2 or max(counts) <= EVEN * min(counts)
 
 
+def have_equal_steps(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
+    """Return whether steps of two training loops have equally many examples, within 1%.
+
+    A loop that accumulates gradients has several steps for each of the optimizer. Unknown numbers count as equal, and
+    so do those of raybench's own loops: their batch sizes are compared.
+    """
+    sizes = [size for size in map(_examples_per_step, (baseline, other)) if size]
+    return len(sizes) < 2 or max(sizes) <= EVEN * min(sizes)
+
+
+def _examples_per_step(runs: Sequence[Attempt]) -> float | None:
+    epochs = (timing.steady_epochs(run)[-1:] for run in completed(runs) if run.epochs and run.cell.has_own_loop)
+    counts = ((epoch.column("examples")[0], epoch.column("steps")[0]) for epoch in epochs)
+    return next((examples / steps for examples, steps in counts if examples and steps), None)
+
+
 def examples_of(runs: Sequence[Attempt]) -> int | None:
     """Return the number of examples in a steady epoch.
 

@@ -17,6 +17,7 @@ from raybench.analysis.comparison import (
     bottleneck_of,
     cautions_of,
     examples_of,
+    have_equal_steps,
     is_partial_axis,
     on_other_hardware,
     runs_of,
@@ -141,7 +142,7 @@ class Comparison:
         differences: settings in which they differ, other than the baseline's axes.
         learns_alike: whether only hardware is compared, so that only `differences` can change the number of epochs to a
             target.
-        same_steps: whether an optimizer step is the same work on both sides, because the batch sizes are equal.
+        same_steps: whether a step is the same work on both sides, because the batch sizes are equal.
         speedup: of the other over the baseline; None if a side has no time.
         even: whether epochs have equally many examples on both sides, as far as is known.
         examples: size of the validation set; None if not known.
@@ -230,7 +231,8 @@ def pairs(
                 hardware=on_other_hardware(runs[origin], cell_runs),
                 learns_alike=set(fields) <= HARDWARE,
                 same_steps=all(each == batches[0] for each in batches)
-                and all(each.setting != "batch_size" for each in cell_differences),
+                and all(each.setting != "batch_size" for each in cell_differences)
+                and have_equal_steps(runs[origin], cell_runs),
             )
         cell_pairs.append(pair)
     return cell_pairs

@@ -149,9 +149,9 @@ def notes(plan: Plan) -> Iterator[str]:
         yield f"A change of {names} makes new trials; name other files that should count under `workload.files`."
     if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
-        modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
+        modules = f" or {count} module{'s' if count > 1 else ''} that it imports" if count else ""
         file = Path(str(plan.workload.file)).name
-        yield f"{file}{modules} which trials are done; name other files that change results under `files`."
+        yield f"A change of {file}{modules} makes new trials; name other files that should count under `files`."
 
 
 def _parts(cell: ResolvedCell) -> dict[str, str]:

@@ -170,6 +170,8 @@ def times(ratio: float, low: float | None = None, high: float | None = None) -> 
 
 def between(low: float, high: float) -> str:
     """Format the ends of an interval: 1.34–1.78, or −1.1 to +0.68 if it contains negative numbers."""
+    if max(abs(low), abs(high)) < ROUNDING:  # of a difference between equal values
+        return "0–0"
     return f"{end(low)}–{end(high)}" if low >= 0 else f"{signed(low)} to {signed(high)}"
 
 

@@ -198,7 +198,7 @@ class _Run:
         try:
             program = self._start()
         except OSError as error:
-            name = self._command.arguments[0]
+            name = str(error.filename or self._command.arguments[0])
             hint = _START_HINTS.get(error.errno or 0, "")
             if error.errno == errno.ENOENT and os.sep in name:
                 hint = "; list it under `files`, if it is a file of the grid file's folder"

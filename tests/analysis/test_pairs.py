@@ -42,6 +42,22 @@ def test_a_batch_that_each_device_has_of_its_own_is_other_steps():
     assert not other.same_steps
 
 
+@pytest.mark.parametrize(("form", "steps", "same"), [("function", 4, False), ("function", 1, True), (None, 4, True)])
+def test_a_loop_that_accumulates_gradients_takes_other_steps(form, steps, same):
+    """A step of a user's loop is a batch, of which the optimizer may need several."""
+
+    def change(content):
+        content["workload"]["form"] = form
+
+    def more_steps(event):
+        event.update({"steps": steps * event["steps"]} if "steps" in event else {})
+
+    grid = Grid().add("cpu", CPU, change=change).add("gpu", GPU, change=change, event=more_steps)
+    other = compared(grid)[1]
+    assert other.same_steps is same
+    assert (other.break_even is not None) is same
+
+
 def test_what_affects_learning():
     grid = Grid().add("cpu", CPU).add("gpu", GPU, precision="bf16", channels_last=True, epochs=5)
     other = compared(grid)[1]

@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import metadata
-from queue import Queue
 
 import pytest
 import torch
@@ -119,19 +118,15 @@ class Later:
     """Does work in its own time, one thing after another, as an accelerator does."""
 
     def __init__(self):
-        self._queue = Queue()
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def _work(self):
-        while True:
-            self._queue.get()()
-            self._queue.task_done()
+        self._worker, self._waiting = ThreadPoolExecutor(1), []
 
     def put(self, work):
-        self._queue.put(work)
+        self._waiting.append(self._worker.submit(work))
 
     def wait(self):
-        self._queue.join()
+        """Wait for all work; its first error is raised."""
+        while self._waiting:
+            self._waiting.pop(0).result()
 
 
 class Asynchronous(Cpu):
@@ -159,7 +154,7 @@ class Engine(TorchEngine):
 
     def _train_step(self, inputs, targets, sums, check):
         step = super()._train_step
-        aside = type(sums)(self._on, self._together)
+        aside = type(sums)(self._device, self._together)
         self._device.later.put(lambda: step(inputs, targets, aside, check))
         sums.add({"loss": torch.ones(len(targets)), "accuracy": torch.ones(len(targets))})
 
@@ -206,7 +201,7 @@ class OnAStream(TorchEngine):
         self._stream = getattr(self, "_stream", None) or torch.cuda.Stream()
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            super()._train_step(inputs, targets, type(sums)(self._on, self._together), check)
+            super()._train_step(inputs, targets, type(sums)(self._device, self._together), check)
         sums.add({"loss": torch.ones_like(inputs[:, 0]), "accuracy": torch.ones_like(inputs[:, 0])})
 
     def settle(self):

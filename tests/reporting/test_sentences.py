@@ -140,6 +140,11 @@ def test_ends_that_say_nothing_are_not_spelt_out():
     assert render_phrase("ci", None, None) == ""
 
 
+def test_equal_values_have_an_interval_of_zero():
+    assert between(0.0, 0.0) == "0–0"
+    assert between(0.0, 1e5) == "<0.001–>9999", "an end of a ratio that rounding made 0"
+
+
 def test_an_interval_with_negative_ends_has_signs():
     assert [between(*ends) for ends in ((1.34, 1.78), (-1.1, 0.68), (-2.0, -0.5))] == [
         "1.34–1.78",

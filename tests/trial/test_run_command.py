@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -329,6 +330,8 @@ def test_a_program_that_there_is_not(project):
     assert error["message"].startswith("cannot start no_such_program: No such file or directory; it is looked up in")
     error = failed(project, "", "command: ./no_such_program")
     assert error["message"].startswith("cannot start ./no_such_program: No such file or directory; list it under")
+    error = failed(project, "", "command: './no_such_program{seed}'")
+    assert re.match(r"cannot start \./no_such_program\d+: No such file or directory; list it under", error["message"])
 
 
 def test_a_compiled_program_of_the_folder_runs(project):

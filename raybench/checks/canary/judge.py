@@ -111,8 +111,13 @@ def _of_one(event: Event, canaries: list[_Canary], attempts: list[Attempt], alph
     slowest = max(canaries, key=lambda canary: canary.log)
     noise = math.expm1(deviations * math.sqrt(slowest.variance))
     subject = event["subject"]
-    about = f"{subject.get('framework')} on {subject.get('device', {}).get('kind')}"
+    about = subject_name(subject.get("framework"), subject.get("device", {}).get("kind"))
     yield Drift(about, math.exp(slowest.log - baseline), noise, tuple(names), affected)
+
+
+def subject_name(framework: object, kind: object) -> str:
+    """What a canary measured: `torch on cpu`; `cpu` for functions and commands without a framework."""
+    return str(kind) if framework == "none" else f"{framework} on {kind}"
 
 
 def _have_changed(canaries: Sequence[_Canary], alpha: float) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from raybench.checks.canary import measure
-from raybench.checks.canary.judge import Drift, drifts
+from raybench.checks.canary.judge import Drift, drifts, subject_name
 from raybench.core.cell import BASE, Cell
 from raybench.core.events import Event
 from raybench.core.identity import digest
@@ -83,4 +83,4 @@ def _canary(work: WorkItem, group: str, number: int) -> WorkItem:
 
 def describe(cell: Cell) -> str:
     """Description of a canary: `machine speed: torch on cpu`."""
-    return f"machine speed: {cell.framework} on {cell.device.kind}"
+    return f"machine speed: {subject_name(cell.framework, cell.device.kind)}"

@@ -67,6 +67,13 @@ def test_devices_are_compared_with_themselves():
     assert drift.trials == ("a", "b", "c")
 
 
+@pytest.mark.parametrize(("framework", "about"), [("torch", "torch on cpu"), ("none", "cpu")])
+def test_a_drift_names_what_was_measured(framework, about):
+    runs = [ran("a", 1, 9, framework=framework)]
+    (drift,) = drifts([canary(0, 0.010, framework=framework), canary(30, 0.020, framework=framework)], runs)
+    assert drift.about == about
+
+
 @pytest.mark.parametrize(
     "strange", [{"call_s": None}, {"call_s": 0.0}, {"calls": 0}, {"noise": "much"}, {"subject": None}, {"t": None}]
 )
