@@ -323,6 +323,9 @@ def test_a_caution_has_its_letter_if_the_table_shows_letters_or_the_answer_names
             assert (", see caution a)." in " ".join(text.split())) == named
             letter = " a" if named or width > 80 else ""
             assert f"Caution{letter}: busy host in 3 runs" in text
+            show_report(report, Console(file=terminal, width=width, color_system=None), full=True)
+            legend = "cautions: those that could reverse a comparison with this cell."
+            assert (legend in terminal.getvalue()) == (width > 80)
 
 
 def test_a_warning_that_repeats_a_finding_can_be_removed():
