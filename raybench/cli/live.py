@@ -314,11 +314,15 @@ class Display:
         ledger = event["ledger"]
         running.epoch = event["epoch"]
         running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
-        running.heard = time.monotonic()
+        since_heard = time.monotonic() - running.heard
+        running.heard += since_heard
         # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
         epochs_left = running.epochs - running.epoch
-        running.ahead = epochs_left * (sum(ledger.values()) - compilation) if running.epochs else None
+        if running.epochs:
+            running.ahead = epochs_left * (sum(ledger.values()) - compilation)
+        elif running.ahead is not None:
+            running.ahead = max(0.0, running.ahead - since_heard)
         metric = main_metric(event["metrics"])
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_EVERY:

@@ -141,11 +141,13 @@ def _middle(numbers: Sequence[float]) -> float:
 class Estimator:
     """Estimator of a trial's duration in seconds, from trials of similar cells.
 
-    It uses the trials with the nearest batch size on a logarithmic scale and assumes the same time per example.
+    It uses the trials with the nearest batch size on a logarithmic scale and assumes the same time per example. Trials
+    that do not count their examples, such as those of a command, say how long a trial with equal settings takes.
     """
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self._known: dict[str, _SimilarCosts] = {}
+        self._whole_s: dict[EstimateKey, list[float]] = {}
         self._planned: dict[tuple[Any, ...], EstimateKey] = {}
         for attempt in attempts:
             self.learn(attempt)
@@ -153,7 +155,7 @@ class Estimator:
     @property
     def knows_any(self) -> bool:
         """Whether it can estimate any cell."""
-        return bool(self._known)
+        return bool(self._known or self._whole_s)
 
     def learn(self, attempt: Attempt) -> None:
         """Add a completed trial.
@@ -163,10 +165,13 @@ class Estimator:
         examples_by_epoch = attempt.epochs.column("examples")
         examples = sum(examples_by_epoch)
         batch = attempt.cell.settings.batch_size
-        if attempt.status != TrialStatus.COMPLETED or not batch or not attempt.ledger or not examples:
+        if attempt.status != TrialStatus.COMPLETED or not attempt.ledger:
             return
         fixed_s = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
         repeated_s = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
+        if not batch or not examples:
+            insort(self._whole_s.setdefault(self.key(attempt.cell), []), fixed_s + repeated_s)
+            return
         per_epoch = median(examples_by_epoch)
         cost = Cost(fixed_s, repeated_s / examples, batch, per_epoch)
         self._known.setdefault(similarity_key(attempt.cell), _SimilarCosts()).add(cost)
@@ -197,7 +202,10 @@ class Estimator:
     def seconds_of(self, key: EstimateKey) -> float | None:
         """The estimate for a trial with this key; None if no similar cell has been run."""
         costs = self._known.get(key.similar)
-        return costs.seconds(key) if costs and key.batch and key.epochs else None
+        if costs and key.batch and key.epochs:
+            return costs.seconds(key)
+        whole_s = self._whole_s.get(key)
+        return _middle(whole_s) if whole_s else None
 
 
 class WaitingTime:

@@ -74,6 +74,23 @@ def test_own_data_of_unknown_size_are_known_from_earlier_trials():
     assert seconds(known, own) == pytest.approx(ONCE + 4 * (2.0 + 0.01 + 0.2))
 
 
+def test_a_command_takes_as_long_as_one_with_the_same_settings():
+    def command(threads, learning_rate):
+        made = cell(threads=threads)
+        made["workload"]["form"] = "command"
+        made["params"] = {"learning_rate": learning_rate}
+        for unknown in ("batch_size", "epochs"):
+            del made["settings"][unknown]
+        return made
+
+    known = estimator((command(1, 0.1), 2.0), (command(1, 0.1), 4.0), (command(2, 0.1), 7.0))
+    assert seconds(known, command(1, 0.1)) == pytest.approx(ONCE + 4 * (1.1 * 3.0 + 0.01))
+    assert seconds(known, command(2, 0.1)) == pytest.approx(ONCE + 4 * (1.1 * 7.0 + 0.01))
+    assert seconds(known, command(1, 0.2)) is None
+    waiting = WaitingTime(known, [known.key(Cell.from_json(command(1, rate))) for rate in (0.1, 0.2)])
+    assert waiting.seconds == pytest.approx(2 * seconds(known, command(1, 0.1))), "the other one is assumed to be equal"
+
+
 def test_estimates_between_trials_are_those_of_all_earlier_trials_at_once():
     own = cell(128)
     own["data"] = {"name": "mine", "digest": None, "examples": {"train": None, "val": None}}

@@ -185,14 +185,20 @@ def _slow_starts(attempts: Sequence[Attempt]) -> list[tuple[str, SlowStart] | No
     bias="that waiting",
     did="waited for input",
     measures="the host that feeds it, not the device",
-    remedy="set `input: device` if the data fit on the device, or speed up loading",
+    remedy="set `input: device` if the data fit on the device; load faster in an own training loop, for example with "
+    "more workers of a `DataLoader`",
 )
 def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect waiting for the next batch during the steady epochs."""
     share = input_share(attempt)
     if share is not None and share >= ENOUGH:
         says = f"it waited for input during {share:.0%} of the steady epochs"
-        yield Observation(says, {"share": share}, too_long=share / (1 - min(share, MOST_WAITED)))
+        yield Observation(
+            says,
+            {"share": share},
+            too_long=share / (1 - min(share, MOST_WAITED)),
+            remedy="load faster, for example with more workers of a `DataLoader`" if attempt.cell.has_own_loop else "",
+        )
 
 
 @detects(

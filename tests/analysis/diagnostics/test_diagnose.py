@@ -2,13 +2,14 @@
 
 import json
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from raybench.analysis.diagnostics.diagnose import by_code, diagnose_all, findings
 from raybench.analysis.diagnostics.finding import Context, kinds
 from raybench.checks.canary.judge import Drift
+from raybench.core.cell import FUNCTION
 from raybench.results.attempt import attempts
 
 AUDIT = {
@@ -157,6 +158,11 @@ def test_waiting_for_input_counts_after_the_warm_up(tell):
     assert codes(tell(epochs=[waiting(0.9), waiting(0.1)])) == []
     (finding,) = findings(tell(epochs=[waiting(0.0), waiting(0.3), waiting(0.4)]))
     assert (finding.code, finding.evidence["share"]) == ("input_bound", pytest.approx(0.35))
+    assert "input: device" in finding.remedy
+    own = tell(epochs=[waiting(0.0), waiting(0.4)])
+    own.cell = replace(own.cell, workload=replace(own.cell.workload, form=FUNCTION))
+    (finding,) = findings(own)
+    assert "input: device" not in finding.remedy and "DataLoader" in finding.remedy, "a setting of declared workloads"
 
 
 def stepping(slower, count=16):
