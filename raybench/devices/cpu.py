@@ -45,13 +45,6 @@ class TorchHost(Host):
 
         return torch.get_num_threads()
 
-    def begin_search(self) -> None:
-        """Do nothing: there is no search."""
-
-    def end_search(self) -> bool:
-        """Leave nothing out."""
-        return False
-
     def runtime_conditions(self) -> dict[str, Any]:
         """Conditions of the host, and the precision of float32 matrix products.
 

@@ -182,6 +182,13 @@ class Host:
         """The process's peak resident set, in bytes."""
         return peak_resident()
 
+    def begin_search(self) -> None:
+        """Do nothing: there is no search."""
+
+    def end_search(self) -> bool:
+        """Leave nothing out."""
+        return False
+
     def describe(self) -> Hardware:
         """The processor and the cores this trial owns."""
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())

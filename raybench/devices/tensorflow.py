@@ -116,6 +116,7 @@ class Cuda(cuda.Nvidia, Asynchronous):
     """NVIDIA GPUs: the first visible one, or one for each replica."""
 
     _type = "GPU"
+    _peak = 0  # before the last search
 
     def open(self, precision: str) -> None:
         """Set the host's threads, memory growth and TF32.
@@ -143,11 +144,28 @@ class Cuda(cuda.Nvidia, Asynchronous):
         return f"{self._type}:0" if self.assignment.devices == 1 else ""
 
     def peak_memory(self) -> int:
-        """Peak bytes of TensorFlow's allocator, of the GPU that held most."""
+        """Peak bytes of TensorFlow's allocator, of the GPU that held most, without cuDNN's search."""
         import tensorflow as tf
 
-        gpus = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
-        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in gpus)
+        peaks = [int(tf.config.experimental.get_memory_info(name)["peak"]) for name in self._gpus()]
+        return max(self._peak, *peaks)
+
+    def begin_search(self) -> None:
+        """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""
+        self._peak = self.peak_memory()
+
+    def end_search(self) -> bool:
+        """Forget the peak since `begin_search`."""
+        import tensorflow as tf
+
+        for name in self._gpus():
+            tf.config.experimental.reset_memory_stats(name)
+        return True
+
+    def _gpus(self) -> list[str]:
+        import tensorflow as tf
+
+        return [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
 
     def describe(self) -> Hardware:
         """The first visible GPU according to the driver, and the trial's number of GPUs."""

@@ -188,11 +188,13 @@ class Epoch:
     metrics: Mapping[str, float] = measured(Kind.NUMBERS, "such as `val/accuracy`; each has a column and a metric")
     memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
-        "peak memory of the device since the trial began",
+        "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
+        "missing if the only step so far was one",
         Quantity(
             "peak_memory_bytes",
             "bytes",
-            "peak memory of the device since the trial began; of the process if the device is the CPU",
+            "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; of "
+            "the process if the device is the CPU",
             metric="memory/peak_bytes",
             over_epochs=Combine.MAX,
         ),

@@ -10,9 +10,13 @@ from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
 from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.user_loop import UserLoop
+from raybench.training.peak_memory import PeakMemory
 
 PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate"}
 """The phase of a trial, for a supervisor, in a section of the ledger."""
+
+SEARCHING = ("compile", "evaluate")
+"""Sections in which libraries may search for the fastest algorithms."""
 
 
 class TrainingClock:
@@ -27,6 +31,7 @@ class TrainingClock:
         device: open.
         loop: the facts of the framework.
         note_phase: receives the phase when it changes; its time is charged to `other`.
+        memory: receives the work that may include a search for algorithms.
 
     Attributes:
         waited_ns: time of waits for batches in the open section; the loop adds to it, and it becomes `input_wait`. The
@@ -34,8 +39,16 @@ class TrainingClock:
         timer: of the steps of the open epoch; None outside of epochs.
     """
 
-    def __init__(self, ledger: Ledger, device: Device, loop: UserLoop, note_phase: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        device: Device,
+        loop: UserLoop,
+        note_phase: Callable[[str], None],
+        memory: PeakMemory | None = None,
+    ) -> None:
         self.ledger, self.loop, self._device, self._note_phase = ledger, loop, device, note_phase
+        self._memory = memory
         self._section = "build"
         self.timer: StepTimer | None = None
         self._is_first = True
@@ -45,16 +58,25 @@ class TrainingClock:
         ledger.enter("build")
 
     @contextmanager
-    def section(self, name: str) -> Iterator[None]:
-        """Charge the enclosed time to a section."""
+    def section(self, name: str, of: str = "") -> Iterator[None]:
+        """Charge the enclosed time to a section.
+
+        Args:
+            of: the name of an evaluation.
+        """
         outer = self._section
         self.end_step()
         if self.timer:
             self.timer.pause()
         self._change(name)
         compiled_ns = self.loop.compile_ns()
+        memory, work = self._memory if name in SEARCHING else None, f"{name} {of}"
+        if memory:
+            memory.begin(work)
         try:
             yield
+            if memory:
+                memory.end(work, training=name != "compile")
         except BaseException:
             self._section = outer
             self.ledger.enter(outer)  # a device that has failed cannot be synchronised
@@ -78,7 +100,11 @@ class TrainingClock:
         """Begin an epoch: what is in no other section is `train` from here on."""
         self.loop.begin_epoch()
         first = self._is_first and not self.loop.counts_compilation
-        self.timer = StepTimer(self._device, first, self.loop.graphs, SETTLING, self.loop.after_step)
+        self.timer = StepTimer(
+            self._device, first, self.loop.graphs, SETTLING, self.loop.after_step, first_step=self._memory
+        )
+        if self._memory:
+            self._memory.again("train")
         self._is_first = False
         self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
         self._change("other")
@@ -99,6 +125,8 @@ class TrainingClock:
         self._device.synchronize()
         timer.over()
         self._charge_waits()
+        if self._memory and timer.marked > 1:
+            self._memory.again("train")
         self._section, self.timer = "other", None
         ledger = self.ledger
         ledger.enter("other")

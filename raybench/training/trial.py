@@ -211,7 +211,7 @@ class Trial:
             raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
         evaluation = Evaluation(name, record.taken, self._clock.trained_s if self._epoch else 0.0)
         record.evaluations.append(evaluation)
-        with self._clock.section("evaluate"):
+        with self._clock.section("evaluate", name):
             start_ns = time.perf_counter_ns()
             yield
         evaluation.seconds = round((time.perf_counter_ns() - start_ns) * NANO, 6)

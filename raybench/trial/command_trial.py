@@ -23,6 +23,7 @@ from raybench.training.current import current_trial as local_or_current
 from raybench.training.current import set_current
 from raybench.training.epoch_record import Diverged
 from raybench.training.local import program_device
+from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import SavedState, Trial
 from raybench.trial.channel import JOB, VARIABLE, RankConflict, Writer
 from raybench.trial.checkpoint import Checkpoints
@@ -80,9 +81,10 @@ class _Process:
         framework = job.cell.framework if job.cell.framework != NONE else loaded_framework()
         device = program_device(framework, job.cell.device.kind)
         loop = open_loop(framework, device)
-        self._journal = _Journal(job, self.send, device, self._ledger, self._checkpoints, self.warnings)
+        peak = PeakMemory(device, loop)
+        self._journal = _Journal(job, self.send, peak, self._ledger, self._checkpoints, self.warnings)
         self._journal.writer = self.writer
-        return TrainingClock(self._ledger, device, loop, self._phase.enter)
+        return TrainingClock(self._ledger, device, loop, self._phase.enter, peak)
 
     @property
     def journal(self) -> _Journal:

@@ -27,6 +27,7 @@ from raybench.engines.user_loop import open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
 from raybench.training.epoch_record import Diverged
+from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
@@ -73,12 +74,13 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
                 job.trial, job.attempt, **opening(job, device), form=job.cell.workload.form, clock="trial"
             )
         )
-        recorder = TrialJournal(job, send, device, ledger, checkpoints, warnings)
         os.chdir(code)
         _keep_others_offline(job)
         function = load_function(info, code)
         loop = open_loop(job.cell.framework, device)
-        clock = TrainingClock(ledger, device, loop, phase.enter)
+        peak = PeakMemory(device, loop)
+        clock = TrainingClock(ledger, device, loop, phase.enter, peak)
+        recorder = TrialJournal(job, send, peak, ledger, checkpoints, warnings)
         trial = Trial(options_of(job, info.dataset), recorder, lambda: clock)
         set_current(trial)
         try:
@@ -206,9 +208,9 @@ class TrialJournal:
     """
 
     def __init__(
-        self, job: Job, send: Send, device: Device, ledger: Ledger, checkpoints: Checkpoints, warnings: list[str]
+        self, job: Job, send: Send, peak: PeakMemory, ledger: Ledger, checkpoints: Checkpoints, warnings: list[str]
     ) -> None:
-        self._job, self._send, self._device, self._ledger = job, send, device, ledger
+        self._job, self._send, self._peak, self._ledger = job, send, peak, ledger
         self._checkpoints, self._warnings = checkpoints, warnings
         self._state: _UserState | None = None
         self._last: Event | None = None
@@ -227,8 +229,9 @@ class TrialJournal:
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Send an epoch, and make a checkpoint if one is due."""
-        peak = self._device.peak_memory()
-        event = events.epoch_ended(self._job.trial, self._job.attempt, **fields, memory_peak_bytes=peak)
+        peak = self._peak.now(ended=not more)
+        measured = fields if peak is None else fields | {"memory_peak_bytes": peak}
+        event = events.epoch_ended(self._job.trial, self._job.attempt, **measured)
         if not more:
             self._last = event
             return

@@ -166,6 +166,14 @@ def test_a_layer_that_cannot_be_compiled_is_named_before_the_first_step():
     assert said == "Keras cannot compile slow (Dense) on this device; set compile: false"
 
 
+@pytest.mark.parametrize(
+    ("steps", "epochs", "batches", "peak"), [(6, 2, 3, 300), (6, 1, 1, 300), (1, 2, 1, 300), (1, 1, 3, 1000)]
+)
+def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(steps, epochs, batches, peak):
+    found = call("tensorflow", "tensorflow_side:peak_with_a_search", steps=steps, epochs=epochs, batches=batches)
+    assert found == [peak, [steps > 1 or epochs == 1, True][:epochs]]
+
+
 def test_low_precision_learns():
     found = train(epochs=6, precision="bf16")["epochs"]
     assert found[-1]["train"]["loss"] < 0.7 * found[0]["train"]["loss"]

@@ -16,6 +16,7 @@ from raybench.devices.cuda import Cuda
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
+from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.workloads.base import Workload
@@ -261,6 +262,36 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
         engine.evaluate()
     assert device.peak_memory() == peak
     assert known == [steps > 1 or epochs == 1, True][:epochs], "the only step of an epoch searched"
+
+
+def test_peak_memory_includes_that_of_cuda_graphs_which_is_allocated_once(monkeypatch):
+    """The first pass searches, the second one captures, and a replay allocates nothing."""
+
+    class Capturing(Cpu):
+        _peak, replays_graphs = 0, True
+        peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
+
+    memory = {"peak": 0}
+    monkeypatch.setattr(torch, "compile", lambda call, mode: call)
+    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: memory["peak"])
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: memory.update(peak=100))
+
+    def needing(call, needed):
+        def take(*arguments, **named):
+            memory["peak"] = max(memory["peak"], needed.pop(0) if needed else 0)
+            return call(*arguments, **named)
+
+        return take
+
+    for method, needed in (("_train_step", [1000, 500]), ("_evaluation_step", [1000, 700])):
+        monkeypatch.setattr(TorchEngine, method, needing(getattr(TorchEngine, method), needed))
+    device = Capturing(Assignment([], [], 1))
+    engine, _ = make_engine(device=device, compile="reduce-overhead")
+    engine.train_epoch(1)
+    assert device.peak_memory() == 500
+    engine.evaluate()
+    assert device.peak_memory() == 700
 
 
 @pytest.mark.parametrize(("synchronous", "expected"), [(True, "dmdmdm"), (False, "ddmdmm")])

@@ -274,7 +274,9 @@ class TensorFlowEngine:
         all has one step. If an epoch is one step, there is no median to compare with and all of it is `train`.
         """
         traces, sums = self._traces, tf.zeros([len(self._names)])
-        calls = StepTimer(self._device, first=not self._begun)
+        calls, left_out = StepTimer(self._device, first=not self._begun), False
+        if not self._begun:
+            self._device.begin_search()
         total = self._order.next_steps
         per_call = min(self._recipe.steps_per_execution, self._order.steps)
         self._device.synchronize()
@@ -288,12 +290,16 @@ class TensorFlowEngine:
                     calls.begin()
                     sums += self._train(rows, fed, *map(tf.constant, (start, first, end)))
                     calls.end(end - first)
-                self._begun = True
+                    if not self._begun and (total > 1 or self._step < self._order.total):
+                        left_out = self._device.end_search()
+                    self._begun = True
             means = self._means(sums, order.index.size)
             self._device.synchronize()
             calls.over()
         calls.charge(self._ledger, "train")
-        return EpochResult(total, order.index.size, means, self._traces - traces, calls.blocks())
+        return EpochResult(
+            total, order.index.size, means, self._traces - traces, calls.blocks(), not (left_out and total == 1)
+        )
 
     def settle(self) -> None:
         """Copy the smallest trained variable to the host."""
@@ -320,12 +326,16 @@ class TensorFlowEngine:
         batch = self._judged_batch()
         is_new = batch != self._judged
         calls = StepTimer(self._device, first=is_new)
+        if is_new:
+            self._device.begin_search()
         self._device.synchronize()
         if is_new and batch >= self._examples:  # there is no median of other batches to compare the only one with
             with self._ledger.section(COMPILATION["evaluate"]):
                 for fed, counts in self._input.validation(batch):
                     self._evaluate(fed, tf.constant(counts))
                 self._device.synchronize()
+                self._device.end_search()
+            is_new = False
         with self._ledger.section("evaluate"):
             if self._several:
                 average_running_statistics(self.model, self._strategy)
@@ -333,6 +343,9 @@ class TensorFlowEngine:
                 calls.begin()
                 sums += self._evaluate(fed, tf.constant(counts))
                 calls.end()
+                if is_new:
+                    is_new = False
+                    self._device.end_search()
             means = self._means(sums, self._examples)
             self._device.synchronize()
             calls.over()

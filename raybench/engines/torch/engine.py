@@ -373,8 +373,9 @@ class TorchEngine:
         """
         self._synchronize()
         with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
-            for _ in range(1 + self._settling):
+            for number in range(1 + self._settling):
                 for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
                     self._evaluation_step(inputs, targets, counts, MetricSums(self._device, self._together))
+                if number == 0:  # the memory of CUDA graphs is allocated only when they are captured, which follows
+                    self._device.end_search()
             self._synchronize()
-        self._device.end_search()

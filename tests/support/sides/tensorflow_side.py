@@ -111,6 +111,39 @@ def trained(epochs=2, **how):
     return {"epochs": found, "weights": weights(engine.model)}
 
 
+def peak_with_a_search(steps, epochs, batches):
+    """The peak of a made-up GPU, and whether it is known after each epoch.
+
+    Each function needs 1,000 bytes in its first call; later the step needs 300, and an evaluation 200.
+    """
+    from raybench.devices import tensorflow as adapters
+
+    memory, known = {"peak": 0}, set()
+    tf.config.experimental.get_memory_info = lambda name: memory
+    tf.config.experimental.reset_memory_stats = lambda name: memory.update(peak=100)
+    for name in ("_peak", "peak_memory", "begin_search", "end_search"):
+        setattr(adapters.Cpu, name, getattr(adapters.Cuda, name))
+    adapters.Cpu._gpus = lambda self: ["GPU:0"]
+    engine, _ = make_engine(steps_per_epoch=steps, epochs=epochs)
+    engine.evaluation_batch = -(-70 // batches)
+
+    def needing(name, call, needed):
+        def called(*arguments):
+            memory["peak"] = max(memory["peak"], needed if name in known else 1000)
+            known.add(name)
+            return call(*arguments)
+
+        return called
+
+    engine._train = needing("train", engine._train, 300)
+    engine._evaluate = needing("evaluate", engine._evaluate, 200)
+    are_known = []
+    for epoch in range(1, epochs + 1):
+        are_known.append(engine.train_epoch(epoch).peak_known)
+        engine.evaluate()
+    return engine._device.peak_memory(), are_known
+
+
 def trained_from_a_slow_loader(seconds):
     """One epoch whose every batch comes so much later: its account, and the wall time."""
     opened = HostInput._open
