@@ -105,6 +105,21 @@ def test_each_grid_shows_what_was_published_of_its_seed_by_its_rule(path, tmp_pa
         assert best in [pytest.approx(one["reported"], abs=5e-5) for one in same]
 
 
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_gpus_train_in_the_published_precision(path, tmp_path):
+    """A time of another precision says nothing beside the published one."""
+    plan = make_plan(load_grid(path), [EVERYTHING], tmp_path)
+    for cell in (trial.cell.content for trial in plan.trials):
+        runs = PUBLISHED[plan.workload.name].runs if plan.workload.name in PUBLISHED else []
+        of_gpus = [
+            run.settings for run in runs if PUBLISHED[plan.workload.name].machines[run.machine]["device_kind"] == "cuda"
+        ]
+        named = [settings for settings in of_gpus if "precision" in settings]
+        if cell.device.kind == "cuda" and named:
+            asked = {name: named[0].get(name, True) for name in ("precision", "master_weights")}
+            assert {name: getattr(cell.settings, name) for name in asked} == asked
+
+
 def test_one_number_by_each_rule(tmp_path):
     def of(name):
         path = next(path for path in GRIDS if path.stem == name)
