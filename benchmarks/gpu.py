@@ -15,7 +15,9 @@ accuracies mean nothing. No Ray, MLflow or pydantic is needed.
 
     airbench94   whole trainings of the published program and of the shipped function, in turn, as each times itself
     davidnet     epochs of the original loop, with its batches from the GPU, and of the engine at several precisions
-    kernels      kernels, kernel time and operations per step of each (torch.profiler); a CPU has no kernels
+    kernels      kernels, kernel time and operations per step of each (torch.profiler); a CPU has no kernels. Those of
+                 airbench94 are of a whole training with its evaluations, and in raybench also with the loading of the
+                 images and the rehearsal (3 steps, 2 evaluations), which the original does in advance or not at all
     compiled     as airbench94, compiled with max-autotune; minutes of compilation, and not on a CPU
 
 A ratio is the geometric mean over pairs in turn, the order reversed every round, with the 95 % interval of a paired t
@@ -449,7 +451,10 @@ def part_kernels(bench: Bench) -> dict[str, Any]:
             print(f"  {name:<22} per step: {values}", flush=True)
     if not bench.on_gpu:
         print("  a CPU has no kernels: only operations are counted")
-    print("  (airbench94: of a whole training, with its evaluations)")
+    print(
+        "  (airbench94: of a whole training with its evaluations; raybench's also of loading the images, and on a GPU"
+    )
+    print("  of a rehearsal of 3 steps and 2 evaluations, which the original has not)")
     return summary
 
 

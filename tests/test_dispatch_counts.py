@@ -112,3 +112,12 @@ def test_a_step_of_resnet63_stays_short():
     assert (counts.step.waits, counts.step.copies) == (0, 0)
     assert counts.evaluation_batch.operations <= 300
     assert (counts.epoch.waits, counts.epoch.copies) == (3, 2)
+
+
+@pytest.mark.slow
+def test_a_step_of_resnet63_stays_short_on_a_cpu():
+    """Adam has no fused form by default on a CPU, and reads its counter of steps for each of 254 tensors."""
+    counts = of_engine(workloads.get("resnet63"), "cpu")
+    assert counts.step.operations <= 2880
+    assert (counts.step.waits, counts.step.marks) == (254, 1)
+    assert counts.evaluation_batch.operations <= 300

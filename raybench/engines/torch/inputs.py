@@ -18,7 +18,9 @@ from raybench.engines.images import as_read, is_array
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
 
 AHEAD = 2
-"""Batches prepared in advance: one is copied while another is computed."""
+"""Batches that a thread gathers in advance, while the device computes.
+
+On a GPU, copies wait in the same stream as the steps: a batch is copied between two of them."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 Fed = tuple[torch.Tensor, ...]
