@@ -105,14 +105,13 @@ def call(framework: str, function: str, **arguments: Any) -> Any:
     return _ask(_server(framework, interpreter(framework)), framework, function, arguments)
 
 
-def call_on(kind: str, function: str, **arguments: Any) -> Any:
-    """As `call`, for a device kind, under its first framework and with the accelerators that the user sees."""
-    from raybench.devices import KINDS, frameworks
+def call_on(kind: str, framework: str, function: str, **arguments: Any) -> Any:
+    """As `call`, for a device kind under a framework, with the accelerators that the user sees."""
+    from raybench.devices import KINDS
 
-    framework = frameworks(kind)[0]
-    environment = KINDS[kind].environments.get(framework)
-    python = interpreter(framework, environment)
-    return _ask(_server(framework, python, True), framework, function, {"kind": kind, **arguments})
+    python = interpreter(framework, KINDS[kind].environments.get(framework))
+    arguments = {"kind": kind, "framework": framework, **arguments}
+    return _ask(_server(framework, python, True), framework, function, arguments)
 
 
 def _ask(server: subprocess.Popen[str], framework: str, function: str, arguments: dict[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """What the tests of devices do in a process that sees the user's own accelerators; plain values in and out."""
 
 import time
-from importlib import metadata
+from importlib import import_module, metadata
 
 from support import WORKLOADS
 from support.cells import make_cell
@@ -9,8 +9,9 @@ from support.cells import make_cell
 from raybench.core import memory
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
-from raybench.devices import KINDS, Assignment, frameworks, missing_precision, open_device
+from raybench.devices import KINDS, Assignment, missing_precision, open_device
 from raybench.devices.host import usable_cores
+from raybench.engines import PACKAGES
 from raybench.trial.record import record
 from raybench.workloads import read_reference
 
@@ -23,20 +24,20 @@ def hardware_of(kind):
     return next(iter(probe()), None)
 
 
-def reason_against(kind):
-    """The reason why this machine cannot test a kind; empty if it can."""
+def reason_against(kind, framework):
+    """The reason why this machine cannot test a kind under a framework; empty if it can."""
     if hardware_of(kind) is None:
         return f"this machine has no {KINDS[kind].label}"
     try:
-        open_on(kind)
+        open_on(kind, framework)
     except (RuntimeError, ImportError) as error:
         return f"{KINDS[kind].label}: {error}"
     return ""
 
 
-def open_on(kind, precision="fp32"):
+def open_on(kind, framework, precision="fp32"):
     """The device of a kind, as a trial opens it."""
-    device = open_device(kind, frameworks(kind)[0], assignment(kind))
+    device = open_device(kind, framework, assignment(kind))
     device.hide_others()
     device.open(precision)
     return device
@@ -52,7 +53,7 @@ def visible(kind):
     return [] if KINDS[kind].on_host else list(hardware_of(kind).ids[:1])
 
 
-def describe(kind):
+def describe(kind, framework):
     """Model, memory in bytes and precisions of a kind on this machine."""
     hardware = hardware_of(kind)
     return {
@@ -62,9 +63,10 @@ def describe(kind):
     }
 
 
-def job(kind, folder, workload, replicas=1, check="", labels=None, memory_limit=0, profile_steps=0, **settings):
+def job(
+    kind, framework, folder, workload, replicas=1, check="", labels=None, memory_limit=0, profile_steps=0, **settings
+):
     """The job of a trial or check on one device of a kind."""
-    framework = frameworks(kind)[0]
     cores = usable_cores()
     info = read_reference(f"on_device.py:{workload}", WORKLOADS)
     missing = missing_precision(kind, settings.get("precision", "fp32"))
@@ -80,7 +82,7 @@ def job(kind, folder, workload, replicas=1, check="", labels=None, memory_limit=
             "threads": len(cores),
             **({"replication": "grouped"} if replicas > 1 else {}),
         },
-        engine={"name": framework, "version": 1, "framework_version": metadata.version(framework)},
+        engine={"name": framework, "version": 1, "framework_version": metadata.version(PACKAGES[framework])},
         resolved={**DEFAULTS, "framework": framework, "epochs": 2, "batch_size": 64, **settings},
     )
     return Job(
@@ -101,49 +103,82 @@ def job(kind, folder, workload, replicas=1, check="", labels=None, memory_limit=
     )
 
 
-def events_of(kind, folder, workload="small", **options):
+def events_of(kind, framework, folder, workload="small", **options):
     """The events of one trial or check, run in this process."""
     memory.limit(options.get("memory_limit", 0))
     events = []
-    record(job(kind, folder, workload, **options), events.append)
+    record(job(kind, framework, folder, workload, **options), events.append)
     return events
 
 
-def through_fork_server(kind, folder, **options):
+def captures_of(kind, framework, folder, **options):
+    """The events of one trial in PyTorch, with the number of CUDA graphs that were captured before each."""
+    import torch
+
+    captured, begin = [], torch.cuda.CUDAGraph.capture_begin
+    torch.cuda.CUDAGraph.capture_begin = lambda *args, **kwargs: captured.append(1) or begin(*args, **kwargs)
+    events = []
+    trial = job(kind, framework, folder, "small", **options)
+    record(trial, lambda event: events.append(event | {"captured": len(captured)}))
+    return {"events": events, "replays": open_device(kind, framework, assignment(kind)).replays_graphs}
+
+
+def energy_counters(kind, framework):
+    """The joules that the kind's counters show now; empty if there are none, as in a GPU before Volta or a slice."""
+    from raybench.monitoring.accelerators import Unavailable
+
+    if not KINDS[kind].energy:
+        return {}
+    module, name = KINDS[kind].energy.split(":")
+    try:
+        return dict(getattr(import_module(module), name)(visible(kind)).read())
+    except Unavailable:
+        return {}
+
+
+def through_fork_server(kind, framework, folder, **options):
     """The events of one trial, run as in a grid: forked from a fork server and monitored."""
     from contextlib import closing
 
     from raybench.execution.process import ForkServer
 
-    with closing(ForkServer(frameworks(kind)[0])) as server:
-        return list(server.run(job(kind, folder, "small", **options)))
+    with closing(ForkServer(framework)) as server:
+        return list(server.run(job(kind, framework, folder, "small", **options)))
 
 
-def clock(kind, seconds=0.3):
+def clock(kind, framework, seconds=0.3):
     """Times of the same work by several clocks, in seconds.
 
     Returns:
         `submitted`: until the last call returned; `wall`: until the device was done; `device`: between two marks;
         `copy`: of a value to the host, after the device was done.
     """
-    import torch
-
-    device = open_on(kind)
+    device = open_on(kind, framework)
     side = 256 if KINDS[kind].on_host else 4096
-    matrix = torch.rand(side, side).to(device.torch_name)
+    if framework == "tensorflow":
+        import tensorflow as tf
+
+        with device.strategy().scope(), tf.device(device.copy_to() or None):
+            matrix = tf.random.uniform([side, side])
+        product, clamp, fetch = tf.linalg.matmul, tf.clip_by_value, lambda values: values[0, 0].numpy()
+    else:
+        import torch
+
+        matrix = torch.rand(side, side).to(device.torch_name)
+        product, clamp, fetch = torch.mm, torch.clamp, lambda values: values[0, 0].cpu()
 
     def multiply(times):
         nonlocal matrix
         start_s = time.perf_counter()
         begin = device.mark()
         for _ in range(times):
-            matrix = torch.mm(matrix, matrix).clamp(0, 1)
+            matrix = clamp(product(matrix, matrix), 0, 1)
         end = device.mark()
         submitted_s = time.perf_counter() - start_s
         device.synchronize()
         wall_s = time.perf_counter() - start_s
         start_s = time.perf_counter()
-        matrix[0, 0].cpu()
+        fetch(matrix)
         copy_s = time.perf_counter() - start_s
         return {
             "submitted": submitted_s,
