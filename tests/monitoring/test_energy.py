@@ -23,6 +23,8 @@ from raybench.monitoring.energy import Apple, EnergyMeter, ZeusGpus
 from raybench.monitoring.energy import Rapl as Counters
 from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
 from raybench.monitoring.nvidia import LIBRARY
+from raybench.monitoring.summary import summarise
+from raybench.tracking.system_metrics import points
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
 
@@ -263,42 +265,136 @@ def test_the_part_of_other_processes_on_the_sockets_is_known():
     assert summarise_energy(read, windows(job(), (1, 9)), 0.001, [])["others_share"] == 0.25
 
 
-@linux
-def test_a_monitored_trial_has_energy_in_its_samples_and_its_event(tmp_path, monkeypatch):
-    cores = usable_cores()
-    rapl = Rapl(tmp_path, {0: cores}, dram=False)
+def test_epochs_without_samples_are_not_measurable_and_not_too_low():
+    read = samples([{"cpu 0": 100.0}] * 10)
+    energy = summarise_energy(read, windows(job(), (1, 10), (10, 19)), 0.001, [])
+    assert energy.keys() == {"each", "missing"} and energy["each"] == {"1": {"seconds": 9.0, "device_j": 900.0}}
+    assert energy["missing"] == ["energy: the counters were read in 9 of the 18 s of the epochs"]
+
+
+def test_samples_that_begin_late_cost_the_first_epoch_alone():
+    read = [{**each, "t": stamp(number + 2.0)} for number, each in enumerate(samples([{"cpu 0": 100.0}] * 100))]
+    energy = summarise_energy(read, windows(job(), (0, 10), (10, 100)), 0.001, [])
+    assert energy["each"] == {"2": {"seconds": 90.0, "device_j": 9000.0}}
+    assert energy["epochs"]["device_j"] == 10_000, "the second without a sample is one of a hundred"
+    assert energy["missing"] == ["energy: the counters were read in 9 of the 10 s of epoch 1"]
+
+
+def test_a_wall_clock_that_was_set_back_does_not_count_joules_twice():
+    read = samples([{"cpu 0": 100.0}] * 20)
+    read += [{**each, "t": stamp(number + 16.0)} for number, each in enumerate(samples([{"cpu 0": 100.0}] * 20))]
+    energy = summarise_energy(read, windows(job(), (1, 35)), 0.001, [])
+    assert "epochs" not in energy and energy["missing"]
+
+
+def test_counters_that_were_opened_and_never_read_have_a_reason():
+    energy = summarise_energy([], windows(job(), (1, 10)), 0.001, [])
+    assert energy["missing"] == ["energy: the counters were read in 0 of the 9 s of the epochs"]
+
+
+def test_the_joules_after_the_end_of_a_process_are_not_conditions():
+    read = samples([{"cpu 0": 100.0}] * 5, own_cpu_s=0.5, busy_s=0.75)
+    tail = {"t": stamp(6), "seconds": 1.0, "energy_j": {"cpu 0": 100.0}}
+    assert summarise([*read, tail]) == summarise(read)
+
+
+class CountedSample(dict):
+    """A sample that counts how often it is read."""
+
+    reads = 0
+
+    def __getitem__(self, name):
+        CountedSample.reads += 1
+        return super().__getitem__(name)
+
+
+def test_the_work_grows_with_the_epochs_and_samples_and_not_with_their_product():
+    reads = []
+    for count in (100, 1000):
+        own = windows(job(), *((at, at + 1) for at in range(count)))
+        read = [CountedSample(each) for each in samples([{"cpu 0": 100.0}] * (5 * count), 0.2)]
+        CountedSample.reads = 0
+        assert len(summarise_energy(read, own, 0.001, [])["each"]) == count
+        reads.append(CountedSample.reads)
+    assert reads[1] < 12 * reads[0]
+
+
+def whole(file, text):
+    """Write in one step, so that the file is never read half."""
+    draft = file.with_suffix(".draft")
+    draft.write_text(text)
+    draft.replace(file)
+
+
+@pytest.fixture
+def burning(tmp_path, monkeypatch):
+    """A monitored machine whose cores take 50 W."""
+    rapl = Rapl(tmp_path, {0: usable_cores()}, dram=False)
     monkeypatch.setattr("raybench.monitoring.sampler.EnergyMeter", partial(EnergyMeter, root=tmp_path))
     monkeypatch.setattr("raybench.monitoring.energy_summary.LEAST_PERIODS", 1)  # for a short test
-    over = threading.Event()
+    over, begun = threading.Event(), time.perf_counter()
 
     def burn():
-        begun = time.perf_counter()
         while not over.wait(0.005):
-            rapl.set("intel-rapl:0", 1000 + int(50e6 * (time.perf_counter() - begun)))
+            whole(rapl.file("intel-rapl:0"), str(1000 + int(50e6 * (time.perf_counter() - begun))))
 
-    def whole(folder, text):
-        """Written in one step, so that it is never read half."""
-        draft = folder.with_suffix(".draft")
-        draft.write_text(text)
-        draft.replace(folder)
-
-    monkeypatch.setattr(rapl, "set", lambda zone, value: whole(rapl.file(zone), str(value)))
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     thread = threading.Thread(target=burn)
-    try:
-        with Monitor(job(tmp_path)) as audit:
-            thread.start()
-            audit.begin(trial.pid)
-            time.sleep(2.6)
-            audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
-            time.sleep(0.1)
-            energy = audit.end()["energy"]
-    finally:
-        over.set()
-        thread.join()
-        trial.kill()
-        trial.wait()
-    read = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+@pytest.fixture
+def trial():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def samples_in(folder):
+    return [json.loads(line) for line in (folder / SAMPLES).read_text().splitlines()]
+
+
+@linux
+def test_a_monitored_trial_has_energy_in_its_samples_and_its_event(tmp_path, burning, trial):
+    with Monitor(job(tmp_path)) as audit:
+        audit.begin(trial.pid)
+        time.sleep(2.6)
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
+        time.sleep(0.1)
+        energy = audit.end()["energy"]
+    read = samples_in(tmp_path)
     assert sum(sample["energy_j"]["cpu 0"] for sample in read) == pytest.approx(50 * read[-1]["at"], rel=0.1)
     assert all("socket_busy_s" in sample for sample in read)
     assert energy["epochs"]["device_j"] == pytest.approx(120, rel=0.1)
+
+
+@linux
+def test_the_end_of_the_last_epoch_is_measured_if_the_process_is_gone_by_then(tmp_path, burning, trial):
+    with Monitor(job(tmp_path)) as audit:
+        audit.begin(trial.pid)
+        time.sleep(2.0)
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 1.8}))
+        trial.kill()
+        trial.wait()
+        energy = audit.end()["energy"]
+    assert energy["missing"] == [] and energy["epochs"]["device_j"] == pytest.approx(90, rel=0.1)
+    *others, last = samples_in(tmp_path)
+    assert last.keys() == {"t", "at", "seconds", "energy_j"}, "the process's own counters ended with it"
+    assert all("own_cpu_s" in sample for sample in others)
+    assert {point.name for point in points(tmp_path)} >= {"system/own_cpu", "system/other_cpu"}
+
+
+@linux
+def test_a_sampler_that_stops_early_has_no_energy_of_the_epochs(tmp_path, burning, trial, monkeypatch):
+    monkeypatch.setattr("raybench.monitoring.sampler.SAMPLES", "/dev/full")
+    with Monitor(job(tmp_path)) as audit:
+        audit.begin(trial.pid)
+        time.sleep(1.5)
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 1.4}))
+        told = audit.end()
+    assert "No space left" in told["missing"][0] and "epochs" not in told["energy"]
+    (reason,) = told["energy"]["missing"]
+    assert reason.startswith("energy: the counters were read in 0") and reason.endswith(" of the 1.4 s of the epochs")
