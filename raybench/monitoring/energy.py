@@ -6,11 +6,13 @@ processors under Linux) are read directly; those of AMD's GPUs and of Apple's ch
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -168,45 +170,58 @@ def _name(zone: Path) -> str:
 class ZeusGpus:
     """The counters of AMD's GPUs.
 
-    Their numbers in AMD's library are not those of ROCm, so that a trial's GPUs are known only if it uses all of them.
+    Zeus has them by the index of HIP, as a trial does; AMD's library has another order.
 
     Args:
         visible: the trial's GPUs; empty for all.
 
     Raises:
-        Unavailable: no Zeus, no driver, a GPU without an accurate counter, or only some of the machine's GPUs are used.
+        Unavailable: no Zeus, no driver, a GPU without an accurate counter of its own, or GPUs whose index is not known.
     """
 
     period_s = 0.1
     longest_pause_s = float("inf")
 
     def __init__(self, visible: Sequence[str]) -> None:
-        zeus = _zeus("energy of the GPU")
+        amd = _zeus("energy of the GPU", "zeus.device.gpu.amd")
+        if "ROCR_VISIBLE_DEVICES" in os.environ:  # a trial counts those that it leaves, AMD's library all
+            raise Unavailable(
+                "energy of the GPU: with ROCR_VISIBLE_DEVICES it is not known which GPUs the trial uses; select them "
+                "with HIP_VISIBLE_DEVICES"
+            )
+        if not all(name.isdecimal() for name in visible):
+            raise Unavailable("energy of the GPU: list indices in HIP_VISIBLE_DEVICES, not UUIDs")
+        if not amd.amdsmi_is_available():
+            raise Unavailable("energy of the GPU: AMD's library amdsmi cannot be loaded, or finds no driver")
         try:
-            self._gpus: Any = zeus.get_gpus()
-            accurate = all(self._gpus.supports_get_total_energy_consumption(index) for index in range(len(self._gpus)))
+            gpus = {str(gpu.gpu_index): gpu for gpu in _amd_gpus(amd).gpus}
+            self._gpus: dict[str, Any] = {name: gpus[name] for name in visible or gpus}
+            accurate = all(gpu.supports_get_total_energy_consumption() for gpu in self._gpus.values())
+            models = {gpu.get_name() for gpu in self._gpus.values()}
+        except KeyError as error:
+            raise Unavailable(f"energy of the GPU: Zeus finds no GPU with the index {error.args[0]}") from None
         except Exception as error:
             raise Unavailable(f"energy of the GPU: {error}") from None
-        if visible and len(visible) != len(self._gpus):
-            raise Unavailable(
-                f"energy of the GPU: which {len(visible)} of the machine's {len(self._gpus)} GPUs the trial uses is "
-                "not known to AMD's library"
-            )
+        if any("MI250" in model for model in models):
+            raise Unavailable("energy of the GPU: the two GPUs of an MI250 have one counter together")
         if not accurate:
             raise Unavailable("energy of the GPU: its counter is not accurate, according to Zeus")
 
     def read(self) -> Joules:
         """The joules of each GPU since its driver was loaded."""
         try:
-            return {
-                f"{GPU} {index}": self._gpus.get_total_energy_consumption(index) / 1000
-                for index in range(len(self._gpus))
-            }
+            return {f"{GPU} {name}": gpu.get_total_energy_consumption() / 1000 for name, gpu in self._gpus.items()}
         except Exception as error:
             raise Unavailable(f"energy of the GPU: {error}") from None
 
     def close(self) -> None:
-        """Nothing to release: Zeus keeps the library open for the next trial."""
+        """Nothing to release: the library stays open for the next trial."""
+
+
+@cache
+def _amd_gpus(amd: Any) -> Any:
+    """All GPUs, which Zeus takes half a second to try; it closes AMD's library for all when they are deleted."""
+    return amd.AMDGPUs()
 
 
 class Apple:
@@ -220,7 +235,7 @@ class Apple:
     longest_pause_s = float("inf")
 
     def __init__(self) -> None:
-        zeus = _zeus("energy of the Apple chip")
+        zeus = _zeus("energy of the Apple chip", "zeus.device")
         try:
             self._chip: Any = zeus.get_soc()
         except Exception as error:
@@ -239,9 +254,9 @@ class Apple:
         """Nothing to release."""
 
 
-def _zeus(what: str) -> Any:
+def _zeus(what: str, module: str) -> Any:
     try:
-        return import_module("zeus.device")
+        return import_module(module)
     except ImportError:
         raise Unavailable(f"{what}: the package zeus is not installed; {INSTALL}") from None
 

@@ -131,42 +131,144 @@ def test_kinds_without_a_counter_say_so(tmp_path):
 
 
 class ZeusDevice(ModuleType):
-    """Zeus over two AMD GPUs, and over an Apple chip."""
-
-    def __init__(self, accurate=True):
-        super().__init__("zeus.device")
-        self.accurate, self.mj = accurate, 1500
-
-    def get_gpus(self):
-        return self
-
-    def __len__(self):
-        return 2
-
-    def supports_get_total_energy_consumption(self, index):
-        return self.accurate
+    """Zeus over an Apple chip."""
 
     def get_soc(self):
         parts = SimpleNamespace(cpu_total_mj=2000, dram_mj=None, gpu_mj=7000)
         return SimpleNamespace(get_total_energy_consumption=lambda: parts)
 
-    def get_total_energy_consumption(self, index):
-        return self.mj + index
 
-
-def test_zeus_reads_amds_gpus_and_apples_chip(monkeypatch):
-    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice())
-    assert ZeusGpus([]).read() == {"gpu 0": 1.5, "gpu 1": 1.501}
+def test_zeus_reads_apples_chip(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice("zeus.device"))
     assert Apple().read() == {"cpu 0": 2.0, "gpu 0": 7.0}
-    with pytest.raises(Unavailable, match="which 1 of the machine's 2 GPUs the trial uses is not known"):
-        ZeusGpus(["1"])
-    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice(accurate=False))
-    with pytest.raises(Unavailable, match="not accurate"):
-        ZeusGpus([])
+
+
+class ZeusGpu(SimpleNamespace):
+    """A GPU of Zeus with its index of HIP."""
+
+    def supports_get_total_energy_consumption(self):
+        return self.accurate
+
+    def get_total_energy_consumption(self):
+        return self.mj
+
+    def get_name(self):
+        return self.model
+
+
+class ZeusAmd(ModuleType):
+    """Zeus over the AMD GPUs with the indices 2 and 3, of which 3 has no accurate counter."""
+
+    def __init__(self, model="AMD Instinct MI300X", available=True):
+        super().__init__("zeus.device.gpu.amd")
+        self.amdsmi_is_available = lambda: available
+        self.opened = 0
+        self.tried = [
+            ZeusGpu(gpu_index=2, mj=1500, accurate=True, model=model),
+            ZeusGpu(gpu_index=3, mj=9000, accurate=False, model=model),
+        ]
+
+    def AMDGPUs(self):
+        self.opened += 1
+        return SimpleNamespace(gpus=self.tried)
+
+
+def zeus_amd(monkeypatch, **made):
+    monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
+    module = ZeusAmd(**made)
+    monkeypatch.setitem(sys.modules, "zeus.device.gpu.amd", module)
+    return module
+
+
+def test_zeus_reads_the_trials_amd_gpus_alone_and_tries_them_once(monkeypatch):
+    zeus = zeus_amd(monkeypatch)
+    assert ZeusGpus(["2"]).read() == {"gpu 2": 1.5}, "another GPU's counter does not matter"
+    zeus.tried[1].accurate = True
+    assert ZeusGpus([]).read() == {"gpu 2": 1.5, "gpu 3": 9.0}
+    assert zeus.opened == 1
+
+
+@pytest.mark.parametrize(
+    ("visible", "made", "reason"),
+    [
+        (["2", "3"], {}, "not accurate"),
+        (["0"], {}, "Zeus finds no GPU with the index 0"),
+        (["GPU-a1"], {}, "not UUIDs"),
+        (["2"], {"available": False}, "amdsmi cannot be loaded"),
+        (["2"], {"model": "AMD INSTINCT MI250 (MCM) OAM AC MBA"}, "have one counter together"),
+    ],
+)
+def test_amd_gpus_that_cannot_be_measured_have_a_reason(monkeypatch, visible, made, reason):
+    zeus_amd(monkeypatch, **made)
+    with pytest.raises(Unavailable, match=f"energy of the GPU: .*{reason}"):
+        ZeusGpus(visible)
+
+
+def test_an_index_among_those_that_rocr_leaves_is_not_one_of_amds_library(monkeypatch):
+    zeus_amd(monkeypatch)
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "2,3")
+    with pytest.raises(Unavailable, match="select them with HIP_VISIBLE_DEVICES"):
+        ZeusGpus(["2"])
+
+
+class AmdSmi(ModuleType):
+    """AMD's library over three GPUs, in another order than HIP's, of which the last in HIP runs at 300 W."""
+
+    AmdSmiInitFlags = SimpleNamespace(INIT_AMD_GPUS=2)
+
+    class AmdSmiException(Exception):
+        """The base of its errors."""
+
+    class AmdSmiLibraryException(AmdSmiException):
+        """An error of the driver."""
+
+    def __init__(self):
+        super().__init__("amdsmi")
+        self.watts, self.hip = {"c": 300, "a": 100, "b": 100}, {"c": 2, "a": 0, "b": 1}
+        self.begun = time.perf_counter()
+
+    def amdsmi_init(self, flag):
+        pass
+
+    def amdsmi_shut_down(self):
+        pass
+
+    def amdsmi_get_processor_handles(self):
+        return list(self.hip)
+
+    def amdsmi_get_gpu_enumeration_info(self, handle):
+        return {"hip_id": self.hip[handle]}
+
+    def amdsmi_get_gpu_asic_info(self, handle):
+        return {"market_name": "AMD Instinct MI300X"}
+
+    def amdsmi_get_power_info(self, handle):
+        return {"current_socket_power": self.watts[handle], "average_socket_power": self.watts[handle]}
+
+    def amdsmi_get_energy_count(self, handle):
+        joules = self.watts[handle] * (time.perf_counter() - self.begun)
+        return {"energy_accumulator": joules * 1e6, "counter_resolution": 1.0}
+
+
+@linux
+def test_zeus_itself_finds_the_gpus_of_hip(monkeypatch, tmp_path):
+    pytest.importorskip("zeus", reason="needs raybench[energy]")
+    for name in [name for name in sys.modules if name.startswith("zeus")]:
+        monkeypatch.delitem(sys.modules, name)  # so that it imports the made-up library
+    monkeypatch.setitem(sys.modules, "amdsmi", AmdSmi())
+    for name in ("ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1,2")
+    meter, begun = EnergyMeter("rocm", ["2"], [0], tmp_path), time.perf_counter()
+    time.sleep(0.3)
+    joules = meter.read()
+    assert joules.keys() == {"gpu 2"}, meter.missing
+    assert joules["gpu 2"] == pytest.approx(300 * (time.perf_counter() - begun), rel=0.2)
 
 
 def test_without_zeus_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "zeus.device", None)
+    for name in ("zeus.device", "zeus.device.gpu.amd"):
+        monkeypatch.setitem(sys.modules, name, None)
     for opened in (Apple, lambda: ZeusGpus([])):
         with pytest.raises(Unavailable, match=r"the package zeus is not installed; install raybench\[energy\]"):
             opened()
