@@ -36,6 +36,10 @@ Joules = dict[str, float]
 """Joules by counter."""
 
 
+class NoCounter(Unavailable):
+    """The hardware has no counter, or none that is known; nothing that a user can change."""
+
+
 class Source(Protocol):
     """Counters that are read together.
 
@@ -116,9 +120,7 @@ class Rapl:
         except (OSError, ValueError) as error:
             raise Unavailable(f"energy of the CPU: {error}") from None
         if not any(zone.part == CPU for zone in self._zones):
-            raise Unavailable(
-                "energy of the CPU: this machine has no RAPL counters; virtual machines usually have none"
-            )
+            raise NoCounter("energy of the CPU: this machine has no RAPL counters; virtual machines usually have none")
         self.longest_pause_s = min(zone.range_uj for zone in self._zones) / 1e6 / MOST_WATTS / 2
 
     def read(self) -> Joules:
@@ -272,11 +274,13 @@ class EnergyMeter:
 
     Attributes:
         missing: the reasons why counters could not be read.
+        no_counter: those of them that are a `NoCounter`.
         socket_cores: all cores of the sockets whose counters are read; empty if not known.
     """
 
     def __init__(self, kind: str, visible: Sequence[str], cores: Sequence[int], root: Path = Path("/")) -> None:
         self.missing: list[str] = []
+        self.no_counter: list[str] = []
         self.socket_cores: list[int] = []
         self._sources: list[Source] = []
         self._last: dict[int, Joules] = {}
@@ -290,18 +294,25 @@ class EnergyMeter:
             self._sources.append(host)
             self.socket_cores = host.cores if isinstance(host, Rapl) else []
         except Exception as error:
-            self.missing.append(_reason(error))
+            self._miss(error)
         if hosted(kind) or apple:  # an Apple chip has its GPU on it
             return
         path = KINDS[kind].energy if kind in KINDS else ""
         if not path:
-            self.missing.append(f"energy of the device: no counter is known for the device kind {kind}")
+            self._miss(NoCounter(f"energy of the device: no counter is known for the device kind {kind}"))
             return
         module, name = path.split(":")
         try:
             self._sources.append(getattr(import_module(module), name)(visible))
         except Exception as error:
-            self.missing.append(_reason(error))
+            self._miss(error)
+
+    def _miss(self, error: Exception) -> None:
+        """Keep the reason in an error; an unforeseen one must not end the other measurements."""
+        reason = str(error) if isinstance(error, Unavailable) else f"energy: {type(error).__name__}: {error}"
+        self.missing.append(reason)
+        if isinstance(error, NoCounter):
+            self.no_counter.append(reason)
 
     @property
     def period_s(self) -> float:
@@ -327,7 +338,7 @@ class EnergyMeter:
                 if min(delta.values(), default=0.0) < 0:
                     raise Unavailable(f"energy: the counter {min(delta, key=lambda name: delta[name])} ran backwards")
             except Exception as error:
-                self.missing.append(_reason(error))
+                self._miss(error)
                 self._sources.remove(source)
                 source.close()
             else:
@@ -339,11 +350,6 @@ class EnergyMeter:
         """Release the drivers."""
         for source in self._sources:
             source.close()
-
-
-def _reason(error: Exception) -> str:
-    """The reason in an error; an unforeseen one must not end the other measurements."""
-    return str(error) if isinstance(error, Unavailable) else f"energy: {type(error).__name__}: {error}"
 
 
 def parts_of(kind: str) -> Mapping[str, Sequence[str]]:

@@ -66,7 +66,11 @@ class EpochWindows:
 
 
 def summarise_energy(
-    samples: Sequence[Sample], epochs: EpochWindows, period_s: float, missing: Sequence[str]
+    samples: Sequence[Sample],
+    epochs: EpochWindows,
+    period_s: float,
+    missing: Sequence[str],
+    no_counter: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Summarise the energy of a trial's epochs.
 
@@ -78,13 +82,14 @@ def summarise_energy(
     - `each`: single epochs, by number.
     - `counters`: joules by counter, over all epochs.
     - `others_share`: fraction of the processor time on the CPU's sockets that other processes used during the epochs.
-    - `missing`: why something is not measurable.
+    - `missing`: why something is not measurable; `no_counter`: those of the reasons that are the hardware's, if any.
 
     Args:
         samples: the samples in order.
         epochs: the times of the epochs.
         period_s: seconds between two updates of the slowest counter.
         missing: reasons why counters could not be read.
+        no_counter: those of them that are the hardware's.
     """
     energy: dict[str, Any] = {}
     reasons = list(dict.fromkeys(missing))
@@ -109,7 +114,7 @@ def summarise_energy(
                 f"{meter.period(whole):.2g} s between two readings"
             )
         reasons += _unread(meter, epochs.windows, stretches)
-    return {**energy, "missing": reasons}
+    return {**energy, "missing": reasons} | ({"no_counter": list(no_counter)} if no_counter else {})
 
 
 def _unread(meter: _Meter, windows: Mapping[int, Window], stretches: Mapping[str, Sequence[int]]) -> list[str]:

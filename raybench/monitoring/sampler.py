@@ -89,8 +89,9 @@ class Monitor:
         summary["host"] = {"cores": len(self._cores), **summary["host"]}
         summary["clock"] = self._clock
         if self._energy:
+            meter = self._energy
             summary["energy"] = summarise_energy(
-                self._samples, self._epochs, self._energy.period_s, self._energy.missing
+                self._samples, self._epochs, meter.period_s, meter.missing, meter.no_counter
             )
         audit = {**summary, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)

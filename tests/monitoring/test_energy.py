@@ -76,6 +76,11 @@ def test_a_machine_without_counters_is_not_measurable(tmp_path):
     meter = EnergyMeter("cpu", [], [0], tmp_path)
     assert meter.read() == {}
     assert meter.missing == ["energy of the CPU: this machine has no RAPL counters; virtual machines usually have none"]
+    assert meter.no_counter == meter.missing
+    assert summarise_energy([], windows(job(), (1, 9)), meter.period_s, meter.missing, meter.no_counter) == {
+        "missing": meter.missing,
+        "no_counter": meter.missing,
+    }
 
 
 @linux
@@ -91,6 +96,7 @@ def test_counters_of_the_administrator_alone_name_the_file(tmp_path, monkeypatch
     monkeypatch.setattr(type(rapl.folder), "read_text", read_text)
     with pytest.raises(Unavailable, match=r"no permission to read .*intel-rapl:0/energy_uj; .* chmod a\+r"):
         Counters([0], tmp_path)
+    assert EnergyMeter("cpu", [], [0], tmp_path).no_counter == [], "a user can allow it"
 
 
 @linux
@@ -128,6 +134,7 @@ def test_a_gpu_without_a_counter_and_one_that_runs_backwards(library, tmp_path):
 def test_kinds_without_a_counter_say_so(tmp_path):
     meter = EnergyMeter("tpu", ["0"], [0], tmp_path)
     assert meter.missing[-1] == "energy of the device: no counter is known for the device kind tpu"
+    assert meter.no_counter == meter.missing
 
 
 class ZeusDevice(ModuleType):
