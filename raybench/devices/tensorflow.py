@@ -204,11 +204,7 @@ class Tpu(Asynchronous):
         Host.open(self, precision)
         if precision:
             tf.config.experimental.enable_tensor_float_32_execution(precision != "fp32")
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
-        topology = tf.tpu.experimental.initialize_tpu_system(resolver)
-        cores = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=self.assignment.devices)
-        self._strategy = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=cores)
-        self._add_one = tf.function(lambda value: value + 1.0)
+        self.strategy()
         self.synchronize()
 
     def synchronize(self) -> None:
@@ -226,7 +222,15 @@ class Tpu(Asynchronous):
                 end.numpy()
 
     def strategy(self) -> Any:
-        """The strategy over as many cores as the trial has devices."""
+        """The strategy over as many cores as the trial has devices; the first call initialises the TPU system."""
+        import tensorflow as tf
+
+        if self._strategy is None:
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
+            topology = tf.tpu.experimental.initialize_tpu_system(resolver)
+            cores = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=self.assignment.devices)
+            self._strategy = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=cores)
+            self._add_one = tf.function(lambda value: value + 1.0)
         return self._strategy
 
     def describe(self) -> Hardware:

