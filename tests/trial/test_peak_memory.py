@@ -37,11 +37,11 @@ def peaks(tmp_path, monkeypatch):
     allocator = Allocator()
     for name in ("peak_memory", "begin_search", "end_search"):
         monkeypatch.setattr(Cpu, name, getattr(Cuda, name), raising=False)
-    for name, value in {"_peak": 0, "own_clock": True}.items():
+    for name, value in {"_peak": 0, "_used": (0,), "own_clock": True}.items():
         monkeypatch.setattr(Cpu, name, value, raising=False)
     segments = [{"segment_pool_id": (0, 0)}, {"segment_pool_id": (0, 1)}]
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: allocator.peak)
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", allocator.reset)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: allocator.peak)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda number: allocator.reset())
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments[: 1 + allocator.graphs])
     monkeypatch.setattr(torch, "of_this_test", allocator, raising=False)
 
