@@ -76,13 +76,7 @@ def from_history(
     Raises:
         UsageError: no cell has such a baseline.
     """
-    all_attempts: Mapping[Key, Attempt] = history.attempts
-    if any(attempt.origin for attempt in all_attempts.values()):
-        requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
-        all_attempts = as_further_repeats(all_attempts, requested)
-        new_trials = {attempt.trial for attempt in all_attempts.values()} - {trial for trial, _ in history.attempts}
-        request = _with_repeats(request, new_trials) if request else None
-    all_attempts = _with_warmup(all_attempts, request) if request else all_attempts
+    all_attempts, request = _of_every_machine(history, request)
     timing.compute_together(list(all_attempts.values()))
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
@@ -117,6 +111,19 @@ def from_history(
             made=now(),
         ),
     )
+
+
+def _of_every_machine(
+    history: GridHistory, request: GridRequest | None
+) -> tuple[Mapping[Key, Attempt], GridRequest | None]:
+    """Return the attempts of a grid and its request, in which the runs of other machines are further repeats."""
+    attempts: Mapping[Key, Attempt] = history.attempts
+    if any(attempt.origin for attempt in attempts.values()):
+        requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
+        attempts = as_further_repeats(attempts, requested)
+        new_trials = {attempt.trial for attempt in attempts.values()} - {trial for trial, _ in history.attempts}
+        request = _with_repeats(request, new_trials) if request else None
+    return (_with_warmup(attempts, request) if request else attempts), request
 
 
 def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
@@ -334,7 +341,7 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
     with union_journal(parts) as (journal, _):
         history = GridHistory.read(journal)
         request = latest_request(history)
-    attempts = _with_warmup(history.attempts, request) if request else history.attempts
+    attempts, request = _of_every_machine(history, request)
     last_attempts = latest(attempts.values())
     name = parts[0].grid
     if request:
