@@ -45,6 +45,7 @@ class Reason(StrEnum):
     ONE_RUN = "one_run"
     WIDE = "wide"
     MACHINE = "machine"
+    FASTER_MACHINE = "faster_machine"
     NO_CANARY = "no_canary"
 
 
@@ -71,8 +72,10 @@ class CellChange:
         label: the values that distinguish it from the grid's other cells.
         base_s, new_s: steady seconds per epoch; None without a completed run.
         ratio: new ÷ base, with its interval.
-        machine_ratio: by how much the machine's speed may differ between the sessions, from canaries on the same
-            kind of device: at least 1; None if the sessions have no canary in common. 1 if the runs alternated.
+        machine_change: time of the canaries in the new session ÷ in the base session, on the same kind of device;
+            None if one of them has no canary. 1 if the runs alternated.
+        machine_ratio: by how much the machine's speed may differ between the sessions in either direction, with the
+            uncertainty of the canaries: at least 1.
         verdict, reason: what follows; the reason of one that is inconclusive.
     """
 
@@ -80,6 +83,7 @@ class CellChange:
     base_s: float | None
     new_s: float | None
     ratio: Speedup | None
+    machine_change: float | None
     machine_ratio: float | None
     verdict: ChangeVerdict
     reason: Reason | None = None
@@ -160,8 +164,9 @@ def before_after(base: Session, new: Session, max_slowdown: float, is_interleave
 
     Cells are the same if the grid file asks for the same (`request_id`) or, if another version of the user's code
     changes that, have the same values on the axes. A cell is slower if the whole 95% interval of its ratio of times is
-    above the limit, and the ratio is larger than the machine's own change. Sessions are not interleaved, so runs are
-    not paired by repeat.
+    above the limit, and the ratio is larger than the machine's own change. It is within the limit if no part of
+    the interval is above it, also after the times are corrected for a machine that was faster in the new session.
+    Sessions are not interleaved, so runs are not paired by repeat.
 
     If results of other machines were imported, only runs of machines that both sessions have are compared, unless they
     have none in common.
@@ -207,10 +212,11 @@ def _change(
 ) -> CellChange:
     base_runs, new_runs = runs
     ratio = (interleaved_speedup if is_interleaved else speedup_of)(new_runs, base_runs)
-    machine_ratio = 1.0 if is_interleaved else _machine_ratio(base, new, base_runs, new_runs)
-    verdict, reason = _verdict(ratio, machine_ratio, 1 + max_slowdown)
+    machine = _Machine(1.0, 1.0) if is_interleaved else _machine(base, new, base_runs, new_runs)
+    verdict, reason = _verdict(ratio, machine, 1 + max_slowdown)
     base_s, new_s = (_mean_seconds(side) for side in runs)
-    return CellChange(label, base_s, new_s, ratio, machine_ratio, verdict, reason)
+    change, largest = (machine.change, machine.largest) if machine else (None, None)
+    return CellChange(label, base_s, new_s, ratio, change, largest, verdict, reason)
 
 
 def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
@@ -218,31 +224,46 @@ def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
     return geometric_mean(seconds) if seconds else None
 
 
-def _verdict(ratio: Speedup | None, machine_ratio: float | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
+@dataclass(frozen=True)
+class _Machine:
+    """The change of the machine's speed, from canaries.
+
+    Attributes:
+        change: time in the new session ÷ in the base session.
+        largest: the upper end of its 95% interval, in either direction.
+    """
+
+    change: float
+    largest: float
+
+
+def _verdict(ratio: Speedup | None, machine: _Machine | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
     if ratio is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.NO_TIMES
     if ratio.low is None or ratio.high is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.ONE_RUN
-    if ratio.high <= limit:
-        return ChangeVerdict.WITHIN, None
-    if ratio.low <= limit:
+    if ratio.low <= limit < ratio.high:
         return ChangeVerdict.INCONCLUSIVE, Reason.WIDE
-    if machine_ratio is None:
+    if machine is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.NO_CANARY
-    if ratio.ratio <= machine_ratio:
+    if ratio.high <= limit:
+        # The canaries' own uncertainty is left out here: on a machine without any change, it alone takes most of a
+        # limit of 5%, and hardly any cell would ever be within it.
+        is_within = ratio.high <= limit * min(1, machine.change)
+        return (ChangeVerdict.WITHIN, None) if is_within else (ChangeVerdict.INCONCLUSIVE, Reason.FASTER_MACHINE)
+    if ratio.ratio <= machine.largest:
         return ChangeVerdict.INCONCLUSIVE, Reason.MACHINE
     return ChangeVerdict.SLOWER, None
 
 
-def _machine_ratio(
-    base: Session, new: Session, base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]
-) -> float | None:
-    """The upper end of the 95% interval of the change of the machine's speed, in either direction."""
+def _machine(base: Session, new: Session, base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> _Machine | None:
+    """The change of the machine's speed between two sessions; None if one of them has no canary."""
     sides = [_canary_logs(base.canaries, base_runs), _canary_logs(new.canaries, new_runs)]
     if not all(sides):
         return None
+    change = fmean(sides[1]) - fmean(sides[0])
     error = QUIET * math.sqrt(sum(1 / len(logs) for logs in sides))
-    return math.exp(abs(fmean(sides[1]) - fmean(sides[0])) + NORMAL * error)
+    return _Machine(math.exp(change), math.exp(abs(change) + NORMAL * error))
 
 
 def _canary_logs(canaries: Iterable[Event], runs: Sequence[Attempt]) -> list[float]:

@@ -25,6 +25,7 @@ def session(
     batches=BATCHES,
     hosts=("vm",),
     host_factor=1.0,
+    canary_noise=0.0,
     **changes,
 ):
     """Results in which each repeat of the cells runs between two canaries, on one host after the other."""
@@ -34,7 +35,8 @@ def session(
     for repeat in range(repeats * len(hosts)):
         number = repeat // repeats
         host, speed = {"name": hosts[number], "boot": "b"}, host_factor**number
-        made.append(canary(subject, host["name"], 0.01 * canary_factor * speed, f"2026-11-23T{repeat:02}:00"))
+        canaries_s = [0.01 * canary_factor * speed * math.exp(draw.gauss(0, canary_noise)) for _ in range(2)]
+        made.append(canary(subject, host["name"], canaries_s[0], f"2026-11-23T{repeat:02}:00"))
         for cell in cells:
             seconds = 4.0 * factor * speed * math.exp(draw.gauss(0, noise))
             for event in told(cell, repeat, [seconds] * 3, [0.5] * 3):
@@ -42,7 +44,7 @@ def session(
                 if begins:
                     event = {**event, "host": host, "versions": {**event["versions"], **changes}}
                 events.append({**event, "t": f"2026-11-23T{repeat:02}:{10 if begins else 20}"})
-        made.append(canary(subject, host["name"], 0.01 * canary_factor * speed, f"2026-11-23T{repeat:02}:30"))
+        made.append(canary(subject, host["name"], canaries_s[1], f"2026-11-23T{repeat:02}:30"))
     return Session("here", of_journal("made_up", latest(attempts(events).values())), made if canaries else [])
 
 
@@ -76,6 +78,7 @@ def test_equal_times_are_within_the_limit():
     [
         ({"factor": 1.1, "canary_factor": 1.1}, Reason.MACHINE),
         ({"factor": 1.1, "canaries": False}, Reason.NO_CANARY),
+        ({"factor": 1.0, "canaries": False}, Reason.NO_CANARY),
         ({"factor": 1.1, "noise": 0.2}, Reason.WIDE),
         ({"factor": 1.1, "repeats": 1}, Reason.ONE_RUN),
     ],
@@ -89,6 +92,33 @@ def test_a_faster_machine_does_not_hide_a_slow_down_of_the_limit():
     assert verdicts(session(), session(1.1, canary_factor=0.9, seed=2)) == {
         (ChangeVerdict.INCONCLUSIVE, Reason.MACHINE)
     }
+
+
+@pytest.mark.parametrize("slowdown", [1.0, 1.1, 1.2])
+def test_a_faster_machine_gives_no_all_clear(slowdown):
+    """Its epochs take as long as before or less, and the code may be slower all the same."""
+    base, new = session(1.2, 1.2), session(slowdown, 1.0, seed=2)
+    result = before_after(base, new, 0.05)
+    within = slowdown == 1.0
+    expected = (ChangeVerdict.WITHIN, None) if within else (ChangeVerdict.INCONCLUSIVE, Reason.FASTER_MACHINE)
+    assert {(cell.verdict, cell.reason) for cell in result.cells} == {expected}
+    assert all(cell.machine_change == pytest.approx(1 / 1.2) for cell in result.cells)
+
+
+def test_a_slower_machine_hides_no_slow_down():
+    assert verdicts(session(), session(1.0, canary_factor=1.2, seed=2)) == {(ChangeVerdict.WITHIN, None)}
+
+
+def test_unchanged_grids_are_mostly_within_the_limit():
+    """Also with canaries as noisy as on a busy machine, which show a faster machine by chance."""
+    cells = [
+        cell
+        for n in range(50)
+        for cell in before_after(
+            session(seed=n, canary_noise=0.03), session(seed=1000 + n, canary_noise=0.03), 0.05
+        ).cells
+    ]
+    assert sum(cell.verdict is ChangeVerdict.WITHIN for cell in cells) > 0.8 * len(cells)
 
 
 def test_only_runs_on_the_hosts_of_both_sessions_are_compared():
