@@ -19,12 +19,19 @@ from raybench.checks.canary.judge import QUIET
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.events import Event
 from raybench.core.identity import canonical
+from raybench.engines import PACKAGES, PROBED
 from raybench.planning.plan import format_value
 from raybench.planning.versions import cell_pairs
 from raybench.results.attempt import Attempt
 
 NORMAL = 1.96
 """Standard errors of a 95% interval."""
+
+CANARY_PACKAGES = {
+    framework: tuple(dict.fromkeys((package, "torch") if framework.startswith("torch") else (package,)))
+    for framework, package in PACKAGES.items()
+}
+"""The distributions whose versions may affect the canaries of a framework, which are products of matrices."""
 
 _Runs = tuple[Sequence[Attempt], Sequence[Attempt]]
 """The completed runs of a cell in the base and in the new session."""
@@ -47,6 +54,8 @@ class Reason(StrEnum):
     MACHINE = "machine"
     FASTER_MACHINE = "faster_machine"
     NO_CANARY = "no_canary"
+    UNPROBED = "unprobed"
+    OTHER_CANARY = "other_canary"
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,7 @@ class CellChange:
         machine_ratio: by how much the machine's speed may differ between the sessions in either direction, with the
             uncertainty of the canaries: at least 1.
         verdict, reason: what follows; the reason of one that is inconclusive.
+        canary_software: the software of the canaries that differs between the sessions, such as "torch" or "driver".
     """
 
     label: str
@@ -87,6 +97,7 @@ class CellChange:
     machine_ratio: float | None
     verdict: ChangeVerdict
     reason: Reason | None = None
+    canary_software: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,9 +225,25 @@ def _change(
     ratio = (interleaved_speedup if is_interleaved else speedup_of)(new_runs, base_runs)
     machine = _Machine(1.0, 1.0) if is_interleaved else _machine(base, new, base_runs, new_runs)
     verdict, reason = _verdict(ratio, machine, 1 + max_slowdown)
+    software = () if is_interleaved else _changed_software(*runs)
+    if reason is Reason.NO_CANARY and not {run.cell.framework for run in base_runs} & set(PROBED):
+        reason = Reason.UNPROBED
+    elif reason in (Reason.MACHINE, Reason.FASTER_MACHINE) and software:
+        reason = Reason.OTHER_CANARY
     base_s, new_s = (_mean_seconds(side) for side in runs)
     change, largest = (machine.change, machine.largest) if machine else (None, None)
-    return CellChange(label, base_s, new_s, ratio, change, largest, verdict, reason)
+    return CellChange(label, base_s, new_s, ratio, change, largest, verdict, reason, software)
+
+
+def _changed_software(base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> tuple[str, ...]:
+    """The software that canaries of these runs use and that differs: packages of the framework, and the driver."""
+    packages = dict.fromkeys(name for run in base_runs for name in CANARY_PACKAGES.get(run.cell.framework, ()))
+    sides = [
+        {name: {run.versions.get(name) for run in runs} for name in packages}
+        | {"driver": {run.hardware.get("driver") for run in runs}}
+        for runs in (base_runs, new_runs)
+    ]
+    return tuple(name for name in sides[0] if sides[0][name] != sides[1][name])
 
 
 def _mean_seconds(runs: Sequence[Attempt]) -> float | None:

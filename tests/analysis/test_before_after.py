@@ -26,12 +26,14 @@ def session(
     hosts=("vm",),
     host_factor=1.0,
     canary_noise=0.0,
+    framework="torch",
     **changes,
 ):
     """Results in which each repeat of the cells runs between two canaries, on one host after the other."""
     draw = random.Random(seed)
-    events, cells, made = [], [cell_of(batch_size=batch, epochs=3) for batch in batches], []
-    subject = {"framework": "torch", "device": Cell.from_json(cells[0]).to_json()["device"]}
+    events, made = [], []
+    cells = [{**cell_of(batch_size=batch, epochs=3), "framework": framework} for batch in batches]
+    subject = {"framework": framework, "device": Cell.from_json(cells[0]).to_json()["device"]}
     for repeat in range(repeats * len(hosts)):
         number = repeat // repeats
         host, speed = {"name": hosts[number], "boot": "b"}, host_factor**number
@@ -103,6 +105,27 @@ def test_a_faster_machine_gives_no_all_clear(slowdown):
     expected = (ChangeVerdict.WITHIN, None) if within else (ChangeVerdict.INCONCLUSIVE, Reason.FASTER_MACHINE)
     assert {(cell.verdict, cell.reason) for cell in result.cells} == {expected}
     assert all(cell.machine_change == pytest.approx(1 / 1.2) for cell in result.cells)
+
+
+def test_canaries_of_another_version_do_not_show_a_change_of_the_machine():
+    """A slower product of the new version makes the canaries slower, too."""
+    base, new = session(), session(1.1, canary_factor=1.1, seed=2, torch="2.14.0")
+    for sides in ((base, new), (new, base)):
+        compared = before_after(*sides, 0.05)
+        assert {cell.canary_software for cell in compared.cells} == {("torch",)}
+    assert verdicts(base, new) == {(ChangeVerdict.INCONCLUSIVE, Reason.OTHER_CANARY)}
+    faster = session(1.0, canary_factor=0.9, seed=2, torch="2.14.0")
+    assert verdicts(base, faster) == {(ChangeVerdict.INCONCLUSIVE, Reason.OTHER_CANARY)}
+    assert verdicts(base, session(1.1, seed=2, torch="2.14.0")) == {(ChangeVerdict.SLOWER, None)}
+    assert verdicts(base, session(1.1, canary_factor=1.1, seed=2, ray="3")) == {
+        (ChangeVerdict.INCONCLUSIVE, Reason.MACHINE)
+    }, "canaries do not use Ray"
+
+
+def test_a_framework_without_canaries():
+    assert verdicts(*(session(seed=seed, framework="jax", canaries=False) for seed in (1, 2))) == {
+        (ChangeVerdict.INCONCLUSIVE, Reason.UNPROBED)
+    }
 
 
 def test_a_slower_machine_hides_no_slow_down():
