@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from raybench.devices import Assignment, host, open_device, probe
-from raybench.devices.host import usable_cores
+from raybench.devices.host import short_model_name, usable_cores
 from raybench.planning.node import Node, probe_node
 
 GIB = 1024**3
@@ -112,3 +112,20 @@ def test_the_id_of_a_machine_is_not_published(monkeypatch):
     assert re.fullmatch(r"[0-9a-f]{12}", host.machine_id()) and host.machine_id() not in raw
     monkeypatch.setattr(host.Path, "read_text", lambda path: "uninitialized\n")  # as in the image of a machine
     assert host.machine_id() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", "Intel Xeon Gold 6248"),
+        ("Intel(R) Xeon(R) CPU @ 2.20GHz", "Intel Xeon @ 2.20GHz"),
+        ("13th Gen Intel(R) Core(TM) i7-1360P", "13th Gen Intel Core i7-1360P"),
+        ("AMD Ryzen 9 7950X 16-Core Processor", "AMD Ryzen 9 7950X"),
+        ("AMD EPYC 7B12", "AMD EPYC 7B12"),
+        ("AMD EPYC", "AMD EPYC"),
+        ("Apple M3 Pro", "Apple M3 Pro"),
+        ("x86_64", "x86_64"),
+    ],
+)
+def test_a_processor_is_named_in_short(name, short):
+    assert short_model_name(name) == short
