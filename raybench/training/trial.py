@@ -130,7 +130,7 @@ class Trial:
         self._epoch: EpochRecord | None = None
         self._last: EpochRecord | None = None
         self._total: float | None = None
-        self._in_steps = False
+        self._in_steps = self._left_steps = False
         self._steps_before: int | None = None
         self._left: tuple[dict[str, Any] | None, str] | None = None
         self._diverged = ""
@@ -195,7 +195,7 @@ class Trial:
             examples: the number of examples in a batch, or a function of the batch, if it is not the first dimension
                 that the arrays of a batch have in common.
         """
-        self._check_process()
+        self._note_use()
         return Steps(self, batches, examples)
 
     @contextmanager
@@ -205,7 +205,7 @@ class Trial:
         Args:
             name: of the data; metrics of this evaluation are logged as `{name}/…`.
         """
-        self._check_process()
+        self._note_use()
         record = self._epoch or self._last
         if record is None:
             raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
@@ -219,7 +219,7 @@ class Trial:
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
         """Charge the enclosed time to `data`, `build`, `compile` or `checkpoint`."""
-        self._check_process()
+        self._note_use()
         if name not in SECTIONS:
             raise ValueError(f"trial.section({name!r}): there are {', '.join(SECTIONS)}")
         with self._clock.section(name):
@@ -231,7 +231,7 @@ class Trial:
         They are numbers, or arrays of one number, which are copied at once and fetched from their device when the epoch
         ends. The last value of an epoch counts. A loss that is not finite ends the training.
         """
-        self._check_process()
+        self._note_use()
         if self._epoch is not None:
             self._epoch.log(metrics)
         elif self._last is not None:
@@ -249,7 +249,7 @@ class Trial:
 
         `steps=` and `examples=` count those that `steps()` cannot see.
         """
-        self._check_process()
+        self._note_use()
         if self._epoch is None:
             raise RuntimeError("trial.count() outside of an epoch: it belongs into `for … in trial.epochs()`")
         self._epoch.add(units)
@@ -327,6 +327,12 @@ class Trial:
         if os.getpid() != self._process:
             raise RuntimeError("this trial belongs to another process: only the process that trains can report to it")
 
+    def _note_use(self) -> None:
+        """Check the process; an epoch whose steps were left by `break` goes on, and counts."""
+        self._check_process()
+        if self._left_steps:
+            self._in_steps = self._left_steps = False
+
     def _begin(self, count: float | None) -> None:
         self._check_process()
         if self._total is not None:
@@ -359,7 +365,7 @@ class Trial:
 
     def _begin_epoch(self, number: int) -> None:
         self._clock.begin_epoch()
-        self._epoch, self._in_steps = EpochRecord(number), False
+        self._epoch, self._in_steps, self._left_steps = EpochRecord(number), False, False
 
     def _iterate(self) -> Iterator[int]:
         numbers = self._numbers
@@ -375,7 +381,7 @@ class Trial:
                 break
 
     def _leave(self, number: int, numbers: int) -> None:
-        """End the loop early, by `break` or an error: an epoch whose steps were done counts, any other does not."""
+        """End the loop early, by `break` or an error: an epoch counts unless this happened in one of its steps."""
         epoch = self._epoch
         if epoch is None or sys.is_finalizing():
             return
@@ -498,7 +504,9 @@ class Steps(Generic[T]):
         trial, clock = self._trial, self._trial._clock
         epoch, timer = trial._epoch, clock.timer
         assert epoch and timer
-        limit = trial._limit(self._length)
+        length = self._length
+        limit = trial._limit(length)
+        last = limit or (epoch.taken + length if length else None)
         trial._in_steps = True
         self._passes = 0 if self._iterator is None else 1
         # As few calls as possible: after a step, which displaces their code from the processor's caches, each takes
@@ -526,6 +534,8 @@ class Steps(Generic[T]):
                 yield batch
             except GeneratorExit:  # the loop was left with `break`, which usually follows the work of a step
                 epoch.taken += 1
+                trial._left_steps = True
+                trial._in_steps = last is None or epoch.taken < last
                 with suppress(Exception):  # or by an error, which may have left the device unusable
                     clock.end_step()
                 raise

@@ -229,6 +229,59 @@ def test_an_epoch_that_is_left_in_a_step_does_not_count():
     assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
 
 
+AFTER_THE_STEPS = {
+    "evaluation": lambda trial: trial.evaluation().__enter__(),
+    "section": lambda trial: trial.section("checkpoint").__enter__(),
+    "log": lambda trial: trial.log({"val/accuracy": 0.95}),
+    "count": lambda trial: trial.count(tokens=1),
+    "steps": lambda trial: list(trial.steps(BATCHES)),
+}
+
+
+@pytest.mark.parametrize("use", AFTER_THE_STEPS)
+def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            if number == 2:
+                break
+        AFTER_THE_STEPS[use](trial)
+        if epoch == 1:
+            break
+    trial.finish()
+    assert [epoch["steps"] for epoch in kept.epochs] == [8 if use == "steps" else 3] * 2
+    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+
+
+def test_a_loop_that_is_left_within_a_step_after_an_evaluation_in_it_does_not_count():
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            with trial.evaluation():
+                trial.log({"val/accuracy": 0.95})
+            if number == 2:
+                break
+        if epoch == 1:
+            break
+    trial.finish()
+    assert len(kept.epochs) == 1
+    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit, alone):
+    trial, kept, _ = make_trial(5, steps_per_epoch=limit)
+    steps = trial.steps(BATCHES) if alone else (batch for _ in trial.epochs() for batch in trial.steps(BATCHES))
+    for number, _ in enumerate(steps, 1):
+        if number == 2 * (limit or len(BATCHES)):
+            break
+    del steps
+    trial.finish()
+    assert [epoch["steps"] for epoch in kept.epochs] == [limit or len(BATCHES)] * 2
+    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+
+
 def test_an_epoch_in_which_an_error_occurs_does_not_count():
     trial, kept, _ = make_trial(5)
     with pytest.raises(ZeroDivisionError):
