@@ -228,7 +228,9 @@ class Epoch:
     )
 
     optimizer_steps: int = measured(
-        Kind.COUNT, "of a training function: steps of its optimizers, fewer than batches if gradients are accumulated"
+        Kind.COUNT,
+        "of a training function: steps of its optimizer, fewer than batches if gradients are accumulated; of several "
+        "optimizers, those of the one that took most",
     )
     epochs_in_read: int | None = measured(
         Kind.WHOLE,

@@ -175,6 +175,19 @@ def test_the_optimizer_is_observed_once_an_epoch():
     assert [epoch["optimizers"] for epoch in kept.epochs] == [[each] for each in settings]
 
 
+def test_of_several_optimizers_the_steps_of_one_count():
+    trial, kept, _ = make_trial(1, "torch")
+    weights = [torch.zeros(3, requires_grad=True) for _ in range(2)]
+    generator, critic = (torch.optim.SGD([weight], lr=0.1) for weight in weights)
+    for _ in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            (weights[0] + weights[1]).sum().backward()
+            critic.step()
+            if number % 2:
+                generator.step()
+    assert kept.epochs[0]["optimizer_steps"] == 5
+
+
 def test_training_ends_at_the_target():
     trial, kept, _ = make_trial(9, target=Target("val/accuracy", at_least=0.5), stop_at_target=True)
     for epoch in trial.epochs():
