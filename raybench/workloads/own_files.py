@@ -338,7 +338,7 @@ def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: 
     for name, target in links.items():
         if Path(target).exists():  # on another node of a cluster it may not exist
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            (temporary / name).symlink_to(target)
+            _link(temporary / name, Path(target))
     temporary.chmod(0o755)
     try:
         temporary.rename(destination)
@@ -346,6 +346,18 @@ def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: 
         shutil.rmtree(temporary, ignore_errors=True)
         if not destination.is_dir():  # another process may have created it
             raise
+
+
+def _link(path: Path, target: Path) -> None:
+    """Make a path a link; of a folder that has files of the snapshot, all other entries."""
+    if path.is_symlink() or path.is_file() or (path.exists() and path.samefile(target)):
+        return
+    if not path.is_dir():
+        path.symlink_to(target)
+        return
+    for entry in target.iterdir():
+        if entry.name != "__pycache__":  # of the user's modules, whose copies may differ
+            _link(path / entry.name, entry)
 
 
 def put_on_path(code: Path) -> None:
