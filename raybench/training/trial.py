@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from raybench import datasets
-from raybench.core.job import Target
+from raybench.core.job import StopRule, Target
 from raybench.core.ledger import NANO
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
@@ -135,6 +135,7 @@ class Trial:
         self._left: tuple[dict[str, Any] | None, str] | None = None
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
+        self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
         self._names: set[str] = set()
         self._process = os.getpid()
 
@@ -421,7 +422,11 @@ class Trial:
         """Record the epoch; return whether training ends with it."""
         assert self._epoch
         fields = self._close(self._epoch)
-        reached = self._stops(fields["epoch"], fields["metrics"])
+        try:
+            reached = self._stops(fields["epoch"], fields["metrics"])
+        except ValueError:
+            self._recorder.epoch_ended(fields, False)
+            raise
         self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
         if self._diverged:
             raise Diverged(self._diverged)
@@ -429,13 +434,13 @@ class Trial:
 
     def _stops(self, epoch: int, metrics: Mapping[str, float]) -> bool:
         """Whether training ends with an epoch (from 1), since it has reached its target: for all ranks alike."""
-        target = self._options.target
-        if not self._options.stop_at_target or target is None:
+        rule = self._stop_rule
+        if rule is None:
             return False
         if self.world_size == 1 or self._diverged:
-            return target.reached(metrics)
+            return rule.ends_with(metrics)
         if self._decision[0] != epoch:  # rank 0 decides once, as others may have read it
-            stops = target.reached(metrics)
+            stops = rule.ends_with(metrics)
             self._decision = epoch, self._recorder.decide(epoch, stops)
         return self._decision[1]
 

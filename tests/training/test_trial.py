@@ -197,6 +197,32 @@ def test_training_ends_at_the_target():
     assert kept.more == [True, True, True, False]
 
 
+def test_a_target_as_a_fraction_ends_no_training_whose_accuracy_is_in_percent():
+    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
+    message = r"val/accuracy is 1.02, so it is in percent, and the target 0.6 a fraction.*at_least: 60"
+    with pytest.raises(ValueError, match=message):
+        for epoch in trial.epochs():
+            trial.log({"val/accuracy": [1.0, 1.02, 1.0][epoch]})
+    assert [epoch["metrics"]["val/accuracy"] for epoch in kept.epochs] == [1.0, 1.02]
+
+
+@pytest.mark.parametrize(
+    ("bound", "logged"), [(0.6, [0.3, 0.6, 0.7]), (60, [1.0, 60.0, 70.0]), (0.6, [0.5, 0.999, 1.0])]
+)
+def test_a_target_in_the_unit_of_the_logged_accuracy_ends_the_training(bound, logged):
+    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=bound), stop_at_target=True)
+    for epoch in trial.epochs():
+        trial.log({"val/accuracy": logged[epoch]})
+    assert len(kept.epochs) == 2
+
+
+def test_an_accuracy_of_1_alone_ends_no_training_as_its_unit_is_not_known():
+    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
+    for _ in trial.epochs():
+        trial.log({"val/accuracy": 1.0})  # which may be that of chance, of 100 classes
+    assert len(kept.epochs) == 3
+
+
 def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded():
     trial, kept, _ = make_trial(3)
     with pytest.raises(Diverged, match="train/loss is nan in epoch 2"):
