@@ -230,14 +230,16 @@ class Trial:
         """Log metrics of an epoch, such as `{"train/loss": loss, "val/accuracy": accuracy}`.
 
         They are numbers, or arrays of one number, which are copied at once and fetched from their device when the epoch
-        ends. The last value of an epoch counts. A loss that is not finite ends the training.
+        ends. The last value of an epoch counts. A loss that is not finite ends the training, as diverged.
         """
         self._note_use()
         if self._epoch is not None:
             self._epoch.log(metrics)
         elif self._last is not None:
             self._last.log(metrics)
-            later = self._finite({name: number_of(value) for name, value in metrics.items()})
+            values = {name: number_of(value) for name, value in metrics.items()}
+            self._note_divergence(values, "after the last epoch")
+            later = self._finite(values)
             if self._left and self._left[0]:
                 self._left[0]["metrics"] |= later
             self._recorder.logged_later(later)
@@ -293,16 +295,14 @@ class Trial:
         return [each.to_json() for each in self._last.evaluations] if self._last else []
 
     def finish(self) -> None:
-        """Record the epoch in or after which the loop was left, now that it is known that no error ended it.
+        """Record the epoch in or after which the loop was left, as no error has ended the training.
 
         Raises:
             Diverged: its loss is not finite.
         """
         if self._epoch is not None and self._total is not None:  # the iterator over epochs is still referred to
             self._leave(self._epoch.number, self._numbers)
-        if self._left is None:
-            return
-        (fields, message), self._left = self._left, None
+        (fields, message), self._left = self._left or (None, ""), None
         if fields:
             self._recorder.epoch_ended(fields, False)
         if self._diverged:
@@ -404,9 +404,7 @@ class Trial:
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
-        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
-        if losses:
-            self._diverged = f"{losses[0]} is {values[losses[0]]} in epoch {epoch.number + 1}"
+        self._note_divergence(values, f"in epoch {epoch.number + 1}")
         steps, optimizers = self._loop.optimizer_steps(), self._loop.optimizers()
         return {
             "epoch": epoch.number + 1,
@@ -443,6 +441,12 @@ class Trial:
             stops = rule.ends_with(metrics)
             self._decision = epoch, self._recorder.decide(epoch, stops)
         return self._decision[1]
+
+    def _note_divergence(self, values: Mapping[str, float], when: str) -> None:
+        """Note the first loss that is not finite."""
+        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
+        if losses:
+            self._diverged = f"{losses[0]} is {values[losses[0]]} {when}"
 
     def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
         """The finite metrics, with a warning about others than losses."""

@@ -413,7 +413,7 @@ class _Printed(_Run):
                 assert self._last
                 self._last["metrics"] |= later
                 if diverged:
-                    raise _End(TrialStatus.DIVERGED, "Diverged", diverged)
+                    raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} after the last epoch")
             else:
                 self._epoch(self._metrics.current, program.ended_ns, 1)
         except _End as end:

@@ -350,6 +350,19 @@ def test_metrics_after_the_last_epoch_are_reported_separately():
     assert trial.logged == {"test/accuracy"}
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_loss_that_is_not_finite_after_the_last_epoch_is_diverged(leaves):
+    trial, kept, _ = make_trial(2)
+    for epoch in trial.epochs():
+        if leaves and epoch == 1:
+            break
+    trial.log({"test/loss": math.nan, "test/accuracy": 0.5})
+    with pytest.raises(Diverged, match="test/loss is nan after the last epoch"):
+        trial.finish()
+    assert len(kept.epochs) == 2
+    assert kept.later == {"test/accuracy": 0.5}
+
+
 def twice(trial):
     list(trial.epochs())
     trial.epochs()

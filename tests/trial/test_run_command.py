@@ -124,6 +124,22 @@ def test_json_lines(project):
     assert [epoch.metrics for epoch in attempt.epochs] == [{"train/loss": 0.5, "val/accuracy": 0.1}] * 2
 
 
+@pytest.mark.parametrize("smoke", [False, True])
+def test_a_target_that_is_in_no_json_line_is_an_error(project, smoke):
+    project.smoke = smoke
+    script = "import json\nfor e in range(2): print(json.dumps({'epoch': e, 'train/loss': 0.5, 'val/acc': 0.1}))"
+    workload = "command: python script.py\njson_lines: true\nsmoke: []\n"
+    attempt = project.one(script, workload, "target: {metric: val/accuracy, at_least: 0.5}\n")
+    if smoke:
+        assert attempt.status == "completed", attempt.error
+        return
+    assert attempt.status == "failed"
+    assert attempt.error["message"] == (
+        "the target's metric 'val/accuracy' was never printed; the JSON lines had train/loss, val/acc"
+    )
+    assert len(attempt.epochs) == 2
+
+
 def test_environment_and_files(project):
     script = """
     import json, os, sys
@@ -301,6 +317,15 @@ def test_a_loss_that_is_not_finite_ends_it(project):
     attempt = project.one(script, workload)
     assert (attempt.status, attempt.error["message"]) == ("diverged", "train/loss is nan in epoch 2")
     assert len(attempt.epochs) == 2
+
+
+@pytest.mark.parametrize("reports", [False, True])
+def test_a_test_loss_that_is_not_finite_is_diverged(project, reports):
+    script = REPORTS + "trial.log({'test/loss': float('nan')})" if reports else "print('epoch 1')\nprint('loss=nan')"
+    metrics = "" if reports else "\nmetrics: {epoch: 'epoch (.)', test/loss: 'loss=(.*)'}"
+    attempt = project.one(script, f"command: python script.py{metrics}\n", "epochs: 1\n" if reports else "")
+    assert (attempt.status, attempt.error["message"]) == ("diverged", "test/loss is nan after the last epoch")
+    assert len(attempt.epochs) == 1
 
 
 def test_output_that_is_no_utf_8_and_progress_bars(project):

@@ -208,6 +208,13 @@ def test_an_epoch_with_a_loss_that_is_not_finite_is_recorded_and_ends_the_trial(
     assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
 
 
+def test_a_test_loss_that_is_not_finite_is_diverged(project):
+    train = TRAIN.replace('trial.log({"test/accuracy": 0.5})', 'trial.log({"test/accuracy": 0.5, "test/loss": np.nan})')
+    attempt = project.one(train)
+    assert (attempt.status, attempt.error["message"]) == ("diverged", "test/loss is nan after the last epoch")
+    assert attempt.epochs[-1].metrics["test/accuracy"] == 0.5
+
+
 def test_no_memory_is_oom(project):
     attempt = project.one(TRAIN.replace("accuracy = ", "raise MemoryError; accuracy = "))
     assert (attempt.status, attempt.error["phase"]) == ("oom", "evaluate")
