@@ -393,6 +393,11 @@ class _Printed(_Run):
         missing = self._metrics.missing()
         if missing:
             return TrialStatus.FAILED, self._described("UsageError", missing)
+        target, names = self._job.target, self._metrics.names
+        if target and target.metric not in names and not self._job.cell.role.is_smoke:
+            printed = ", ".join(names) or "nothing"
+            message = f"the target's metric {target.metric!r} was never printed; the JSON lines had {printed}"
+            return TrialStatus.FAILED, self._described("UsageError", message)
         self._warnings.extend(self._metrics.warnings())
         if self._number > 1 and self._most_together == self._number:
             self._warnings.append(
