@@ -280,6 +280,11 @@ class Trial:
     # What raybench asks ---------------------------------------------------------------------------------------------
 
     @property
+    def in_epoch(self) -> bool:
+        """Return whether an epoch has begun and has not ended."""
+        return self._epoch is not None
+
+    @property
     def ended_epochs(self) -> int:
         """The number of epochs that have ended, those of earlier attempts included."""
         return self._last.number + 1 if self._last else 0
