@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         finally:
             loop.close()
         trial.finish()
-        error = misuse(trial, info, job)
+        error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
         own_files.check_modules(info.elsewhere, code, modules)
     except Diverged as exc:
@@ -176,13 +176,17 @@ def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
     return arguments
 
 
-def misuse(trial: Trial, info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
-    """The error of a training that ended without what is needed of it, or None."""
-    message = None
+def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
+    """The error of a training that ended without what is needed of it, or None.
+
+    Args:
+        logged_before: the metrics of earlier attempts from whose checkpoint training went on.
+    """
+    message, logged = None, trial.logged | logged_before
     if not trial.ended_epochs:
         message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
-    elif job.target and job.target.metric not in trial.logged and not job.cell.role.is_smoke:
-        names = ", ".join(sorted(trial.logged)) or "nothing"
+    elif job.target and job.target.metric not in logged and not job.cell.role.is_smoke:
+        names = ", ".join(sorted(logged)) or "nothing"
         message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
     if message is None:
         return None
@@ -203,6 +207,9 @@ class TrialJournal:
     """Sends what a trial reports as events.
 
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
+
+    Attributes:
+        logged_before: the names of metrics in the epochs of earlier attempts.
     """
 
     def __init__(
@@ -212,6 +219,7 @@ class TrialJournal:
         self._checkpoints, self._warnings = checkpoints, warnings
         self._state: _UserState | None = None
         self._last: Event | None = None
+        self.logged_before: Set[str] = frozenset()
 
     def begin(self, state: SavedState | None) -> int:
         """Load the state of an earlier attempt, if there is one."""
@@ -223,6 +231,7 @@ class TrialJournal:
         resumed = self._checkpoints.resume(self._state, self._ledger)
         for event in resumed:
             self._send(event)
+        self.logged_before = {name for event in resumed for name in event.get("metrics", ())}
         return max(0, len(resumed) - 1)
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:

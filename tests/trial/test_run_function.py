@@ -286,6 +286,16 @@ def test_a_lost_trial_goes_on_from_its_checkpoint(tmp_path, fork_server):
     assert [epoch.metrics["train/loss"] for epoch in attempt.epochs] == [0, 1, 3, 6]
 
 
+@pytest.mark.slow
+def test_a_target_that_was_logged_before_a_resume_was_logged(tmp_path, fork_server):
+    project = Project(tmp_path, fork_server)
+    (tmp_path / "marks").mkdir()
+    train = RESUMABLE + "        if epoch == 1:\n            trial.log({'val/accuracy': 0.5})\n"
+    grid = "epochs: 4\ncheckpoint_every: 1\nlinks: [marks]\ntarget: {metric: val/accuracy, at_least: 0.75}\n"
+    attempt = project.one(train, grid)
+    assert (attempt.status, attempt.gaps) == ("completed", (2,)), attempt.error
+
+
 def test_checkpoint_every_without_functions_is_a_warning(project):
     attempt = project.one(grid="epochs: 1\ncheckpoint_every: 1\n")
     assert "checkpoint_every was ignored: the function does not call trial.checkpoint(save, load)" in attempt.warnings
