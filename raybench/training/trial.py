@@ -210,9 +210,11 @@ class Trial:
         record = self._epoch or self._last
         if record is None:
             raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
-        evaluation = Evaluation(name, record.taken, self._clock.trained_s if self._epoch else 0.0)
+        evaluation = Evaluation(name, record.taken, 0.0)
         record.evaluations.append(evaluation)
         with self._clock.section("evaluate"):
+            if self._epoch:  # after the device has done the work that was queued
+                evaluation.train_s = self._clock.trained_s
             start_ns = time.perf_counter_ns()
             yield
         evaluation.seconds = round((time.perf_counter_ns() - start_ns) * NANO, 6)

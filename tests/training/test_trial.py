@@ -105,6 +105,18 @@ def test_an_evaluation_between_steps_is_part_of_no_step():
     assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
 
 
+def test_training_before_an_evaluation_includes_the_work_that_the_device_has_queued(monkeypatch):
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        monkeypatch.setattr(trial._clock._device, "synchronize", lambda: time.sleep(0.05))
+        with trial.evaluation():
+            monkeypatch.undo()
+    with trial.evaluation("test"):
+        pass
+    assert kept.epochs[0]["evaluations"][0]["train_s"] >= 0.05
+    assert trial.last_evaluations[1]["train_s"] == 0.0
+
+
 def test_the_first_step_beyond_the_median_is_compilation():
     trial, kept, _ = make_trial(2)
     for epoch in trial.epochs():
