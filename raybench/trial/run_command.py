@@ -456,8 +456,9 @@ class _Reported(_Run):
 
     def _look(self) -> None:
         for rank, message in self._reader.read():
-            if "event" in message:
-                self._events.setdefault(rank, deque()).append(message["event"])
+            for name in ("event", "provisional") if rank else ("event",):
+                if name in message:
+                    self._events.setdefault(rank, deque()).append(message[name])
             if "end" in message:
                 self._ends[rank] = message["end"]
             if rank == 0 and "provisional" in message:
@@ -506,8 +507,8 @@ class _Reported(_Run):
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
         self._warn()
         if self._provisional and 0 not in self._ends:
+            self._events.setdefault(0, deque()).append(self._provisional)
             self._forward(final=True)
-            self._send(self._provisional)
             self._warnings.append("rank 0 ended by os._exit: what it logged after its last epoch is missing")
         message = ""
         if not self._reader.processes:
