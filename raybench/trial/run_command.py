@@ -37,7 +37,7 @@ from raybench.trial.command_output import Lines, Metrics, OutputError
 from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
-from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
+from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
 from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.static_function import SETTINGS as PASSED
@@ -536,10 +536,9 @@ class _Reported(_Run):
         """Rank 0's sections; the rest, before and after it, is `other`."""
         sections = dict(self._totals[0]["ledger"]) if 0 in self._totals else {}
         parts = [totals["cpu"] for totals in self._totals.values()]
-        self.cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
-        if not sections.get("data"):  # not measured: the script does not say where it loads its data
-            sections.pop("data", None)
-            self.cpu.pop("data", None)
+        cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
+        drop_unmeasured(sections, cpu)
+        self.cpu = cpu
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
 

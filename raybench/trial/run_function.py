@@ -105,8 +105,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    if not sections["data"]:  # not measured: the function does not say where it loads its data
-        del sections["data"], cpu["data"]
+    drop_unmeasured(sections, cpu)
     shutil.rmtree(code.parents[1], ignore_errors=True)
     send(
         events.trial_ended(
@@ -121,6 +120,18 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
             error=error,
         )
     )
+
+
+def drop_unmeasured(*tables: dict[str, float]) -> None:
+    """Remove sections that the loop did not measure, since it did not say where they are.
+
+    Args:
+        tables: the wall time of each section, then its processor time.
+    """
+    for name in ("data", "input_wait"):
+        if not tables[0].get(name):
+            for table in tables:
+                table.pop(name, None)
 
 
 def copy_files(info: WorkloadInfo, job: Job) -> Path:

@@ -414,6 +414,19 @@ def test_rules_that_need_the_time_of_the_data_need_a_section(project):
     assert timing.steady(attempt) is not None
 
 
+def test_a_wait_that_is_not_measured_is_absent(project):
+    from raybench import load
+
+    train = TRAIN.replace("trial.steps(np.split(inputs, BATCHES))", "np.split(inputs, BATCHES)")
+    attempt = project.one(train)
+    assert attempt.status == "completed", attempt.error
+    (ended,) = project.events("trial_ended")
+    assert "input_wait" not in ended["ledger"] and "input_wait" not in ended["cpu"]
+    found = load(project.folder / "results")
+    assert found.trials["input_wait_s"].isna().all() and found.epochs["input_wait_s"].isna().all()
+    assert found.epochs["epoch_s"].notna().all()
+
+
 def test_what_needs_a_declared_workload_is_refused(project, fork_server):
     from raybench.checks.max_batch.search import find_max_batch
     from raybench.checks.parity.run import run_parity
