@@ -530,7 +530,7 @@ class Steps(Generic[T]):
         length = self._length
         limit = trial._limit(length)
         last = limit or (epoch.taken + length if length else None)
-        trial._in_steps = True
+        trial._in_steps, trial._left_steps = True, False
         self._passes = 0 if self._iterator is None else 1
         # As few calls as possible: after a step, which displaces their code from the processor's caches, each takes
         # about a microsecond, a thousandth of a short step (benchmarks/training_loop.py).
@@ -556,11 +556,12 @@ class Steps(Generic[T]):
             try:
                 yield batch
             except GeneratorExit:  # the loop was left with `break`, which usually follows the work of a step
-                epoch.taken += 1
-                trial._left_steps = True
-                trial._in_steps = last is None or epoch.taken < last
-                with suppress(Exception):  # or by an error, which may have left the device unusable
-                    clock.end_step()
+                if trial._epoch is epoch:  # otherwise an iterator of an earlier epoch is thrown away
+                    epoch.taken += 1
+                    trial._left_steps = True
+                    trial._in_steps = last is None or epoch.taken < last
+                    with suppress(Exception):  # or by an error, which may have left the device unusable
+                        clock.end_step()
                 raise
             epoch.taken += 1
             if timer.in_step:

@@ -304,6 +304,19 @@ def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
+def test_an_iterator_of_an_earlier_epoch_leaves_nothing_in_a_later_one():
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        iterator = iter(trial.steps(BATCHES))
+        for _ in range(3):
+            next(iterator)
+            trial.log({"val/accuracy": 0.95})
+        if epoch == 1:
+            break
+    trial.finish()
+    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+
+
 def test_a_loop_that_is_left_within_a_step_after_an_evaluation_in_it_does_not_count():
     trial, kept, _ = make_trial(5)
     for epoch in trial.epochs():
