@@ -96,7 +96,7 @@ class UserLoop:
         """Start to count the optimizer's steps and to note its settings."""
 
     def optimizer_steps(self) -> int | None:
-        """Steps of all optimizers since `begin_epoch`; None if they are not counted."""
+        """Steps since `begin_epoch` of the optimizer that took most; None if they are not counted."""
         return None
 
     def optimizers(self) -> Sequence[OptimizerSettings]:

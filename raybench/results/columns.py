@@ -184,10 +184,10 @@ EPOCHS = (
     Column("epoch", WHOLE, "", "from 1"),
     Column("ended", TIME, "UTC", "end of the epoch"),
     Column("steady", YES_NO, "", "whether it is after the warm-up"),
-    *(_column(quantity) for quantity in QUANTITIES if quantity.key and quantity.missing is not None),
+    *(_column(quantity) for quantity in QUANTITIES if quantity.field == "ledger"),
     Column("epoch_s", NUMBER, "s", "compile_s + train_s + input_wait_s"),
     Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
-    *(_column(quantity) for quantity in QUANTITIES if not quantity.key or quantity.missing is None),
+    *(_column(quantity) for quantity in QUANTITIES if quantity.field != "ledger"),
     Column("energy_j", NUMBER, "J", "energy of the device, with evaluation; missing if the epoch is too short for it"),
     Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory"),
 )

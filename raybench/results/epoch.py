@@ -132,14 +132,14 @@ def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combin
     return field(default=_EMPTY.get(kind), metadata={"declared": declared})
 
 
-def _section(name: str, meaning: str, metric: bool = True) -> Quantity:
-    """A section of the ledger; its time is 0 if an epoch's ledger lacks it."""
+def _section(name: str, meaning: str, metric: bool = True, missing: float | None = 0.0) -> Quantity:
+    """A section of the ledger; `missing` is its time if an epoch's ledger lacks it."""
     return Quantity(
         column=f"{name}_s",
         unit="s",
         meaning=meaning,
         key=name,
-        missing=0.0,
+        missing=missing,
         metric=f"time/{name}_s" if metric else "",
         over_epochs=Combine.SUM,
     )
@@ -174,7 +174,8 @@ class Epoch:
         Kind.SECONDS,
         "seconds in each section",
         _section("train", "in steps of training"),
-        _section("input_wait", "waiting for the next batch", metric=False),  # the rest of `time/epoch_s`
+        # The rest of `time/epoch_s`; some loops do not measure it.
+        _section("input_wait", "waiting for the next batch; missing if not measured", metric=False, missing=None),
         _section("compile", "in the first step of each new shape beyond a steady one"),
         _section("evaluate", "in evaluation"),
         _section("compile_evaluate", "compiling for evaluation"),
@@ -230,7 +231,9 @@ class Epoch:
     )
 
     optimizer_steps: int = measured(
-        Kind.COUNT, "of a training function: steps of its optimizers, fewer than batches if gradients are accumulated"
+        Kind.COUNT,
+        "of a training function: steps of its optimizer, fewer than batches if gradients are accumulated; of several "
+        "optimizers, those of the one that took most",
     )
     epochs_in_read: int | None = measured(
         Kind.WHOLE,

@@ -16,11 +16,13 @@ def set_current(trial: Trial | None) -> None:
 def current_trial(*, epochs: float | None = None) -> Trial:
     """Return the trial that this process runs; outside of raybench a local one, which prints a line per epoch.
 
+    In an epoch of a local one it is returned again, so that other modules can report to it too.
+
     Args:
-        epochs: outside of raybench, how many epochs are trained, whatever the loop says.
+        epochs: outside of raybench, how many epochs are trained, whatever the loop says; always a new trial.
     """
     if _current is not None:
         return _current
-    from raybench.training.local import local_trial
+    from raybench.training.local import local_trial, open_trial
 
-    return local_trial(epochs)
+    return (open_trial() if epochs is None else None) or local_trial(epochs)

@@ -55,7 +55,7 @@ class LibraryLoop:
     @property
     def in_epoch(self) -> bool:
         """Whether an epoch has begun and has not ended."""
-        return self._trial._epoch is not None
+        return self._trial.in_epoch
 
     @property
     def has_ended(self) -> bool:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from raybench import datasets
 from raybench.core.ledger import Ledger
@@ -15,6 +16,22 @@ from raybench.devices.host import usable_cores
 from raybench.engines.user_loop import available_kind, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.trial import SavedState, Trial, TrialOptions
+
+_errors: WeakKeyDictionary[Trial, int] = WeakKeyDictionary()
+"""The local trials, with the identity of the last error that the program had not caught when each was made."""
+
+
+def open_trial() -> Trial | None:
+    """The local trial in whose epoch the program is; None if there is none, or if an error has ended its loop.
+
+    In a notebook the traceback of that error keeps the epoch open.
+    """
+    error = _last_error()
+    return next((trial for trial, last in _errors.items() if trial.in_epoch and last == error), None)
+
+
+def _last_error() -> int:
+    return id(getattr(sys, "last_value", None))
 
 
 def local_trial(epochs: float | None) -> Trial:
@@ -32,7 +49,9 @@ def local_trial(epochs: float | None) -> Trial:
         rank=rank,
         world_size=count,
     )
-    return Trial(options, Printer(silent=rank > 0), lambda: open_clock(loaded_framework()))
+    trial = Trial(options, Printer(silent=rank > 0), lambda: open_clock(loaded_framework()))
+    _errors[trial] = _last_error()
+    return trial
 
 
 def open_clock(framework: str) -> TrainingClock:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from raybench import datasets
-from raybench.core.job import Target
+from raybench.core.job import StopRule, Target
 from raybench.core.ledger import NANO
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
@@ -130,11 +130,12 @@ class Trial:
         self._epoch: EpochRecord | None = None
         self._last: EpochRecord | None = None
         self._total: float | None = None
-        self._in_steps = False
+        self._in_steps = self._left_steps = False
         self._steps_before: int | None = None
         self._left: tuple[dict[str, Any] | None, str] | None = None
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
+        self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
         self._names: set[str] = set()
         self._process = os.getpid()
 
@@ -195,7 +196,7 @@ class Trial:
             examples: the number of examples in a batch, or a function of the batch, if it is not the first dimension
                 that the arrays of a batch have in common.
         """
-        self._check_process()
+        self._note_use()
         return Steps(self, batches, examples)
 
     @contextmanager
@@ -205,13 +206,15 @@ class Trial:
         Args:
             name: of the data; metrics of this evaluation are logged as `{name}/…`.
         """
-        self._check_process()
+        self._note_use()
         record = self._epoch or self._last
         if record is None:
             raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
-        evaluation = Evaluation(name, record.taken, self._clock.trained_s if self._epoch else 0.0)
+        evaluation = Evaluation(name, record.taken, 0.0)
         record.evaluations.append(evaluation)
         with self._clock.section("evaluate", name):
+            if self._epoch:  # after the device has done the work that was queued
+                evaluation.train_s = self._clock.trained_s
             start_ns = time.perf_counter_ns()
             yield
         evaluation.seconds = round((time.perf_counter_ns() - start_ns) * NANO, 6)
@@ -219,7 +222,7 @@ class Trial:
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
         """Charge the enclosed time to `data`, `build`, `compile` or `checkpoint`."""
-        self._check_process()
+        self._note_use()
         if name not in SECTIONS:
             raise ValueError(f"trial.section({name!r}): there are {', '.join(SECTIONS)}")
         with self._clock.section(name):
@@ -229,14 +232,16 @@ class Trial:
         """Log metrics of an epoch, such as `{"train/loss": loss, "val/accuracy": accuracy}`.
 
         They are numbers, or arrays of one number, which are copied at once and fetched from their device when the epoch
-        ends. The last value of an epoch counts. A loss that is not finite ends the training.
+        ends. The last value of an epoch counts. A loss that is not finite ends the training, as diverged.
         """
-        self._check_process()
+        self._note_use()
         if self._epoch is not None:
             self._epoch.log(metrics)
         elif self._last is not None:
             self._last.log(metrics)
-            later = self._finite({name: number_of(value) for name, value in metrics.items()})
+            values = {name: number_of(value) for name, value in metrics.items()}
+            self._note_divergence(values, "after the last epoch")
+            later = self._finite(values)
             if self._left and self._left[0]:
                 self._left[0]["metrics"] |= later
             self._recorder.logged_later(later)
@@ -249,7 +254,7 @@ class Trial:
 
         `steps=` and `examples=` count those that `steps()` cannot see.
         """
-        self._check_process()
+        self._note_use()
         if self._epoch is None:
             raise RuntimeError("trial.count() outside of an epoch: it belongs into `for … in trial.epochs()`")
         self._epoch.add(units)
@@ -284,6 +289,11 @@ class Trial:
     # What raybench asks ---------------------------------------------------------------------------------------------
 
     @property
+    def in_epoch(self) -> bool:
+        """Return whether an epoch has begun and has not ended."""
+        return self._epoch is not None
+
+    @property
     def ended_epochs(self) -> int:
         """The number of epochs that have ended, those of earlier attempts included."""
         return self._last.number + 1 if self._last else 0
@@ -299,16 +309,14 @@ class Trial:
         return [each.to_json() for each in self._last.evaluations] if self._last else []
 
     def finish(self) -> None:
-        """Record the epoch in or after which the loop was left, now that it is known that no error ended it.
+        """Record the epoch in or after which the loop was left, as no error has ended the training.
 
         Raises:
             Diverged: its loss is not finite.
         """
         if self._epoch is not None and self._total is not None:  # the iterator over epochs is still referred to
             self._leave(self._epoch.number, self._numbers)
-        if self._left is None:
-            return
-        (fields, message), self._left = self._left, None
+        (fields, message), self._left = self._left or (None, ""), None
         if fields:
             self._recorder.epoch_ended(fields, False)
         if self._diverged:
@@ -333,6 +341,12 @@ class Trial:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise RuntimeError("this trial belongs to another process: only the process that trains can report to it")
+
+    def _note_use(self) -> None:
+        """Check the process; an epoch whose steps were left by `break` goes on, and counts."""
+        self._check_process()
+        if self._left_steps:
+            self._in_steps = self._left_steps = False
 
     def _begin(self, count: float | None) -> None:
         self._check_process()
@@ -366,7 +380,7 @@ class Trial:
 
     def _begin_epoch(self, number: int) -> None:
         self._clock.begin_epoch()
-        self._epoch, self._in_steps = EpochRecord(number), False
+        self._epoch, self._in_steps, self._left_steps = EpochRecord(number), False, False
 
     def _iterate(self) -> Iterator[int]:
         numbers = self._numbers
@@ -382,7 +396,7 @@ class Trial:
                 break
 
     def _leave(self, number: int, numbers: int) -> None:
-        """End the loop early, by `break` or an error: an epoch whose steps were done counts, any other does not."""
+        """End the loop early, by `break` or an error: an epoch counts unless this happened in one of its steps."""
         epoch = self._epoch
         if epoch is None or sys.is_finalizing():
             return
@@ -400,13 +414,11 @@ class Trial:
         """End an epoch; return the fields of its event."""
         measured = self._clock.end_epoch()
         if not epoch.taken:  # not measured: the loop does not use `steps`
-            del measured["ledger"]["input_wait"]
+            del measured["ledger"]["input_wait"], measured["cpu"]["input_wait"]
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
-        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
-        if losses:
-            self._diverged = f"{losses[0]} is {values[losses[0]]} in epoch {epoch.number + 1}"
+        self._note_divergence(values, f"in epoch {epoch.number + 1}")
         steps, optimizers = self._loop.optimizer_steps(), self._loop.optimizers()
         return {
             "epoch": epoch.number + 1,
@@ -422,7 +434,11 @@ class Trial:
         """Record the epoch; return whether training ends with it."""
         assert self._epoch
         fields = self._close(self._epoch)
-        reached = self._stops(fields["epoch"], fields["metrics"])
+        try:
+            reached = self._stops(fields["epoch"], fields["metrics"])
+        except ValueError:
+            self._recorder.epoch_ended(fields, False)
+            raise
         self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
         if self._diverged:
             raise Diverged(self._diverged)
@@ -430,15 +446,21 @@ class Trial:
 
     def _stops(self, epoch: int, metrics: Mapping[str, float]) -> bool:
         """Whether training ends with an epoch (from 1), since it has reached its target: for all ranks alike."""
-        target = self._options.target
-        if not self._options.stop_at_target or target is None:
+        rule = self._stop_rule
+        if rule is None:
             return False
         if self.world_size == 1 or self._diverged:
-            return target.reached(metrics)
+            return rule.ends_with(metrics)
         if self._decision[0] != epoch:  # rank 0 decides once, as others may have read it
-            stops = target.reached(metrics)
+            stops = rule.ends_with(metrics)
             self._decision = epoch, self._recorder.decide(epoch, stops)
         return self._decision[1]
+
+    def _note_divergence(self, values: Mapping[str, float], when: str) -> None:
+        """Note the first loss that is not finite."""
+        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
+        if losses:
+            self._diverged = f"{losses[0]} is {values[losses[0]]} {when}"
 
     def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
         """The finite metrics, with a warning about others than losses."""
@@ -505,8 +527,10 @@ class Steps(Generic[T]):
         trial, clock = self._trial, self._trial._clock
         epoch, timer = trial._epoch, clock.timer
         assert epoch and timer
-        limit = trial._limit(self._length)
-        trial._in_steps = True
+        length = self._length
+        limit = trial._limit(length)
+        last = limit or (epoch.taken + length if length else None)
+        trial._in_steps, trial._left_steps = True, False
         self._passes = 0 if self._iterator is None else 1
         # As few calls as possible: after a step, which displaces their code from the processor's caches, each takes
         # about a microsecond, a thousandth of a short step (benchmarks/training_loop.py).
@@ -532,9 +556,12 @@ class Steps(Generic[T]):
             try:
                 yield batch
             except GeneratorExit:  # the loop was left with `break`, which usually follows the work of a step
-                epoch.taken += 1
-                with suppress(Exception):  # or by an error, which may have left the device unusable
-                    clock.end_step()
+                if trial._epoch is epoch:  # otherwise an iterator of an earlier epoch is thrown away
+                    epoch.taken += 1
+                    trial._left_steps = True
+                    trial._in_steps = last is None or epoch.taken < last
+                    with suppress(Exception):  # or by an error, which may have left the device unusable
+                        clock.end_step()
                 raise
             epoch.taken += 1
             if timer.in_step:

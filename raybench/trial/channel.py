@@ -6,6 +6,7 @@ and closed descriptors, and the exclusive creation of a file shows two processes
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
@@ -19,8 +20,11 @@ VARIABLE = "RAYBENCH_TRIAL"
 
 JOB, CONFLICT = "job.json", "conflict"
 
-DECISION_TIMEOUT = 600.0
-"""Seconds that a rank waits for the decision of rank 0 whether training ends."""
+START_TIMEOUT = 600.0
+"""Seconds that a rank whose epoch has ended waits for rank 0 to begin training."""
+
+POLL = 0.002
+"""Seconds between looks for the decision of rank 0."""
 
 
 class RankConflict(RuntimeError):
@@ -57,6 +61,7 @@ class Writer:
             )
             (self._folder / CONFLICT).write_text(message)
             raise RankConflict(message) from None
+        fcntl.lockf(self._file, fcntl.LOCK_EX)  # until this process ends, however that is
         self.send(pid=os.getpid(), world_size=self._world_size)
 
     def send(self, **message: Any) -> None:
@@ -66,19 +71,46 @@ class Writer:
         os.write(self._file, json.dumps(message).encode() + b"\n")
 
     def decide(self, epoch: int, stop: bool) -> bool:
-        """Let rank 0 decide for all ranks whether training ends with an epoch; return its decision."""
+        """Let rank 0 decide for all ranks whether training ends with an epoch; return its decision.
+
+        Raises:
+            RuntimeError: rank 0 has ended without a decision.
+            TimeoutError: rank 0 has not begun.
+        """
         path = self._folder / f"decision-{epoch}"
         if self._rank == 0:
             temporary = path.with_suffix(".unfinished")
             temporary.write_text("stop" if stop else "go on")
             temporary.replace(path)
             return stop
-        deadline = time.monotonic() + DECISION_TIMEOUT
+        deadline = time.monotonic() + START_TIMEOUT
         while not path.exists():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"rank 0 has not ended epoch {epoch} within {DECISION_TIMEOUT:g} s")
-            time.sleep(0.002)
+            lives = self._rank_0_lives()
+            if lives is None and time.monotonic() > deadline:
+                raise TimeoutError(f"rank 0 has not begun within {START_TIMEOUT:g} s of the end of epoch {epoch}")
+            if lives is False and not path.exists():
+                raise RuntimeError(f"rank 0 ended before it had ended epoch {epoch}")
+            time.sleep(POLL)
         return path.read_text() == "stop"
+
+    def _rank_0_lives(self) -> bool | None:
+        """Return whether the process of rank 0 runs; None if it has not begun.
+
+        It holds the lock of its file. A process of its number may be another, or one that waits for its parent.
+        """
+        try:
+            file = os.open(self._folder / "rank-0.jsonl", os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            if not os.fstat(file).st_size:  # not locked yet
+                return None
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except (BlockingIOError, PermissionError):
+            return True
+        finally:
+            os.close(file)
 
 
 class Reader:

@@ -134,6 +134,11 @@ class Metrics:
             )
         self._number, self._number_line = number, line
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all metrics so far."""
+        return [name for name in self._counts if name != EPOCH]
+
     def missing(self) -> str | None:
         """The message if a pattern matched no line, or matched in another epoch than its own; None if all is well."""
         for name, text in self._wanted.items():

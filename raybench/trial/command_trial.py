@@ -113,7 +113,8 @@ class _Process:
                 raise exception
             self.trial.finish()
             if self.writer.is_open:
-                error = misuse(self.trial, self._info, self._job)
+                before = self._journal.logged_before if self._journal else frozenset()
+                error = misuse(self.trial, before, self._info, self._job)
                 error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
         except Diverged as exc:

@@ -22,7 +22,7 @@ from raybench.core import events, memory
 from raybench.core.cell import COMMAND
 from raybench.core.events import Event
 from raybench.core.files import FULL
-from raybench.core.job import Job, Recipe
+from raybench.core.job import Job, Recipe, StopRule
 from raybench.core.ledger import NANO, Ledger
 from raybench.core.rank import current_rank
 from raybench.core.status import TrialStatus
@@ -84,6 +84,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         device = open_assigned(job)
         yield events.trial_started(job.trial, job.attempt, **opening(job, device))
         recipe = Recipe.from_cell(job.cell)
+        rule = StopRule(job.target) if job.target and recipe.stop_at_target else None
         workload = workload_of(job)
         engine = open_engine(job.cell.framework, EngineParts(recipe, workload, device, ledger, job.seed))
         phase.enter(DATA)
@@ -125,7 +126,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             yield event
             if not math.isfinite(metrics["train/loss"]):
                 raise Diverged(f"the loss is {metrics['train/loss']} in epoch {epoch}")
-            if recipe.stop_at_target and job.target and job.target.reached(metrics):
+            if rule and rule.ends_with(metrics):
                 break
             if epoch < recipe.epochs:
                 checkpoints.after(event, engine, ledger)

@@ -37,7 +37,7 @@ from raybench.trial.command_output import Lines, Metrics, OutputError
 from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
-from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
+from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
 from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.static_function import SETTINGS as PASSED
@@ -393,6 +393,11 @@ class _Printed(_Run):
         missing = self._metrics.missing()
         if missing:
             return TrialStatus.FAILED, self._described("UsageError", missing)
+        target, names = self._job.target, self._metrics.names
+        if target and target.metric not in names and not self._job.cell.role.is_smoke:
+            printed = ", ".join(names) or "nothing"
+            message = f"the target's metric {target.metric!r} was never printed; the JSON lines had {printed}"
+            return TrialStatus.FAILED, self._described("UsageError", message)
         self._warnings.extend(self._metrics.warnings())
         if self._number > 1 and self._most_together == self._number:
             self._warnings.append(
@@ -413,7 +418,7 @@ class _Printed(_Run):
                 assert self._last
                 self._last["metrics"] |= later
                 if diverged:
-                    raise _End(TrialStatus.DIVERGED, "Diverged", diverged)
+                    raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} after the last epoch")
             else:
                 self._epoch(self._metrics.current, program.ended_ns, 1)
         except _End as end:
@@ -451,8 +456,9 @@ class _Reported(_Run):
 
     def _look(self) -> None:
         for rank, message in self._reader.read():
-            if "event" in message:
-                self._events.setdefault(rank, deque()).append(message["event"])
+            for name in ("event", "provisional") if rank else ("event",):
+                if name in message:
+                    self._events.setdefault(rank, deque()).append(message[name])
             if "end" in message:
                 self._ends[rank] = message["end"]
             if rank == 0 and "provisional" in message:
@@ -501,8 +507,8 @@ class _Reported(_Run):
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
         self._warn()
         if self._provisional and 0 not in self._ends:
+            self._events.setdefault(0, deque()).append(self._provisional)
             self._forward(final=True)
-            self._send(self._provisional)
             self._warnings.append("rank 0 ended by os._exit: what it logged after its last epoch is missing")
         message = ""
         if not self._reader.processes:
@@ -530,10 +536,9 @@ class _Reported(_Run):
         """Rank 0's sections; the rest, before and after it, is `other`."""
         sections = dict(self._totals[0]["ledger"]) if 0 in self._totals else {}
         parts = [totals["cpu"] for totals in self._totals.values()]
-        self.cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
-        if not sections.get("data"):  # not measured: the script does not say where it loads its data
-            sections.pop("data", None)
-            self.cpu.pop("data", None)
+        cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
+        drop_unmeasured(sections, cpu)
+        self.cpu = cpu
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         finally:
             loop.close()
         trial.finish()
-        error = misuse(trial, info, job)
+        error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
         own_files.check_modules(info.elsewhere, code, modules)
     except Diverged as exc:
@@ -107,8 +107,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    if not sections["data"]:  # not measured: the function does not say where it loads its data
-        del sections["data"], cpu["data"]
+    drop_unmeasured(sections, cpu)
     shutil.rmtree(code.parents[1], ignore_errors=True)
     send(
         events.trial_ended(
@@ -123,6 +122,18 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
             error=error,
         )
     )
+
+
+def drop_unmeasured(*tables: dict[str, float]) -> None:
+    """Remove sections that the loop did not measure, since it did not say where they are.
+
+    Args:
+        tables: the wall time of each section, then its processor time.
+    """
+    for name in ("data", "input_wait"):
+        if not tables[0].get(name):
+            for table in tables:
+                table.pop(name, None)
 
 
 def copy_files(info: WorkloadInfo, job: Job) -> Path:
@@ -178,13 +189,17 @@ def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
     return arguments
 
 
-def misuse(trial: Trial, info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
-    """The error of a training that ended without what is needed of it, or None."""
-    message = None
+def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
+    """The error of a training that ended without what is needed of it, or None.
+
+    Args:
+        logged_before: the metrics of earlier attempts from whose checkpoint training went on.
+    """
+    message, logged = None, trial.logged | logged_before
     if not trial.ended_epochs:
         message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
-    elif job.target and job.target.metric not in trial.logged and not job.cell.role.is_smoke:
-        names = ", ".join(sorted(trial.logged)) or "nothing"
+    elif job.target and job.target.metric not in logged and not job.cell.role.is_smoke:
+        names = ", ".join(sorted(logged)) or "nothing"
         message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
     if message is None:
         return None
@@ -205,6 +220,9 @@ class TrialJournal:
     """Sends what a trial reports as events.
 
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
+
+    Attributes:
+        logged_before: the names of metrics in the epochs of earlier attempts.
     """
 
     def __init__(
@@ -214,6 +232,7 @@ class TrialJournal:
         self._checkpoints, self._warnings = checkpoints, warnings
         self._state: _UserState | None = None
         self._last: Event | None = None
+        self.logged_before: Set[str] = frozenset()
 
     def begin(self, state: SavedState | None) -> int:
         """Load the state of an earlier attempt, if there is one."""
@@ -225,6 +244,7 @@ class TrialJournal:
         resumed = self._checkpoints.resume(self._state, self._ledger)
         for event in resumed:
             self._send(event)
+        self.logged_before = {name for event in resumed for name in event.get("metrics", ())}
         return max(0, len(resumed) - 1)
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:

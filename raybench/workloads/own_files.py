@@ -222,6 +222,9 @@ class _Imports:
         parts = name.split(".")
         if parts[0] not in self._roots:
             self._roots[parts[0]] = self._root_of(parts[0])
+        if self._roots[parts[0]] is None and (namespace := self._namespace_of(parts)):
+            self._roots[parts[0]] = namespace
+            self._found.libraries.discard(parts[0])  # as which the folders above it counted
         root = self._roots[parts[0]]
         if root is None and parts[0] not in sys.stdlib_module_names and parts[0] not in ("", "raybench"):
             self._found.libraries.add(parts[0])
@@ -235,6 +238,11 @@ class _Imports:
                     break
         return entries
 
+    def _namespace_of(self, parts: Sequence[str]) -> Path | None:
+        """The folder that has a module or package below folders that have no Python file; None for any other."""
+        paths = ["/".join(parts[:count]) for count in range(2, len(parts) + 1)]
+        return next((root for root in self._folders if any(_is_module(root / path) for path in paths)), None)
+
     def _root_of(self, top: str) -> Path | None:
         """The folder of a top-level module or package that is not installed.
 
@@ -243,7 +251,7 @@ class _Imports:
         if top in sys.stdlib_module_names or top == "raybench":
             return None
         for root in self._folders:
-            if (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file() or _has_modules(root / top):
+            if _is_module(root / top) or _has_modules(root / top):
                 return root
         try:
             spec = importlib.util.find_spec(top)
@@ -254,6 +262,11 @@ class _Imports:
         packages = list(spec.submodule_search_locations or ())
         location = packages[0] if packages else spec.origin if spec.has_location else None
         return None if location is None or _is_installed(Path(location)) else Path(location).parent
+
+
+def _is_module(path: Path) -> bool:
+    """Return whether a path without a suffix is that of a module or of a package with `__init__.py`."""
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
 
 def _has_modules(folder: Path) -> bool:
@@ -338,7 +351,7 @@ def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: 
     for name, target in links.items():
         if Path(target).exists():  # on another node of a cluster it may not exist
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            (temporary / name).symlink_to(target)
+            _link(temporary / name, Path(target))
     temporary.chmod(0o755)
     try:
         temporary.rename(destination)
@@ -346,6 +359,18 @@ def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: 
         shutil.rmtree(temporary, ignore_errors=True)
         if not destination.is_dir():  # another process may have created it
             raise
+
+
+def _link(path: Path, target: Path) -> None:
+    """Make a path a link; of a folder that has files of the snapshot, all other entries."""
+    if path.is_symlink() or path.is_file() or (path.exists() and path.samefile(target)):
+        return
+    if not path.is_dir():
+        path.symlink_to(target)
+        return
+    for entry in target.iterdir():
+        if entry.name != "__pycache__":  # of the user's modules, whose copies may differ
+            _link(path / entry.name, entry)
 
 
 def put_on_path(code: Path) -> None:

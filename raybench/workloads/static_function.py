@@ -143,6 +143,8 @@ class _Reader:
             self._report(argument, f"{argument.arg} is passed by its name: remove the / after it")
         entries += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        if any(_gives_all_names(each) for each in _own_nodes(node)):
+            used.update(argument.arg for argument, _ in entries)
         parameters = {argument.arg: self._parameter(argument, default, used) for argument, default in entries}
         if self._problems:
             raise WorkloadError("\n".join(self._problems))
@@ -191,6 +193,12 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(child, (*_DEFINITIONS, ast.Lambda)):
             yield child
             yield from _own_nodes(child)
+
+
+def _gives_all_names(node: ast.AST) -> bool:
+    """Return whether an expression is `locals()` or `vars()`, which have the parameters of their function."""
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return called == "locals" or (called == "vars" and isinstance(node, ast.Call) and not node.args)
 
 
 def _is_main(node: ast.If) -> bool:

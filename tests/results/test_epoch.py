@@ -78,7 +78,7 @@ def test_an_epoch_without_anything_has_empty_values():
     assert empty == Epoch(3, None)
     assert (empty.steps, empty.cpu_s, empty.ledger, empty.step_s) == (0, None, {}, ())
     assert {quantity.column: quantity.of(empty) for quantity in QUANTITIES if quantity.of(empty) is not None} == {
-        f"{section}_s": 0.0 for section in ("train", "input_wait", "compile", "evaluate", "compile_evaluate")
+        f"{section}_s": 0.0 for section in ("train", "compile", "evaluate", "compile_evaluate")
     }
 
 

@@ -68,6 +68,28 @@ def test_nothing_is_loaded_that_the_loop_does_not_need(tmp_path):
     assert done.stdout == "set()\n"
 
 
+def test_a_helper_reports_to_the_trial_whose_epoch_is_open(capsys):
+    def helper():
+        raybench.current_trial().log({"val/accuracy": 0.5})
+
+    trial = raybench.current_trial(epochs=1)
+    assert raybench.current_trial() is not trial, "its training has not begun"
+    for _ in trial.epochs(3):
+        assert raybench.current_trial() is trial
+        assert raybench.current_trial(epochs=2) is not trial, "another training"
+        helper()
+    assert raybench.current_trial() is not trial, "another training"
+    assert "val/accuracy 0.5" in capsys.readouterr().out
+
+
+def test_a_new_trial_after_an_error(monkeypatch):
+    trial = raybench.current_trial(epochs=2)
+    epochs = trial.epochs()
+    next(epochs)  # the traceback of an error refers to the iterator, in a notebook
+    monkeypatch.setattr(sys, "last_value", ValueError(), raising=False)
+    assert raybench.current_trial() is not trial
+
+
 def test_a_new_trial_each_time():
     first, second = raybench.current_trial(epochs=1), raybench.current_trial()
     assert list(first.epochs()) == [0]

@@ -105,6 +105,18 @@ def test_an_evaluation_between_steps_is_part_of_no_step():
     assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
 
 
+def test_training_before_an_evaluation_includes_the_work_that_the_device_has_queued(monkeypatch):
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        monkeypatch.setattr(trial._clock._device, "synchronize", lambda: time.sleep(0.05))
+        with trial.evaluation():
+            monkeypatch.undo()
+    with trial.evaluation("test"):
+        pass
+    assert kept.epochs[0]["evaluations"][0]["train_s"] >= 0.05
+    assert trial.last_evaluations[1]["train_s"] == 0.0
+
+
 def test_the_first_step_beyond_the_median_is_compilation():
     trial, kept, _ = make_trial(2)
     for epoch in trial.epochs():
@@ -175,6 +187,19 @@ def test_the_optimizer_is_observed_once_an_epoch():
     assert [epoch["optimizers"] for epoch in kept.epochs] == [[each] for each in settings]
 
 
+def test_of_several_optimizers_the_steps_of_one_count():
+    trial, kept, _ = make_trial(1, "torch")
+    weights = [torch.zeros(3, requires_grad=True) for _ in range(2)]
+    generator, critic = (torch.optim.SGD([weight], lr=0.1) for weight in weights)
+    for _ in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            (weights[0] + weights[1]).sum().backward()
+            critic.step()
+            if number % 2:
+                generator.step()
+    assert kept.epochs[0]["optimizer_steps"] == 5
+
+
 def test_training_ends_at_the_target():
     trial, kept, _ = make_trial(9, target=Target("val/accuracy", at_least=0.5), stop_at_target=True)
     for epoch in trial.epochs():
@@ -182,6 +207,32 @@ def test_training_ends_at_the_target():
             trial.log({"val/accuracy": epoch / 6})
     assert len(kept.epochs) == 4
     assert kept.more == [True, True, True, False]
+
+
+def test_a_target_as_a_fraction_ends_no_training_whose_accuracy_is_in_percent():
+    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
+    message = r"val/accuracy is 1.02, so it is in percent, and the target 0.6 a fraction.*at_least: 60"
+    with pytest.raises(ValueError, match=message):
+        for epoch in trial.epochs():
+            trial.log({"val/accuracy": [1.0, 1.02, 1.0][epoch]})
+    assert [epoch["metrics"]["val/accuracy"] for epoch in kept.epochs] == [1.0, 1.02]
+
+
+@pytest.mark.parametrize(
+    ("bound", "logged"), [(0.6, [0.3, 0.6, 0.7]), (60, [1.0, 60.0, 70.0]), (0.6, [0.5, 0.999, 1.0])]
+)
+def test_a_target_in_the_unit_of_the_logged_accuracy_ends_the_training(bound, logged):
+    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=bound), stop_at_target=True)
+    for epoch in trial.epochs():
+        trial.log({"val/accuracy": logged[epoch]})
+    assert len(kept.epochs) == 2
+
+
+def test_an_accuracy_of_1_alone_ends_no_training_as_its_unit_is_not_known():
+    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
+    for _ in trial.epochs():
+        trial.log({"val/accuracy": 1.0})  # which may be that of chance, of 100 classes
+    assert len(kept.epochs) == 3
 
 
 def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded():
@@ -229,6 +280,72 @@ def test_an_epoch_that_is_left_in_a_step_does_not_count():
     assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
 
 
+AFTER_THE_STEPS = {
+    "evaluation": lambda trial: trial.evaluation().__enter__(),
+    "section": lambda trial: trial.section("checkpoint").__enter__(),
+    "log": lambda trial: trial.log({"val/accuracy": 0.95}),
+    "count": lambda trial: trial.count(tokens=1),
+    "steps": lambda trial: list(trial.steps(BATCHES)),
+}
+
+
+@pytest.mark.parametrize("use", AFTER_THE_STEPS)
+def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            if number == 2:
+                break
+        AFTER_THE_STEPS[use](trial)
+        if epoch == 1:
+            break
+    trial.finish()
+    assert [epoch["steps"] for epoch in kept.epochs] == [8 if use == "steps" else 3] * 2
+    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+
+
+def test_an_iterator_of_an_earlier_epoch_leaves_nothing_in_a_later_one():
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        iterator = iter(trial.steps(BATCHES))
+        for _ in range(3):
+            next(iterator)
+            trial.log({"val/accuracy": 0.95})
+        if epoch == 1:
+            break
+    trial.finish()
+    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+
+
+def test_a_loop_that_is_left_within_a_step_after_an_evaluation_in_it_does_not_count():
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            with trial.evaluation():
+                trial.log({"val/accuracy": 0.95})
+            if number == 2:
+                break
+        if epoch == 1:
+            break
+    trial.finish()
+    assert len(kept.epochs) == 1
+    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit, alone):
+    trial, kept, _ = make_trial(5, steps_per_epoch=limit)
+    steps = trial.steps(BATCHES) if alone else (batch for _ in trial.epochs() for batch in trial.steps(BATCHES))
+    for number, _ in enumerate(steps, 1):
+        if number == 2 * (limit or len(BATCHES)):
+            break
+    del steps
+    trial.finish()
+    assert [epoch["steps"] for epoch in kept.epochs] == [limit or len(BATCHES)] * 2
+    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+
+
 def test_an_epoch_in_which_an_error_occurs_does_not_count():
     trial, kept, _ = make_trial(5)
     with pytest.raises(ZeroDivisionError):
@@ -256,6 +373,19 @@ def test_metrics_after_the_last_epoch_are_reported_separately():
     trial.log({"test/accuracy": 0.75})
     assert kept.later == {"test/accuracy": 0.75}
     assert trial.logged == {"test/accuracy"}
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_loss_that_is_not_finite_after_the_last_epoch_is_diverged(leaves):
+    trial, kept, _ = make_trial(2)
+    for epoch in trial.epochs():
+        if leaves and epoch == 1:
+            break
+    trial.log({"test/loss": math.nan, "test/accuracy": 0.5})
+    with pytest.raises(Diverged, match="test/loss is nan after the last epoch"):
+        trial.finish()
+    assert len(kept.epochs) == 2
+    assert kept.later == {"test/accuracy": 0.5}
 
 
 def twice(trial):

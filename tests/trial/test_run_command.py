@@ -124,6 +124,22 @@ def test_json_lines(project):
     assert [epoch.metrics for epoch in attempt.epochs] == [{"train/loss": 0.5, "val/accuracy": 0.1}] * 2
 
 
+@pytest.mark.parametrize("smoke", [False, True])
+def test_a_target_that_is_in_no_json_line_is_an_error(project, smoke):
+    project.smoke = smoke
+    script = "import json\nfor e in range(2): print(json.dumps({'epoch': e, 'train/loss': 0.5, 'val/acc': 0.1}))"
+    workload = "command: python script.py\njson_lines: true\nsmoke: []\n"
+    attempt = project.one(script, workload, "target: {metric: val/accuracy, at_least: 0.5}\n")
+    if smoke:
+        assert attempt.status == "completed", attempt.error
+        return
+    assert attempt.status == "failed"
+    assert attempt.error["message"] == (
+        "the target's metric 'val/accuracy' was never printed; the JSON lines had train/loss, val/acc"
+    )
+    assert len(attempt.epochs) == 2
+
+
 def test_environment_and_files(project):
     script = """
     import json, os, sys
@@ -224,6 +240,50 @@ def test_two_ranks_are_one_trial(project):
     assert attempt.cell.device.devices == 2
 
 
+RANKS = """
+import os, subprocess, sys, time
+if "RANK" not in os.environ:
+    ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+    running = [subprocess.Popen([sys.executable, "script.py"], env=env) for env in ranks]
+    sys.exit(max(process.wait() for process in running))
+import raybench
+trial = raybench.current_trial()
+"""
+
+
+@pytest.mark.parametrize("ends", ["trial.rank == 0", "trial.rank == 1", "True"])
+def test_ranks_that_end_at_once_keep_the_examples_of_all(project, ends):
+    script = RANKS + "for epoch in trial.epochs():\n    for batch in trial.steps(range(4), examples=4): pass\n"
+    attempt = project.one(f"{script}if {ends}: os._exit(0)\n", grid="epochs: 2\n")
+    assert attempt.status == "completed", attempt.error
+    assert [epoch.examples for epoch in attempt.epochs] == [32, 32]
+
+
+def test_a_rank_waits_for_the_decision_of_rank_0_as_long_as_that_lives(project):
+    slow = """
+from raybench.trial import channel
+for epoch in trial.epochs():
+    trial.log({"train/loss": 1 - epoch / 4})
+    if trial.rank == 0:
+        time.sleep(1)
+    while not os.path.exists(os.environ["RAYBENCH_TRIAL"] + "/rank-0.jsonl"):
+        time.sleep(0.01)
+    channel.START_TIMEOUT = 0
+"""
+    grid = "epochs: 4\ntarget: {metric: train/loss, at_most: 0.75}\nstop_at_target: true\n"
+    attempt = project.one(RANKS + slow, grid=grid)
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 2), attempt.error
+
+
+def test_a_rank_does_not_wait_for_rank_0_that_has_ended(project):
+    script = RANKS.replace("max(process.wait() for process in running)", "running[1].wait()")  # rank 0 is a zombie
+    body = "for epoch in trial.epochs():\n    trial.log({'train/loss': 1})\n    if trial.rank == 0: os._exit(1)\n"
+    grid = "epochs: 4\ntarget: {metric: train/loss, at_most: 0.5}\nstop_at_target: true\ntimeout: 60\n"
+    error = failed(project, script + body, grid=grid)
+    assert error["rank"] == 1
+    assert error["message"] == "rank 0 ended before it had ended epoch 1"
+
+
 def test_ranks_give_the_threads_of_their_collectives_time_to_end(project):
     """A thread of Gloo that still holds a tensor when the interpreter ends aborts the process."""
     script = """
@@ -301,6 +361,15 @@ def test_a_loss_that_is_not_finite_ends_it(project):
     attempt = project.one(script, workload)
     assert (attempt.status, attempt.error["message"]) == ("diverged", "train/loss is nan in epoch 2")
     assert len(attempt.epochs) == 2
+
+
+@pytest.mark.parametrize("reports", [False, True])
+def test_a_test_loss_that_is_not_finite_is_diverged(project, reports):
+    script = REPORTS + "trial.log({'test/loss': float('nan')})" if reports else "print('epoch 1')\nprint('loss=nan')"
+    metrics = "" if reports else "\nmetrics: {epoch: 'epoch (.)', test/loss: 'loss=(.*)'}"
+    attempt = project.one(script, f"command: python script.py{metrics}\n", "epochs: 1\n" if reports else "")
+    assert (attempt.status, attempt.error["message"]) == ("diverged", "test/loss is nan after the last epoch")
+    assert len(attempt.epochs) == 1
 
 
 def test_output_that_is_no_utf_8_and_progress_bars(project):

@@ -208,6 +208,13 @@ def test_an_epoch_with_a_loss_that_is_not_finite_is_recorded_and_ends_the_trial(
     assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
 
 
+def test_a_test_loss_that_is_not_finite_is_diverged(project):
+    train = TRAIN.replace('trial.log({"test/accuracy": 0.5})', 'trial.log({"test/accuracy": 0.5, "test/loss": np.nan})')
+    attempt = project.one(train)
+    assert (attempt.status, attempt.error["message"]) == ("diverged", "test/loss is nan after the last epoch")
+    assert attempt.epochs[-1].metrics["test/accuracy"] == 0.5
+
+
 def test_no_memory_is_oom(project):
     attempt = project.one(TRAIN.replace("accuracy = ", "raise MemoryError; accuracy = "))
     assert (attempt.status, attempt.error["phase"]) == ("oom", "evaluate")
@@ -277,6 +284,16 @@ def test_a_lost_trial_goes_on_from_its_checkpoint(tmp_path, fork_server):
     assert attempt.attempt == 2
     assert attempt.gaps == (2,)
     assert [epoch.metrics["train/loss"] for epoch in attempt.epochs] == [0, 1, 3, 6]
+
+
+@pytest.mark.slow
+def test_a_target_that_was_logged_before_a_resume_was_logged(tmp_path, fork_server):
+    project = Project(tmp_path, fork_server)
+    (tmp_path / "marks").mkdir()
+    train = RESUMABLE + "        if epoch == 1:\n            trial.log({'val/accuracy': 0.5})\n"
+    grid = "epochs: 4\ncheckpoint_every: 1\nlinks: [marks]\ntarget: {metric: val/accuracy, at_least: 0.75}\n"
+    attempt = project.one(train, grid)
+    assert (attempt.status, attempt.gaps) == ("completed", (2,)), attempt.error
 
 
 def test_checkpoint_every_without_functions_is_a_warning(project):
@@ -395,6 +412,19 @@ def test_rules_that_need_the_time_of_the_data_need_a_section(project):
     assert attempt.status == "completed", attempt.error
     assert (timing.dawnbench(attempt), timing.mlperf(attempt)) == (None, None)
     assert timing.steady(attempt) is not None
+
+
+def test_a_wait_that_is_not_measured_is_absent(project):
+    from raybench import load
+
+    train = TRAIN.replace("trial.steps(np.split(inputs, BATCHES))", "np.split(inputs, BATCHES)")
+    attempt = project.one(train)
+    assert attempt.status == "completed", attempt.error
+    (ended,) = project.events("trial_ended")
+    assert "input_wait" not in ended["ledger"] and "input_wait" not in ended["cpu"]
+    found = load(project.folder / "results")
+    assert found.trials["input_wait_s"].isna().all() and found.epochs["input_wait_s"].isna().all()
+    assert found.epochs["epoch_s"].notna().all()
 
 
 def test_what_needs_a_declared_workload_is_refused(project, fork_server):

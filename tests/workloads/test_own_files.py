@@ -11,6 +11,7 @@ from raybench.errors import DataError, WorkloadError
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 from raybench.workloads import read_reference
+from raybench.workloads.own_files import collect
 
 FILES = {
     "mine.py": """
@@ -138,6 +139,54 @@ def test_data_files_are_part_of_the_cell_and_links_are_not(project):
     assert only(run(project)).trial == first.trial
     (project / "tables" / "scale.txt").write_text("5")
     assert only(run(project)).trial != first.trial
+
+
+def test_a_linked_folder_may_have_modules_that_are_part_of_the_cell(project):
+    for name, text in {
+        "data/dataset.py": "count = 2\n",
+        "data/large/more.py": "count = 1\n",
+        "data/large/numbers.txt": "3",
+        "data/images/one.txt": "4",
+    }.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    (project / "helper.py").write_text(
+        "from pathlib import Path\nfrom data.dataset import count\nfrom data.large import more\n"
+        "def build_model():\n    import torch\n"
+        "    folder = Path(__file__).parent / 'data'\n"
+        "    assert (folder / 'large/numbers.txt').read_text() + (folder / 'images/one.txt').read_text() == '34'\n"
+        "    return torch.nn.Linear(4, count * more.count)\n"
+    )
+    (project / "grid.yaml").write_text(FILES["grid.yaml"] + "links: [data/images, data, data/large, helper.py]\n")
+    first = only(run(project))
+    assert first.status == "completed", first.error
+    (code,) = (project / "results" / "mine" / "code").iterdir()
+    links = [path for path in code.rglob("*") if path.is_symlink()]
+    assert {path.relative_to(code).as_posix() for path in links} == {"data/images", "data/large/numbers.txt"}
+    (project / "data/images/one.txt").write_text("4 ")
+    assert only(run(project)).trial == first.trial, "done"
+    (project / "data/dataset.py").write_text("count = 3\n")
+    assert only(run(project)).trial != first.trial
+
+
+def test_packages_without_a_file_at_their_top_travel(project):
+    for name, text in {
+        "src/models/deep/net.py": "from src.layers import linear\nwidth = linear.width\n",
+        "src/layers/linear.py": "width = 2\n",
+        "numpy/notes.txt": "a folder that has the name of a library",
+    }.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    (project / "helper.py").write_text(
+        "from src.models.deep import net\ndef build_model():\n    import torch\n"
+        "    return torch.nn.Linear(4, net.width)\n"
+    )
+    info = read_reference("mine.py:workload", project)
+    assert {"src/models/deep/net.py", "src/layers/linear.py"} < set(info.files)
+    assert {"numpy", "torch"} <= collect(project / "mine.py").libraries
+    assert "src" not in collect(project / "mine.py").libraries
+    attempt = only(run(project))
+    assert attempt.status == "completed", attempt.error
 
 
 @pytest.mark.parametrize(

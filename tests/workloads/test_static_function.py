@@ -63,6 +63,17 @@ def test_a_wrong_signature_is_an_error_with_its_line(text, line, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("call", ["Config(**locals())", "vars()", "dict(locals(), other=1)"])
+def test_a_function_that_asks_for_all_local_names_uses_its_parameters(call):
+    assert list(read(f"def train(trial, *, hidden=1):\n    config = {call}").parameters) == ["hidden"]
+
+
+@pytest.mark.parametrize("call", ["vars(trial)", "self.locals()", "locals"])
+def test_a_function_that_asks_for_other_names_does_not(call):
+    with pytest.raises(WorkloadError, match="does not use it"):
+        read(f"def train(trial, *, hidden=1):\n    config = {call}")
+
+
 def test_all_problems_of_a_signature_are_reported_together():
     with pytest.raises(WorkloadError) as error:
         read('def train(trial, *, batch_size: int, device="cpu",\n          seed=0, unused=1, **rest): batch_size')

@@ -16,12 +16,16 @@ from raybench.core.text import join_words
 from raybench.devices import hosted
 from raybench.planning.plan import format_value
 from raybench.results.attempt import Attempt, Key
+from raybench.results.epoch import Epoch
 
 OPTIMIZER = ("weight_decay", "learning_rate")
 """Axes that a step of an optimizer shows."""
 
 DISTINCT = 3
 """Fewest different numbers that are the same in two runs by no coincidence: an accuracy alone may be that of chance."""
+
+TOLERANCE = 0.1
+"""Share by which the examples per step may differ from the batch size, such as by a few steps that were left out."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -154,7 +158,8 @@ def _noted(code: str, attempt: Attempt, context: Context) -> Iterator[Observatio
 
 @detects(
     "other_batch_size",
-    condition="in a training function the examples per step of the optimizer are not `batch_size`",
+    condition="in a training function the examples per step of the optimizer differ from `batch_size` by more than 10% "
+    "in every epoch",
     remedy="`batch_size` is that of a step of the optimizer, over all devices and accumulated gradients: divide it in "
     "the function",
 )
@@ -163,15 +168,24 @@ def other_batch_size(attempt: Attempt, context: Context) -> Iterator[Observation
     batch = attempt.cell.settings.batch_size
     if not attempt.cell.has_own_loop or not batch:
         return
-    for epoch in attempt.full_epochs[:1]:
-        steps = epoch.optimizer_steps or epoch.steps
-        # The last batch of a pass may be smaller, and the last accumulated gradients are of fewer batches.
-        if steps and epoch.examples and not (steps - 1) * batch < epoch.examples <= steps * batch:
-            per_step = epoch.examples / steps
-            yield Observation(
-                f"a step of its optimizer had {per_step:.4g} examples, and `batch_size` is {batch}",
-                {"ratio": max(per_step / batch, batch / per_step)},
-            )
+    # In each epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
+    sizes = [_examples_per_step(epoch, batch) for epoch in attempt.full_epochs]
+    if sizes and all(sizes):
+        per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
+        yield Observation(
+            f"a step of its optimizer had {per_step:.4g} examples, and `batch_size` is {batch}",
+            {"ratio": max(per_step / batch, batch / per_step)},
+        )
+
+
+def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
+    """The examples per step of the optimizer in an epoch; None if they are not known, or as `batch` says."""
+    steps = epoch.optimizer_steps or epoch.steps
+    # The last batch of a pass may be smaller, and the last accumulated gradients are of fewer batches.
+    if not steps or not epoch.examples or (steps - 1) * batch < epoch.examples <= steps * batch:
+        return None
+    per_step = epoch.examples / steps
+    return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
 
 
 @detects(

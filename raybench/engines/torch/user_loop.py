@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ class TorchLoop(UserLoop):
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self.graphs = graphs
-        self._steps = 0
+        self._steps: Counter[int] = Counter()
         self._settings: dict[int, list[OptimizerSettings]] = {}
         self._hook = register_optimizer_step_post_hook(self._after_optimizer)
 
@@ -55,15 +56,15 @@ class TorchLoop(UserLoop):
 
     def begin_epoch(self) -> None:
         """Start to count the optimizer's steps and to note its settings."""
-        self._steps = 0
+        self._steps.clear()
         self._settings = {}
 
     def optimizer_steps(self) -> int | None:
-        """Steps of all optimizers since `begin_epoch`.
+        """Steps since `begin_epoch` of the optimizer that took most; several may share the parameters out.
 
         None if there were none, since those of a compiled optimizer are not seen.
         """
-        return self._steps or None
+        return max(self._steps.values(), default=None)
 
     def optimizers(self) -> Sequence[OptimizerSettings]:
         """Settings of each optimizer and parameter group in its first step since `begin_epoch`, without duplicates."""
@@ -76,7 +77,7 @@ class TorchLoop(UserLoop):
     def _after_optimizer(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if torch.compiler.is_compiling():  # a counter in a compiled step would compile it again each time
             return
-        self._steps += 1
+        self._steps[id(optimizer)] += 1
         if id(optimizer) not in self._settings:
             name = type(optimizer).__name__
             self._settings[id(optimizer)] = [

@@ -10,7 +10,7 @@ SGD = {"class": "SGD", "lr": 0.1, "weight_decay": 0.0}
 
 
 def made(runs):
-    """Attempts of (settings, repeat, fields of the epochs)."""
+    """Attempts of (settings, repeat, fields of all epochs, and those of one by its number)."""
     told = []
     for number, (settings, repeat, fields) in enumerate(runs):
         settings = dict(settings)
@@ -26,7 +26,9 @@ def made(runs):
         trial = f"c{sorted(map(repr, [s for s, _, _ in runs])).index(repr(runs[number][0]))}-r{repeat}"
         told.append(events.trial_started(trial, 1, cell=tree, seed=repeat))
         for epoch in (1, 2):
-            told.append(events.epoch_ended(trial, 1, **{"epoch": epoch, "ledger": {"train": 1.0}, **fields}))
+            shared = {name: value for name, value in fields.items() if isinstance(name, str)}
+            of_epoch = {"epoch": epoch, "ledger": {"train": 1.0}, **shared, **fields.get(epoch, {})}
+            told.append(events.epoch_ended(trial, 1, **of_epoch))
         told.append(events.trial_ended(trial, 1, "completed"))
     return attempts(told).values()
 
@@ -107,6 +109,9 @@ def test_repeats_that_do_not_depend_on_the_seed():
         ({"steps": 20, "optimizer_steps": 10, "examples": 80}, []),  # accumulated gradients
         ({"steps": 20, "examples": 80}, ["other_batch_size"]),
         ({"steps": 10, "optimizer_steps": 5, "examples": 80}, ["other_batch_size"]),
+        ({"steps": 100, "optimizer_steps": 98, "examples": 800}, []),  # two steps were left out
+        ({1: {"steps": 10, "optimizer_steps": 6}, 2: {"steps": 10}, "examples": 80}, []),
+        ({1: {"steps": 10, "optimizer_steps": 5}, 2: {"steps": 5}, "examples": 80}, ["other_batch_size"]),
         ({"examples": 80}, []),
         ({"steps": 10}, []),
     ],
