@@ -149,19 +149,17 @@ def write_journal(path: Path, plan: Plan, epochs: int) -> int:
     return path.stat().st_size
 
 
-def write_parts(journal: Path, folders: list[Path], trials: int) -> list[Path]:
-    """Journals with equal parts of the trials of a journal, in results folders of their own."""
-    paths = [folder / GRID / JOURNAL for folder in folders]
+def write_parts(journal: Path, paths: list[Path], trials: int) -> None:
+    """Journals with equal parts of the trials of a journal."""
     with journal.open() as file:
         for path in paths:
             path.parent.mkdir(parents=True)
             ends = 0
             with path.open("w") as part:
-                while ends < trials // len(folders):
+                while ends < trials // len(paths):
                     line = next(file)
                     part.write(line)
                     ends += '"trial_ended"' in line
-    return paths
 
 
 @dataclass
@@ -202,7 +200,10 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
             size = write_journal(journal, plan, options.epochs)
             print(f"{trials:,} trials x {options.epochs} epochs, a journal of {size / 1e6:.1f} MB")
             raybench, results = [sys.executable, "-m", "raybench"], ["--results", "results"]
-            parts = list(map(str, write_parts(journal, [folder / "first", folder / "second"], trials)))
+            parts = [str(folder / half / GRID / JOURNAL) for half in ("first", "second")]
+            if {"report_parts", "load_parts", "import"} & set(options.only):
+                write_parts(journal, list(map(Path, parts)), trials)
+                shutil.copytree(folder / "first", folder / "imported")
             store = [options.store or f"sqlite:///{folder}/mlflow.db", f"{GRID}-{trials}"]
             commands = {
                 "plan": [*raybench, "plan", str(path), *results],
@@ -212,7 +213,7 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
                 "load_parts": [sys.executable, "-c", LOAD_PARTS, *parts],
                 "tables": [sys.executable, "-c", TABLES, str(journal)],
                 "export": [*raybench, "export", str(path), *results, "-o", "bundle.zip"],
-                "import": [*raybench, "import", "bundle.zip", "--results", "first"],
+                "import": [*raybench, "import", "bundle.zip", "--results", "imported"],
                 "sync": [sys.executable, "-c", SYNC, str(journal), *store],
                 "stored": [sys.executable, "-c", STORED, *store],
             }

@@ -148,11 +148,12 @@ class _Addition:
     def add_to(self, records: dict[Key, Attempt]) -> None:
         """Add the attempts and the skipped trials."""
         completed = {(trial, number) for (trial, old), number in self.numbers.items() if self.missing[trial, old]}
-        records |= {key: records[key].copy() for key in completed & records.keys()}  # they belong to other sources
         skipped: dict[Key, list[Event]] = {}
         for event in self.other_events():
             if key := key_of(event):
                 skipped.setdefault(key, []).append(event)
+        changed = (completed | skipped.keys()) & records.keys()
+        records |= {key: records[key].copy() for key in changed}  # they belong to other sources
         for key, record in self.source.index.records.items():
             for event in skipped.get(key, ()):
                 apply_event(records, event)
