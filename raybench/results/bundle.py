@@ -1,7 +1,8 @@
 """Bundles: one zip file with the journal of a grid, its executions and the output of its trials, without checkpoints.
 
 `manifest.json` has the size and the SHA-256 of every other file. A bundle comes from another machine, so nothing in it
-is trusted: only files with known names are read, into memory, and up to their recorded size.
+is trusted: only files with known names are read, up to their recorded size, and into memory or, the journal, into a
+temporary file without a name.
 """
 
 from __future__ import annotations

@@ -164,9 +164,9 @@ LATER = [*trial("c", "z"), *trial("c", "z2", attempt=2), *trial("a", "x1", repea
 )
 def test_the_history_of_a_union_is_that_of_its_events(tmp_path, sources):
     """Attempts are moved into it or completed, without reading all events again; from journals and otherwise."""
-    told = [GridEvents(str(number), "tiny", events) for number, events in enumerate(sources)]
-    read = [written(tmp_path / str(number) / "journal.jsonl", *events) for number, events in enumerate(sources)]
-    for parts in (told, read):
+    lists = [GridEvents(str(number), "tiny", events) for number, events in enumerate(sources)]
+    journals = [written(tmp_path / str(number) / "journal.jsonl", *events) for number, events in enumerate(sources)]
+    for parts in (lists, journals):
         union = EventUnion(parts[0])
         for each in parts[1:]:
             union.add(each)
@@ -175,8 +175,8 @@ def test_the_history_of_a_union_is_that_of_its_events(tmp_path, sources):
         assert list(found.attempts) == list(expected) and found.attempts == expected
         again = EventUnion(parts[0])
         assert [*parts[0].events, *(event for each in parts[1:] for event in again.add(each)[0])] == events
-    for part_read, events in zip(read, sources, strict=True):
-        assert list(part_read.index.records.values()) == list(attempts(events).values()), "they are as they were"
+    for journal, events in zip(journals, sources, strict=True):
+        assert list(journal.index.records.values()) == list(attempts(events).values()), "they are as they were"
 
 
 def test_only_copies_that_differ_are_read_again(tmp_path, monkeypatch):
