@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 
 import pytest
@@ -69,6 +70,18 @@ def test_the_number_of_lines_for_raybench_is_right(folder):
     assert [line for line in lines if re.search(r"\b(trial|raybench)\b", line) and line not in marked] == []
     (row,) = [line for line in (ROOT / "examples" / "README.md").read_text().splitlines() if f"({folder.name})" in line]
     assert row.split("|")[-2].strip() == str(len(marked))
+
+
+def test_the_oldest_libraries_are_those_that_are_promised():
+    pins = dict(re.findall(r"^(\w+)==(\S+)$", (ROOT / ".ci" / "oldest.txt").read_text(), re.MULTILINE))
+    table = (ROOT / "docs" / "how_to" / "libraries.md").read_text().split("## Versions", 1)[1]
+    tested = {
+        name.lower(): oldest for name, oldest in re.findall(r"^\| (\w+)[^|]* \| ([\d.]+) \|", table, re.MULTILINE)
+    }
+    assert tested == {name: pins[name] for name in ("transformers", "lightning", "keras", "jax")}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["examples"]
+    bounds = {name: bound for each in extras for name, bound in re.findall(r"^(\w+)[^>]*>=(\S+)$", each)}
+    assert all(f"{tested[name]}.".startswith(f"{bounds[name]}.") for name in tested), (tested, bounds)
 
 
 @pytest.mark.slow

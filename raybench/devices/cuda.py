@@ -69,6 +69,8 @@ class Cuda(Nvidia, TorchHost):
     backend = "nccl"
     pins_memory = replays_graphs = True
     _peak = 0  # before the last search
+    _used: tuple[int, ...] = (0,)
+    _is_opened = False
 
     def open(self, precision: str) -> None:
         """Set the host's threads, TF32 and cuDNN's algorithm search.
@@ -90,19 +92,34 @@ class Cuda(Nvidia, TorchHost):
             torch.backends.cudnn.benchmark = True
         torch.cuda.set_device(0)
         torch.cuda.reset_peak_memory_stats()
+        self._is_opened = True
 
     def synchronize(self) -> None:
-        """Wait for every stream of the device."""
+        """Wait for every stream of the device; in a program of the user, of each GPU on which it has tensors.
+
+        Those need not be the current one: a program may compute on several, and a rank on one that it never selects.
+        """
         import torch
 
-        torch.cuda.synchronize()
+        if self._is_opened:
+            torch.cuda.synchronize()
+            return
+        devices = range(torch.cuda.device_count())
+        used = tuple(number for number in devices if torch.cuda.memory_reserved(number))
+        self._used = used or (torch.cuda.current_device(),)
+        for number in self._used:
+            torch.cuda.synchronize(number)
 
     def mark(self) -> Any:
-        """Record an event in the current stream."""
+        """Record an event in the current stream; of several GPUs, the first that the program uses."""
         import torch
 
-        event = torch.Event("cuda", enable_timing=True)  # finds the stream in less time than torch.cuda.Event
-        event.record()
+        if self._is_opened:
+            event = torch.Event("cuda", enable_timing=True)  # finds the stream in less time than torch.cuda.Event
+            event.record()
+        else:
+            event = torch.Event(f"cuda:{self._used[0]}", enable_timing=True)
+            event.record(torch.cuda.current_stream(self._used[0]))
         return event
 
     def elapsed(self, start: Any, end: Any) -> int:
@@ -110,10 +127,10 @@ class Cuda(Nvidia, TorchHost):
         return int(start.elapsed_time(end) * 1e6)
 
     def peak_memory(self) -> int:
-        """Peak bytes allocated by the caching allocator, without cuDNN's search."""
+        """Peak bytes allocated by the caching allocator, without cuDNN's search, of the GPU that held most."""
         import torch
 
-        return max(self._peak, int(torch.cuda.max_memory_allocated()))
+        return max(self._peak, *(int(torch.cuda.max_memory_allocated(number)) for number in self._used))
 
     def begin_search(self) -> None:
         """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""

@@ -35,10 +35,21 @@ def model_name() -> str:
     try:
         match = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if match:
-            return " ".join(match.group(1).split())
+            return short_model_name(match.group(1))
     except OSError:
         pass
-    return _sysctl("machdep.cpu.brand_string") or platform.processor() or platform.machine()
+    return short_model_name(_sysctl("machdep.cpu.brand_string") or platform.processor() or platform.machine())
+
+
+def short_model_name(name: str) -> str:
+    """A processor's model name without what does not tell models apart, so that it fits into a table.
+
+    Those are trademarks, `CPU`, the number of cores, and the frequency. Virtual machines hide the number of the model;
+    then the frequency is all that is left of it.
+    """
+    name = re.sub(r"\((?:R|TM|C)\)|\b\d+-Core Processor\b|\b(?:CPU|Processor)\b", " ", name, flags=re.IGNORECASE)
+    model, at, frequency = name.partition("@")
+    return " ".join((model if re.search(r"\d", model) else f"{model} {at} {frequency}").split())
 
 
 def _sysctl(name: str) -> str:

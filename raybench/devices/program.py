@@ -23,6 +23,8 @@ class ProgramDevice(no_framework.Cpu):
             os.environ[variable] = visible
         elif variable:
             os.environ.pop(variable, None)
+        if declared and declared.show:
+            declared.show(self.assignment.visible)
         os.environ.update(declared.program_variables if declared else {})
 
     def set_threads(self, count: int) -> None:

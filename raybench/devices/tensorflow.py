@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from raybench.core.memory import looks_like_oom
-from raybench.devices import cuda
+from raybench.devices import cuda, tpu
 from raybench.devices.base import Assignment, Hardware
 from raybench.devices.host import Host
 
@@ -179,6 +179,7 @@ class Tpu(Asynchronous):
     def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)
         self._strategy: Any = None
+        self._add_one: Any = None
 
     def jit_compile(self, asked: bool) -> bool | None:
         """None: every step is compiled, with any setting."""
@@ -187,8 +188,7 @@ class Tpu(Asynchronous):
     def hide_others(self) -> None:
         """Show only the assigned chips; if none is assigned, those visible to the caller."""
         super().hide_others()
-        if self.assignment.visible:
-            os.environ["TPU_VISIBLE_CHIPS"] = ",".join(self.assignment.visible)
+        tpu.show(self.assignment.visible)
 
     def open(self, precision: str) -> None:
         """Set the host's threads and the precision of float32 products, and initialise the TPU system.
@@ -204,13 +204,33 @@ class Tpu(Asynchronous):
         Host.open(self, precision)
         if precision:
             tf.config.experimental.enable_tensor_float_32_execution(precision != "fp32")
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
-        topology = tf.tpu.experimental.initialize_tpu_system(resolver)
-        cores = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=self.assignment.devices)
-        self._strategy = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=cores)
+        self.strategy()
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """Wait for a value that each core computes after its submitted work.
+
+        `sync_devices` waits for GPUs only (documentation of TensorFlow's operation SyncDevice), and `strategy.run`
+        returns before a TPU has ended.
+        """
+        import tensorflow as tf
+
+        super().synchronize()
+        if self._strategy is not None:
+            ends = self._strategy.run(self._add_one, args=(tf.constant(0.0),))
+            for end in self._strategy.experimental_local_results(ends):
+                end.numpy()
 
     def strategy(self) -> Any:
-        """The strategy over as many cores as the trial has devices."""
+        """The strategy over as many cores as the trial has devices; the first call initialises the TPU system."""
+        import tensorflow as tf
+
+        if self._strategy is None:
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
+            topology = tf.tpu.experimental.initialize_tpu_system(resolver)
+            cores = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=self.assignment.devices)
+            self._strategy = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=cores)
+            self._add_one = tf.function(lambda value: value + 1.0)
         return self._strategy
 
     def describe(self) -> Hardware:

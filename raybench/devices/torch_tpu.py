@@ -9,7 +9,6 @@ import os
 import time
 from typing import Any
 
-from raybench.core.rank import Rank
 from raybench.devices import tpu
 from raybench.devices.base import Hardware
 from raybench.devices.cpu import TorchHost
@@ -28,11 +27,12 @@ class TorchTpu(TorchHost):
 
     synchronous = False
     torch_name = "tpu"
+    _last: Any = None
 
     def hide_others(self) -> None:
         """Show only the assigned chip; if none is assigned, those visible to the caller."""
         super().hide_others()
-        tpu.show(self.assignment.visible, Rank())
+        tpu.show(self.assignment.visible)
         if self.assignment.visible:
             os.environ["TPU_VISIBLE_DEVICES"] = ",".join(self.assignment.visible)  # has precedence over _CHIPS
 
@@ -55,7 +55,6 @@ class TorchTpu(TorchHost):
             raise RuntimeError("torch_tpu sees no TPU here; it supports v4, v5e, v5p, v6e and TPU7x")
         if precision == "fp32":
             torch.set_float32_matmul_precision("highest")
-        self._last = torch.zeros(1, device=self.torch_name)
         self.synchronize()
 
     def synchronize(self) -> None:
@@ -66,6 +65,8 @@ class TorchTpu(TorchHost):
         import torch
 
         torch.accelerator.synchronize()
+        if self._last is None:  # a program of the user opens the device itself
+            self._last = torch.zeros(1, device=self.torch_name)
         self._last.add_(1.0).cpu()
 
     def mark(self) -> Any:

@@ -116,6 +116,29 @@ def _has_file(chip: Path, identity: str, root: Path) -> bool:
     return group.exists() and (root / "dev/vfio" / group.resolve().name).exists()
 
 
+def show(chips: Sequence[str], rank: Rank | None = None) -> None:
+    """Show this process only some chips, and the addresses of other ranks, which have the chips beside them.
+
+    If there are none, it sees those that its caller sees.
+    """
+    rank = rank or Rank()
+    if chips:
+        for name in PEERS:
+            os.environ.pop(name, None)
+        os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
+        bounds = HALVED_BOUNDS if any(entry.model == HALVED for entry in probe()) else BOUNDS
+        os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = bounds[len(chips)]
+        os.environ["TPU_PROCESS_BOUNDS"] = bounds[rank.count]
+    if rank.count > 1:  # a trial's chips are adjacent, so each rank can derive the ports of all
+        first_port = FIRST_PORT + int(chips[0]) - rank.number
+        addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
+        os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
+        os.environ["TPU_PROCESS_PORT"] = str(first_port + rank.number)
+        os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
+        os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
+        os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
+
+
 KIND = DeviceKind(
     name="tpu",
     label="TPU",
@@ -134,6 +157,7 @@ KIND = DeviceKind(
     environments={"torch_xla": "tpu", "torch_tpu": "torch_tpu"},
     visible_variable="TPU_VISIBLE_CHIPS",
     program_variables={"PJRT_DEVICE": "TPU"},
+    show=show,
 )
 
 
@@ -149,25 +173,6 @@ def explain(error: BaseException) -> str | None:
             f"if nothing here uses the TPU (sudo lsof {LOCK}), remove it: sudo rm {LOCK}"
         )
     return None
-
-
-def show(chips: Sequence[str], rank: Rank) -> None:
-    """Show this process only some chips, and the addresses of other ranks, which have the chips beside them."""
-    if chips:
-        for name in PEERS:
-            os.environ.pop(name, None)
-        os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
-        bounds = HALVED_BOUNDS if any(entry.model == HALVED for entry in probe()) else BOUNDS
-        os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = bounds[len(chips)]
-        os.environ["TPU_PROCESS_BOUNDS"] = bounds[rank.count]
-    if rank.count > 1:  # a trial's chips are adjacent, so each rank can derive the ports of all
-        first_port = FIRST_PORT + int(chips[0]) - rank.number
-        addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
-        os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
-        os.environ["TPU_PROCESS_PORT"] = str(first_port + rank.number)
-        os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
-        os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
-        os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
 
 
 class Tpu(Xla):

@@ -10,7 +10,7 @@ from typing import Any
 
 from raybench import datasets
 from raybench.core.ledger import Ledger
-from raybench.devices import KINDS, Assignment, Device, loop_frameworks, open_device
+from raybench.devices import KINDS, Assignment, Device, hosted, loop_frameworks, open_device
 from raybench.devices.host import usable_cores
 from raybench.engines.user_loop import available_kind, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
@@ -41,13 +41,15 @@ def open_clock(framework: str) -> TrainingClock:
     return TrainingClock(Ledger(), device, open_loop(framework, device), lambda phase: None)
 
 
-def program_device(framework: str, kind: str) -> Device:
-    """The device adapter, without any change to the process: its settings are the program's."""
+def program_device(framework: str, kind: str, devices: int = 1) -> Device:
+    """The device adapter, without any change to the process: its settings are the program's.
+
+    `devices` is the number of accelerators that TensorFlow's strategy spreads over.
+    """
     kind = kind if kind in KINDS and framework in loop_frameworks(kind) else "cpu"
+    framework = framework if framework in loop_frameworks(kind) else "none"
     cores = usable_cores()
-    return open_device(
-        kind, framework if framework in loop_frameworks(kind) else "none", Assignment(cores, (), len(cores))
-    )
+    return open_device(kind, framework, Assignment(cores, (), len(cores), 1 if hosted(kind) else devices))
 
 
 class Printer:

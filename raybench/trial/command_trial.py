@@ -78,7 +78,8 @@ class _Process:
         """Open the clock of the framework that the script has imported by now."""
         job = self._job
         framework = job.cell.framework if job.cell.framework != NONE else loaded_framework()
-        device = program_device(framework, job.cell.device.kind)
+        of_process = 1 if current_rank().count > 1 else job.cell.device.devices or 1
+        device = program_device(framework, job.cell.device.kind, of_process)
         loop = open_loop(framework, device)
         self._journal = _Journal(job, self.send, device, self._ledger, self._checkpoints, self.warnings)
         self._journal.writer = self.writer

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from raybench.devices import Assignment, open_device, probe
-from raybench.devices.host import usable_cores
+from raybench.devices.host import short_model_name, usable_cores
 from raybench.planning.node import Node, probe_node
 
 GIB = 1024**3
@@ -103,3 +103,20 @@ def test_a_gpu_trial_sees_its_gpus_or_what_the_caller_sees(monkeypatch, framewor
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", kept)
     open_device("cuda", framework, Assignment([], visible, 1)).hide_others()
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", "Intel Xeon Gold 6248"),
+        ("Intel(R) Xeon(R) CPU @ 2.20GHz", "Intel Xeon @ 2.20GHz"),
+        ("13th Gen Intel(R) Core(TM) i7-1360P", "13th Gen Intel Core i7-1360P"),
+        ("AMD Ryzen 9 7950X 16-Core Processor", "AMD Ryzen 9 7950X"),
+        ("AMD EPYC 7B12", "AMD EPYC 7B12"),
+        ("AMD EPYC", "AMD EPYC"),
+        ("Apple M3 Pro", "Apple M3 Pro"),
+        ("x86_64", "x86_64"),
+    ],
+)
+def test_a_processor_is_named_in_short(name, short):
+    assert short_model_name(name) == short

@@ -11,6 +11,7 @@ from support.made_up_gpus import Nvml, install_nvml, install_program
 
 from raybench.devices import Assignment, Hardware, cuda, open_device
 from raybench.devices.program import open_for_program
+from raybench.training.local import program_device
 
 MIB, GIB = 1024**2, 1024**3
 T4, T4_TOO = "GPU-74edc72b-204b-7996-59f6-bff24ec89c23", "GPU-74e1a0f0-7dd5-ab0d-0e2b-6b1b8e2c6a55"
@@ -192,6 +193,50 @@ def test_without_a_driver_there_is_no_gpu(programs, output):
 def test_a_failing_nvidia_smi_is_no_gpu(programs):
     install_program(programs, "nvidia-smi", {})
     assert cuda.probe() == []
+
+
+@pytest.fixture
+def torch_cuda(monkeypatch):
+    """Calls of torch's interface to four GPUs, of which a program has tensors on some."""
+    calls = SimpleNamespace(synchronized=[], recorded=[], reserved={})
+
+    def event(device, enable_timing):
+        return SimpleNamespace(record=lambda stream=None: calls.recorded.append((device, stream)))
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda number: calls.reserved.get(number, 0))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: calls.reserved.get(number, 0) // 2)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda number=None: calls.synchronized.append(number))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda number: f"stream of {number}")
+    monkeypatch.setattr(torch, "Event", event)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("reserved", "waited_for", "peak"),
+    [({}, [0], 0), ({2: 600}, [2], 300), ({1: 200, 3: 800}, [1, 3], 400)],
+    ids=["none yet", "a rank that selects no GPU", "several"],
+)
+def test_a_program_is_measured_on_the_gpus_that_it_uses(torch_cuda, reserved, waited_for, peak):
+    torch_cuda.reserved.update(reserved)
+    device = program_device("torch", "cuda")
+    device.synchronize()
+    device.mark()
+    assert torch_cuda.synchronized == waited_for
+    assert torch_cuda.recorded == [(f"cuda:{waited_for[0]}", f"stream of {waited_for[0]}")]
+    assert device.peak_memory() == peak
+
+
+def test_a_trial_of_an_engine_uses_the_first_gpu(torch_cuda, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name in ("set_device", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    device = open_device("cuda", "torch", Assignment([], ["0"], torch.get_num_threads(), own_loop=True))
+    device.open("")
+    device.synchronize()
+    device.mark()
+    assert (torch_cuda.synchronized, torch_cuda.recorded) == ([None], [("cuda", None)])
 
 
 @pytest.mark.parametrize(

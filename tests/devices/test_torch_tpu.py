@@ -11,6 +11,7 @@ from raybench.devices import Assignment, Hardware, open_device, torch_tpu, tpu
 from raybench.engines import open_engine, open_operations
 from raybench.execution import fork_server
 from raybench.planning.replication import Replication, resolve_replication
+from raybench.training.local import program_device
 
 SET = ("TPU_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", *tpu.PEERS)
 
@@ -92,6 +93,13 @@ def test_the_clock_waits_for_all_work_of_the_chip(chip):
     assert (chip.pending, chip.copied) == ([], before + 1)
     assert device.elapsed(start, device.mark()) >= 0
     assert (device.synchronous, device.own_clock, device.lazy, device.torch_name) == (False, False, False, "tpu")
+
+
+def test_the_clock_of_a_program_that_opened_the_chip_itself(chip):
+    device = program_device("torch_tpu", "tpu")
+    chip.pending.append("a step")
+    device.synchronize()
+    assert chip.pending == []
 
 
 def test_memory_hardware_and_conditions(chip, monkeypatch):

@@ -74,6 +74,24 @@ def test_weights_do_not_decay_in_a_step_that_the_scaler_skips(name, decay, fused
         assert moves or torch.equal(weight, before)
 
 
+@pytest.mark.parametrize("decay", ["coupled", "decoupled"])
+def test_a_first_step_that_the_scaler_skips_leaves_no_momentum(decay):
+    unset = [torch.full((1000,), 1e9) for _ in range(50)]
+    del unset  # memory that a momentum without values would get
+    ends = []
+    for gradients in ((math.inf, 0.5, 0.5), (0.5, 0.5)):
+        weight = torch.nn.Parameter(torch.ones(1000))
+        optimizer = build_optimizer([weight], SGD, DECAY, decay, fused=True)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        for gradient in gradients:
+            scale = float(scaler.scale(torch.ones(())))
+            weight.grad = torch.full_like(weight, gradient * scale)
+            scaler.step(optimizer)
+            scaler.update()
+        ends.append(weight.detach())
+    torch.testing.assert_close(*ends)
+
+
 def test_the_fused_rule_is_the_plain_one_under_a_scaler():
     ends = []
     for fused in (True, False):

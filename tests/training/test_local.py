@@ -5,11 +5,17 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import raybench
+from raybench.training.local import program_device
 
 SCRIPT = """
 import numpy as np
+import pytest
+
 import raybench
+from raybench.training.local import program_device
 
 
 def train(trial, *, batch_size):
@@ -66,3 +72,12 @@ def test_a_new_trial_each_time():
     first, second = raybench.current_trial(epochs=1), raybench.current_trial()
     assert list(first.epochs()) == [0]
     assert list(second.epochs(2)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind", "computes_on", "devices"),
+    [("torch", "cuda", "cuda", 2), ("torch", "cpu", "cpu", 1), ("jax", "unknown", "cpu", 1)],
+)
+def test_a_program_has_all_of_its_accelerators(framework, kind, computes_on, devices):
+    device = program_device(framework, kind, devices=2)
+    assert (device.kind, device.assignment.devices) == (computes_on, devices)

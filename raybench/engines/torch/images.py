@@ -42,8 +42,9 @@ class AugmentationDraws:
     def on(cls, order: EpochPlan, device: TorchDevice) -> AugmentationDraws:
         """Copy a drawn epoch to a device, so that no step waits for a copy.
 
-        It is one copy of 32-bit numbers, from pinned memory if possible, for which the host does not wait. On a CPU
-        nothing is copied, and a lazy device needs a tensor for each input of its program.
+        It is one copy of 32-bit numbers; the host does not wait for one from pinned memory. Of other memory the source
+        would have to be kept until the copy has ended, as `mps` reads it later. On a CPU nothing is copied, and a lazy
+        device needs a tensor for each input of its program.
         """
         draws = (order.index, order.corner, order.flip, order.cut_top, order.cut_left)
         given = [values for values in draws if values is not None]
@@ -52,7 +53,7 @@ class AugmentationDraws:
         else:
             packed = torch.from_numpy(np.stack(given, dtype=np.int32, casting="same_kind"))
             packed = packed.pin_memory() if device.pins_memory else packed
-            moved = iter(packed.to(device.torch_name, non_blocking=True).long().unbind())
+            moved = iter(packed.to(device.torch_name, non_blocking=device.pins_memory).long().unbind())
         return cls(next(moved), *(None if values is None else next(moved) for values in draws[1:]))
 
     @property

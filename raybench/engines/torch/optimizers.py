@@ -70,11 +70,24 @@ def build_optimizer(
     if name == "sgd":
         options = {"lr": rate, "momentum": settings["momentum"], "nesterov": settings["nesterov"], **kernel}
         if coupled and fused:  # its gradients are still scaled
-            return torch.optim.SGD(trained, weight_decay=weight_decay, **options)
-        return SGD(trained, weight_decay=weight_decay, coupled=coupled, **options)
+            return _with_momentum(torch.optim.SGD(trained, weight_decay=weight_decay, **options))
+        optimizer = SGD(trained, weight_decay=weight_decay, coupled=coupled, **options)
+        return _with_momentum(optimizer) if fused else optimizer
     if name in ("adam", "adamw"):
         moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], **kernel}
         return (torch.optim.Adam if coupled else torch.optim.AdamW)(
             trained, lr=rate, weight_decay=weight_decay, **moments
         )
     raise LookupError(f"unknown optimizer {name!r}")
+
+
+def _with_momentum(optimizer: torch.optim.SGD) -> torch.optim.SGD:
+    """Set the momentum to zero, from which the first step makes the same as from none.
+
+    torch's fused kernel makes it without values in the first step and sets them in that step only, even if the gradient
+    scaler skips it (torch 2.13); the next step would then begin with whatever was in that memory.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"] if group["momentum"] else ():
+            optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimizer

@@ -58,6 +58,33 @@ def opened_as_tpu(precision):
     return device.runtime_conditions()["float32_products"], program.count("operand_precision={highest,highest}")
 
 
+def synchronised_as_tpu():
+    """The values that the TPU adapter waits for, on two replicas which are two parts of the host."""
+    from types import SimpleNamespace
+
+    from raybench.devices.tensorflow import Tpu
+
+    (host,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(host, [tf.config.LogicalDeviceConfiguration()] * 2)
+    waited = []
+
+    class Strategy(tf.distribute.MirroredStrategy):
+        def experimental_local_results(self, value):
+            for each in super().experimental_local_results(value):
+                yield SimpleNamespace(numpy=lambda each=each: waited.append(float(each.numpy())))
+
+    tf.distribute.cluster_resolver.TPUClusterResolver = lambda tpu: None
+    tf.tpu.experimental.initialize_tpu_system = lambda resolver: None
+    tf.tpu.experimental.DeviceAssignment = SimpleNamespace(build=lambda topology, num_replicas: None)
+    tf.distribute.TPUStrategy = lambda resolver, experimental_device_assignment: Strategy(["CPU:0", "CPU:1"])
+    device = Tpu(Assignment([usable_cores()[0]], [], 1, 2))
+    device.kind = "tpu"
+    device.open("bf16")
+    waited.clear()
+    device.synchronize()
+    return waited
+
+
 def busy_threads(threads):
     """How many threads of the process spend time in a large product."""
     device = open_device("cpu", "tensorflow", Assignment([], [], threads))
