@@ -26,7 +26,7 @@ NUMBERS = ("attempt", "of_attempt")
 _NOT_CONTENT = frozenset({*NUMBERS, ORIGIN})
 """Fields that may differ between two copies of an event."""
 
-_CHUNK = 2**20
+_CHUNK = 2**16
 """Number of bytes that are read at a time."""
 
 _DAMAGE = "journal_damaged"
