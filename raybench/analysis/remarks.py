@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,9 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.pairs import Comparison, SettingDifference
 from raybench.analysis.verdict import ConfounderFact, confounders, one_machine_each, unique
+from raybench.core.status import TrialStatus
+from raybench.devices import hosted
+from raybench.results import energy
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,19 @@ class FurtherRepeatsFact(Fact):
 
 
 @dataclass(frozen=True)
+class EnergyMissingFact(Fact):
+    """The energy of some runs was not measured.
+
+    Attributes:
+        reason: why, in the most frequent of the words that differ in numbers alone.
+        runs: number of runs with that reason.
+    """
+
+    reason: str
+    runs: int
+
+
+@dataclass(frozen=True)
 class PercentFact(Fact):
     """Accuracies were recorded in percent and are shown as fractions."""
 
@@ -193,6 +210,32 @@ def remarks(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]
         yield OtherTrialsFact(other_trials, results.name)
     if results.further:
         yield FurtherRepeatsFact(results.further)
+    if not results.smoke:
+        yield from _energy_missing(results)
+
+
+def _energy_missing(results: GridResults) -> Iterator[Fact]:
+    """Yield why energy was not measured, one fact for each reason.
+
+    Hardware without a counter is not a reason worth reading, unless the energy of another cell was measured or the grid
+    file has the price of energy or its CO2.
+    """
+    is_priced = results.price_per_kwh is not None or results.gco2_per_kwh is not None
+    is_measured = any(row.energy for row in results.rows)
+    counts: Counter[str] = Counter()
+    for cell in results.cells:
+        for run in results.runs(cell):
+            has_device = energy.total(run) is not None
+            is_complete = has_device and (hosted(str(run.cell.device.kind)) or energy.total(run, energy.HOST))
+            if run.status == TrialStatus.COMPLETED and not is_complete:
+                counts.update(energy.missing_reasons(run, with_hardware=is_priced or (is_measured and not has_device)))
+    runs: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for reason, count in counts.most_common():
+        words = re.sub(r"[\d.]+", "", reason)
+        runs[words] += count
+        examples.setdefault(words, reason)
+    yield from (EnergyMissingFact(examples[words], count) for words, count in runs.most_common())
 
 
 def _incomplete(rows: Sequence[Row]) -> Iterator[Fact]:

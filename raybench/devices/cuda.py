@@ -140,7 +140,8 @@ class Cuda(Nvidia, TorchHost):
         """Forget the peak since `begin_search`."""
         import torch
 
-        torch.cuda.reset_peak_memory_stats()
+        for number in self._used:
+            torch.cuda.reset_peak_memory_stats(number)
         return True
 
     def describe(self) -> Hardware:

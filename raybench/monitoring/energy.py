@@ -6,11 +6,13 @@ processors under Linux) are read directly; those of AMD's GPUs and of Apple's ch
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +34,10 @@ INSTALL = "install raybench[energy]"
 
 Joules = dict[str, float]
 """Joules by counter."""
+
+
+class NoCounter(Unavailable):
+    """The hardware has no counter, or none that is known; nothing that a user can change."""
 
 
 class Source(Protocol):
@@ -114,9 +120,7 @@ class Rapl:
         except (OSError, ValueError) as error:
             raise Unavailable(f"energy of the CPU: {error}") from None
         if not any(zone.part == CPU for zone in self._zones):
-            raise Unavailable(
-                "energy of the CPU: this machine has no RAPL counters; virtual machines usually have none"
-            )
+            raise NoCounter("energy of the CPU: this machine has no RAPL counters; virtual machines usually have none")
         self.longest_pause_s = min(zone.range_uj for zone in self._zones) / 1e6 / MOST_WATTS / 2
 
     def read(self) -> Joules:
@@ -168,45 +172,58 @@ def _name(zone: Path) -> str:
 class ZeusGpus:
     """The counters of AMD's GPUs.
 
-    Their numbers in AMD's library are not those of ROCm, so that a trial's GPUs are known only if it uses all of them.
+    Zeus has them by the index of HIP, as a trial does; AMD's library has another order.
 
     Args:
         visible: the trial's GPUs; empty for all.
 
     Raises:
-        Unavailable: no Zeus, no driver, a GPU without an accurate counter, or only some of the machine's GPUs are used.
+        Unavailable: no Zeus, no driver, a GPU without an accurate counter of its own, or GPUs whose index is not known.
     """
 
     period_s = 0.1
     longest_pause_s = float("inf")
 
     def __init__(self, visible: Sequence[str]) -> None:
-        zeus = _zeus("energy of the GPU")
+        amd = _zeus("energy of the GPU", "zeus.device.gpu.amd")
+        if "ROCR_VISIBLE_DEVICES" in os.environ:  # a trial counts those that it leaves, AMD's library all
+            raise Unavailable(
+                "energy of the GPU: with ROCR_VISIBLE_DEVICES it is not known which GPUs the trial uses; select them "
+                "with HIP_VISIBLE_DEVICES"
+            )
+        if not all(name.isdecimal() for name in visible):
+            raise Unavailable("energy of the GPU: list indices in HIP_VISIBLE_DEVICES, not UUIDs")
+        if not amd.amdsmi_is_available():
+            raise Unavailable("energy of the GPU: AMD's library amdsmi cannot be loaded, or finds no driver")
         try:
-            self._gpus: Any = zeus.get_gpus()
-            accurate = all(self._gpus.supports_get_total_energy_consumption(index) for index in range(len(self._gpus)))
+            gpus = {str(gpu.gpu_index): gpu for gpu in _amd_gpus(amd).gpus}
+            self._gpus: dict[str, Any] = {name: gpus[name] for name in visible or gpus}
+            accurate = all(gpu.supports_get_total_energy_consumption() for gpu in self._gpus.values())
+            models = {gpu.get_name() for gpu in self._gpus.values()}
+        except KeyError as error:
+            raise Unavailable(f"energy of the GPU: Zeus finds no GPU with the index {error.args[0]}") from None
         except Exception as error:
             raise Unavailable(f"energy of the GPU: {error}") from None
-        if visible and len(visible) != len(self._gpus):
-            raise Unavailable(
-                f"energy of the GPU: which {len(visible)} of the machine's {len(self._gpus)} GPUs the trial uses is "
-                "not known to AMD's library"
-            )
+        if any("MI250" in model for model in models):
+            raise Unavailable("energy of the GPU: the two GPUs of an MI250 have one counter together")
         if not accurate:
             raise Unavailable("energy of the GPU: its counter is not accurate, according to Zeus")
 
     def read(self) -> Joules:
         """The joules of each GPU since its driver was loaded."""
         try:
-            return {
-                f"{GPU} {index}": self._gpus.get_total_energy_consumption(index) / 1000
-                for index in range(len(self._gpus))
-            }
+            return {f"{GPU} {name}": gpu.get_total_energy_consumption() / 1000 for name, gpu in self._gpus.items()}
         except Exception as error:
             raise Unavailable(f"energy of the GPU: {error}") from None
 
     def close(self) -> None:
-        """Nothing to release: Zeus keeps the library open for the next trial."""
+        """Nothing to release: the library stays open for the next trial."""
+
+
+@cache
+def _amd_gpus(amd: Any) -> Any:
+    """All GPUs, which Zeus takes half a second to try; it closes AMD's library for all when they are deleted."""
+    return amd.AMDGPUs()
 
 
 class Apple:
@@ -220,7 +237,7 @@ class Apple:
     longest_pause_s = float("inf")
 
     def __init__(self) -> None:
-        zeus = _zeus("energy of the Apple chip")
+        zeus = _zeus("energy of the Apple chip", "zeus.device")
         try:
             self._chip: Any = zeus.get_soc()
         except Exception as error:
@@ -239,9 +256,9 @@ class Apple:
         """Nothing to release."""
 
 
-def _zeus(what: str) -> Any:
+def _zeus(what: str, module: str) -> Any:
     try:
-        return import_module("zeus.device")
+        return import_module(module)
     except ImportError:
         raise Unavailable(f"{what}: the package zeus is not installed; {INSTALL}") from None
 
@@ -257,11 +274,13 @@ class EnergyMeter:
 
     Attributes:
         missing: the reasons why counters could not be read.
+        no_counter: those of them that are a `NoCounter`.
         socket_cores: all cores of the sockets whose counters are read; empty if not known.
     """
 
     def __init__(self, kind: str, visible: Sequence[str], cores: Sequence[int], root: Path = Path("/")) -> None:
         self.missing: list[str] = []
+        self.no_counter: list[str] = []
         self.socket_cores: list[int] = []
         self._sources: list[Source] = []
         self._last: dict[int, Joules] = {}
@@ -275,18 +294,25 @@ class EnergyMeter:
             self._sources.append(host)
             self.socket_cores = host.cores if isinstance(host, Rapl) else []
         except Exception as error:
-            self.missing.append(_reason(error))
+            self._miss(error)
         if hosted(kind) or apple:  # an Apple chip has its GPU on it
             return
         path = KINDS[kind].energy if kind in KINDS else ""
         if not path:
-            self.missing.append(f"energy of the device: no counter is known for the device kind {kind}")
+            self._miss(NoCounter(f"energy of the device: no counter is known for the device kind {kind}"))
             return
         module, name = path.split(":")
         try:
             self._sources.append(getattr(import_module(module), name)(visible))
         except Exception as error:
-            self.missing.append(_reason(error))
+            self._miss(error)
+
+    def _miss(self, error: Exception) -> None:
+        """Keep the reason in an error; an unforeseen one must not end the other measurements."""
+        reason = str(error) if isinstance(error, Unavailable) else f"energy: {type(error).__name__}: {error}"
+        self.missing.append(reason)
+        if isinstance(error, NoCounter):
+            self.no_counter.append(reason)
 
     @property
     def period_s(self) -> float:
@@ -312,7 +338,7 @@ class EnergyMeter:
                 if min(delta.values(), default=0.0) < 0:
                     raise Unavailable(f"energy: the counter {min(delta, key=lambda name: delta[name])} ran backwards")
             except Exception as error:
-                self.missing.append(_reason(error))
+                self._miss(error)
                 self._sources.remove(source)
                 source.close()
             else:
@@ -324,11 +350,6 @@ class EnergyMeter:
         """Release the drivers."""
         for source in self._sources:
             source.close()
-
-
-def _reason(error: Exception) -> str:
-    """The reason in an error; an unforeseen one must not end the other measurements."""
-    return str(error) if isinstance(error, Unavailable) else f"energy: {type(error).__name__}: {error}"
 
 
 def parts_of(kind: str) -> Mapping[str, Sequence[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -11,7 +12,7 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.settings import MISSING
 from raybench.monitoring.energy import parts_of
-from raybench.monitoring.summary import Sample, Window, inside, moment, widen
+from raybench.monitoring.summary import Sample, Window, moment, widen
 from raybench.results.warmup import is_steady
 
 LEAST_PERIODS = 5
@@ -19,6 +20,13 @@ LEAST_PERIODS = 5
 
 A period is the longest of those between two updates of a counter and of the samples in which the stretch begins and
 ends: the power within a sample is taken as constant.
+"""
+
+MOST_UNREAD = 0.02
+"""Maximum fraction of a stretch of time in which the counters were not read.
+
+Its joules are those of the rest, extended in proportion. It is more if the sampler began late or stopped early, and if
+the wall clock was set meanwhile.
 """
 
 
@@ -41,7 +49,7 @@ class EpochWindows:
         if not isinstance(number, int):
             return
         self.windows[number] = widen(None, event)
-        if self.reached is None and min(self.windows) == 1 and self._reached(event):
+        if self.reached is None and 1 in self.windows and self._reached(event):
             self.reached = number
 
     def _reached(self, event: Event) -> bool:
@@ -58,7 +66,11 @@ class EpochWindows:
 
 
 def summarise_energy(
-    samples: Sequence[Sample], epochs: EpochWindows, period_s: float, missing: Sequence[str]
+    samples: Sequence[Sample],
+    epochs: EpochWindows,
+    period_s: float,
+    missing: Sequence[str],
+    no_counter: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Summarise the energy of a trial's epochs.
 
@@ -70,18 +82,20 @@ def summarise_energy(
     - `each`: single epochs, by number.
     - `counters`: joules by counter, over all epochs.
     - `others_share`: fraction of the processor time on the CPU's sockets that other processes used during the epochs.
-    - `missing`: why something is not measurable.
+    - `missing`: why something is not measurable; `no_counter`: those of the reasons that are the hardware's, if any.
 
     Args:
         samples: the samples in order.
         epochs: the times of the epochs.
         period_s: seconds between two updates of the slowest counter.
         missing: reasons why counters could not be read.
+        no_counter: those of them that are the hardware's.
     """
     energy: dict[str, Any] = {}
     reasons = list(dict.fromkeys(missing))
     meter = _Meter(samples, period_s, parts_of(epochs.job.cell.device.kind))
-    if epochs.windows and any("energy_j" in sample for sample in samples):
+    # A period is that of a counter which could be opened, even if no sample has it.
+    if epochs.windows and (period_s > 0 or any("energy_j" in sample for sample in samples)):
         every = sorted(epochs.windows)
         stretches = {"epochs": every, "steady": epochs.steady}
         if epochs.reached:
@@ -93,13 +107,33 @@ def summarise_energy(
         whole = _span(epochs.windows.values())
         if "epochs" in energy:
             energy["counters"] = meter.counters(whole)
-            energy |= _others(samples, whole)
-        else:
+            energy |= meter.others(whole)
+        elif meter.is_short(whole):
             reasons.append(
                 f"energy: the epochs took {whole[1] - whole[0]:.2g} s, less than {LEAST_PERIODS} times the "
                 f"{meter.period(whole):.2g} s between two readings"
             )
-    return {**energy, "missing": reasons}
+        reasons += _unread(meter, epochs.windows, stretches)
+    return {**energy, "missing": reasons} | ({"no_counter": list(no_counter)} if no_counter else {})
+
+
+def _unread(meter: _Meter, windows: Mapping[int, Window], stretches: Mapping[str, Sequence[int]]) -> list[str]:
+    """The reason why a stretch is not measurable, or a single epoch, if the counters were not read in all of it.
+
+    Only the first is given: the others have the same cause.
+    """
+    names = {"epochs": "the epochs", "steady": "the epochs after the warm-up", "target": "the epochs until the target"}
+    candidates = [
+        (names[name], _span(windows[number] for number in numbers)) for name, numbers in stretches.items() if numbers
+    ]
+    candidates += [(f"epoch {number}", window) for number, window in sorted(windows.items())]
+    for name, window in candidates:
+        if not meter.is_short(window) and not meter.is_covered(window):
+            return [
+                f"energy: the counters were read in {meter.covered_s(window):.3g} of the {window[1] - window[0]:.3g} s "
+                f"of {name}"
+            ]
+    return []
 
 
 def _span(windows: Iterable[Window]) -> Window:
@@ -108,14 +142,21 @@ def _span(windows: Iterable[Window]) -> Window:
 
 
 class _Meter:
-    """Joules in parts of a trial's time."""
+    """Joules in parts of a trial's time.
+
+    The times of the samples are parsed once, and those of a window are found by bisection, because a trial may have
+    many thousands of epochs and samples.
+    """
 
     def __init__(self, samples: Sequence[Sample], period_s: float, parts: Mapping[str, Sequence[str]]) -> None:
         self._samples, self._period_s, self._parts = samples, period_s, parts
+        self._lengths = [float(sample["seconds"]) for sample in samples]
+        self._ends = [moment(sample["t"]) for sample in samples]
+        self._begins = [end - length for end, length in zip(self._ends, self._lengths, strict=True)]
 
     def measure(self, window: Window) -> dict[str, float] | None:
         """The joules of each part; None if the window is too short or nothing was measured in all of it."""
-        if window[1] - window[0] < LEAST_PERIODS * self.period(window):
+        if self.is_short(window) or not self.is_covered(window):
             return None
         counters = self.counters(window)
         sums = {
@@ -127,31 +168,50 @@ class _Meter:
         sums = {name: joules for name, joules in sums.items() if joules > 0}
         return {"seconds": round(window[1] - window[0], 3), **sums} if sums else None
 
+    def is_short(self, window: Window) -> bool:
+        """Whether the window is too short to divide samples at its ends in proportion."""
+        return window[1] - window[0] < LEAST_PERIODS * self.period(window)
+
+    def is_covered(self, window: Window) -> bool:
+        """Whether the samples cover the window once, except for a small part."""
+        length = window[1] - window[0]
+        return abs(self.covered_s(window) - length) <= MOST_UNREAD * length
+
+    def covered_s(self, window: Window) -> float:
+        """The seconds of the window in which there are samples."""
+        return float(sum(part * sample["seconds"] for sample, part in self._within(window)))
+
     def counters(self, window: Window) -> dict[str, float]:
-        """The joules of each counter that was read in all of the window."""
-        weighted = [(sample, seconds) for sample in self._samples if (seconds := inside(sample, window)) > 0]
-        readings = [set(sample.get("energy_j", ())) for sample, _ in weighted]
-        names = set.intersection(*readings) if readings else set()
+        """The joules of each counter that every sample of the window has."""
+        weighted = list(self._within(window))
+        readings = [sample.get("energy_j", {}).keys() for sample, _ in weighted]
+        names = set(readings[0]).intersection(*readings[1:]) if readings else set()
+        to_whole = (window[1] - window[0]) / self.covered_s(window) if weighted else 1.0
         return {
-            name: round(sum(sample["energy_j"][name] * seconds / sample["seconds"] for sample, seconds in weighted), 3)
+            name: round(to_whole * sum(sample["energy_j"][name] * part for sample, part in weighted), 3)
             for name in sorted(names)
         }
 
     def period(self, window: Window) -> float:
         """Seconds between two readings at the window's ends."""
         lengths = [
-            float(sample["seconds"])
-            for sample in self._samples
-            if any(0 <= moment(sample["t"]) - end <= sample["seconds"] for end in window)
+            length
+            for end in window
+            for length in self._lengths[bisect_left(self._ends, end) : bisect_right(self._begins, end)]
         ]
         return max([self._period_s, *lengths])
 
+    def others(self, window: Window) -> dict[str, float]:
+        """The share of other processes in the busy time of the CPU's sockets; empty if it is not known."""
+        own = busy = 0.0
+        for sample, part in self._within(window):
+            if "socket_busy_s" in sample and "own_cpu_s" in sample:
+                own, busy = own + part * sample["own_cpu_s"], busy + part * sample["socket_busy_s"]
+        return {"others_share": round(max(0.0, 1 - own / busy), 4)} if busy > 0 else {}
 
-def _others(samples: Sequence[Sample], window: Window) -> dict[str, float]:
-    """The share of other processes in the busy time of the CPU's sockets; empty if it is not known."""
-    own = busy = 0.0
-    for sample in samples:
-        if "socket_busy_s" in sample and "own_cpu_s" in sample:
-            part = inside(sample, window) / sample["seconds"]
-            own, busy = own + part * sample["own_cpu_s"], busy + part * sample["socket_busy_s"]
-    return {"others_share": round(max(0.0, 1 - own / busy), 4)} if busy > 0 else {}
+    def _within(self, window: Window) -> Iterator[tuple[Sample, float]]:
+        """The samples that overlap the window, each with the fraction of it that does."""
+        for number in range(bisect_right(self._ends, window[0]), bisect_left(self._begins, window[1])):
+            overlap = min(self._ends[number], window[1]) - max(self._begins[number], window[0])
+            if overlap > 0:
+                yield self._samples[number], overlap / self._lengths[number]

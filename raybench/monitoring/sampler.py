@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 from raybench.core import events
 from raybench.core.events import Event
@@ -89,8 +89,9 @@ class Monitor:
         summary["host"] = {"cores": len(self._cores), **summary["host"]}
         summary["clock"] = self._clock
         if self._energy:
+            meter = self._energy
             summary["energy"] = summarise_energy(
-                self._samples, self._epochs, self._energy.period_s, self._energy.missing
+                self._samples, self._epochs, meter.period_s, meter.missing, meter.no_counter
             )
         audit = {**summary, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
@@ -134,31 +135,35 @@ class Monitor:
         folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
         wall_start = time.time()  # its drift from the monotonic clock is measured, too
-        previous = _counters(self._cores, session.read(), energy.socket_cores)
         energy.read()
+        previous = _counters(self._cores, session.read(), energy.socket_cores)
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
             while not over:
                 over = self._over.wait(min(pause(previous_s - start_s), energy.longest_pause_s))
-                usage, now_s, wall_now = session.read(), time.perf_counter(), time.time()
+                usage, now_s, wall_now, t = session.read(), time.perf_counter(), time.time(), events.now()
+                times = {"t": t, "at": round(now_s - start_s, 3), "seconds": round(now_s - previous_s, 4)}
+                energy_j = {"energy_j": joules} if (joules := energy.read()) else {}
                 counters = _counters(self._cores, usage, energy.socket_cores)
                 if counters.keys() < previous.keys() or not _alive(leader):
-                    return  # the trial's process has ended, and with it its counters
+                    # The trial's process has ended, and with it its counters. Those of energy are the machine's.
+                    if energy_j:
+                        self._keep({**times, **energy_j}, file)
+                    return
                 deltas = {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
                 levels = _levels(self._cores, usage)
                 if sensors:
                     levels["gpus"] = sensors.read()
-                if joules := energy.read():
-                    levels["energy_j"] = joules
-                times = {"t": events.now(), "at": round(now_s - start_s, 3), "seconds": round(now_s - previous_s, 4)}
-                sample = {**times, **deltas, **levels}
-                self._samples.append(sample)
-                file.write(json.dumps(sample, separators=(",", ":")) + "\n")
+                self._keep({**times, **deltas, **levels, **energy_j}, file)
                 self._clock = {
                     "seconds": round(now_s - start_s, 3),
                     "drift_s": round(wall_now - wall_start - (now_s - start_s), 6),
                 }
                 previous, previous_s = counters, now_s
+
+    def _keep(self, sample: Sample, file: TextIO) -> None:
+        self._samples.append(sample)
+        file.write(json.dumps(sample, separators=(",", ":")) + "\n")
 
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:

@@ -15,7 +15,7 @@ Sample = Mapping[str, Any]
 in processor seconds: `busy_s`, `idle_s`, `iowait_s` and `steal_s` of the trial's cores, and `own_cpu_s` of its
 processes. At its end: `load_1m`, `mhz`, `rss_bytes`, `peak_rss_bytes` until then, and `gpus`. Quantities that the
 system does not report are left out. `energy_j` has joules by counter, and `socket_busy_s` the processor seconds on the
-sockets of the counters (`raybench.monitoring.energy`).
+sockets of the counters (`raybench.monitoring.energy`). The last sample of a process that has ended has joules alone.
 """
 
 Window = tuple[float, float]
@@ -55,6 +55,7 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
         samples: the samples in order.
         window: the time to summarise; None for all of it.
     """
+    samples = [sample for sample in samples if has_conditions(sample)]
     overlaps = [(sample, inside(sample, window)) for sample in samples]
     weighted = [(sample, seconds) for sample, seconds in overlaps if seconds > 0]
     if window is not None and sum(seconds for _, seconds in weighted) < LEAST_S:
@@ -69,6 +70,11 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     conditions["process"] = {"peak_rss_bytes": max(peaks)} if peaks else {}
     conditions["gpus"] = _gpus(weighted)
     return conditions
+
+
+def has_conditions(sample: Sample) -> bool:
+    """Whether a sample has more than the joules of a process that has ended."""
+    return "energy_j" not in sample or not sample.keys() <= {"t", "at", "seconds", "energy_j"}
 
 
 def inside(sample: Sample, window: Window | None) -> float:

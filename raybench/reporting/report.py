@@ -16,7 +16,14 @@ from raybench.analysis.grid_results import GridResults
 from raybench.analysis.learning import accuracy_factors
 from raybench.analysis.pairs import Comparison, pairs
 from raybench.analysis.ranking import RankedDevice, best_first, rank
-from raybench.analysis.remarks import FurtherRepeatsFact, OtherTrialsFact, PerExampleCellsFact, finding_facts, remarks
+from raybench.analysis.remarks import (
+    EnergyMissingFact,
+    FurtherRepeatsFact,
+    OtherTrialsFact,
+    PerExampleCellsFact,
+    finding_facts,
+    remarks,
+)
 from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.analysis.verdict import OneMachineEachFact
@@ -38,7 +45,7 @@ It is raised if a field changes its meaning. New fields may be added at any time
 FINDING, NOTE = "finding", "note"
 """Kinds of remarks with a presentation of their own."""
 
-NOTES = (PerExampleCellsFact, OneMachineEachFact, OtherTrialsFact, FurtherRepeatsFact)
+NOTES = (PerExampleCellsFact, OneMachineEachFact, OtherTrialsFact, FurtherRepeatsFact, EnergyMissingFact)
 """Remarks that do not change a verdict."""
 
 

@@ -96,7 +96,7 @@ nothing is wrong); the tag `raybench.decay_check` says it in words
 step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
 - `energy/*`, where the machine has counters: joules of the device in a steady epoch (`steady_epoch_j`), per training \
 example (`example_j`), to the target (`to_target_j`) and in all epochs (`epochs_j`), with evaluation, and those of an \
-accelerator's host in a steady epoch (`host_epoch_j`)
+accelerator's host in a steady epoch (`host_epoch_j`); the tag `raybench.energy_missing` says why one was not measured
 - the tag `raybench.requested` is `false` if the grid, as it was run last, no longer asks for the trial
 - the tag `raybench.findings` names the findings of a run; the run's description says it, with remedies, and \
 `comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
@@ -308,6 +308,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     optional[DECAY_CHECK] = attempt.decay_check.get("says")
     optional["raybench.error_phase"] = (attempt.error or {}).get("phase")
     optional["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
+    optional["raybench.energy_missing"] = (energy.missing(attempt) or "")[:TAG_LENGTH] or None
     optional[RESUMED] = ", ".join(map(str, attempt.gaps)) or None
     optional[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (figures := roofline(attempt)):

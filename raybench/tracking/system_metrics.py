@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from raybench.monitoring import SAMPLES
+from raybench.monitoring.summary import has_conditions
 from raybench.results.parsing import json_object
 from raybench.tracking.mapping import milliseconds
 
@@ -47,7 +48,8 @@ def points(folder: Path) -> list[Point]:
 
 def _usable(sample: Mapping[str, Any]) -> bool:
     t, seconds = sample.get("t"), sample.get("seconds")
-    return isinstance(t, str) and milliseconds(t) is not None and isinstance(seconds, float) and seconds > 0
+    is_timed = isinstance(t, str) and milliseconds(t) is not None and isinstance(seconds, float) and seconds > 0
+    return is_timed and has_conditions(sample)
 
 
 def _values(block: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:

@@ -2,12 +2,13 @@ from dataclasses import replace
 
 import pytest
 from support.made_up_grids import cell_of, made_up, told
-from support.report_grids import CPU, GPU, REPORTS, Grid
+from support.report_grids import CPU, GPU, REPORTS, Grid, audited
 
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.pairs import pairs
 from raybench.analysis.remarks import (
     BaselineStandInFact,
+    EnergyMissingFact,
     FurtherRepeatsFact,
     IdenticalTimesFact,
     IncompleteTrialsFact,
@@ -68,6 +69,38 @@ def test_epochs_of_other_sizes_rounded_times_and_warm_up_epochs():
     grid = Grid().add("cpu", CPU).add("gpu", GPU, event=tenth).add("tpu", (2.0, 2.0, 2.0))
     assert of(grid.report().results) == [PerExampleCellsFact(1), IdenticalTimesFact(1)]
     assert of(made_up(epochs=1)) == [WarmupTimesFact()]
+
+
+DENIED = "energy of the CPU: no permission to read energy_uj"
+NO_COUNTER = "energy of the CPU: this machine has no RAPL counters"
+
+
+def with_energy(devices, joules=(), **more):
+    """Results of which each device has reasons in its audit, and some of them joules."""
+    results = made_up(tuple(devices), epochs=3, repeats=2)
+    extended = {}
+    for name, run in results.latest.items():
+        missing, no_counter = devices[run.profile]
+        reasons = {"missing": [*missing, *no_counter], "no_counter": no_counter}
+        audit = audited(run.trial, 1.0, 3, **reasons) if run.profile in joules else {"energy": reasons}
+        extended[name] = replace(run, audit=audit)
+    return replace(results, latest=extended, **more)
+
+
+def test_energy_that_could_be_measured_has_one_note_for_each_reason():
+    short = [f"energy: the epochs took {seconds} s" for seconds in ("2", "2.5")]
+    results = with_energy({"cpu": ([DENIED, *short], []), "gpu": ([DENIED], [])})
+    assert of(results) == [EnergyMissingFact(DENIED, 4), EnergyMissingFact(short[0], 4)]
+    assert of(replace(results, name="x~smoke")) == [], "a smoke run is too short for it"
+    assert of(with_energy({"cpu": ([DENIED], []), "gpu": ([], [])}, joules=["cpu", "gpu"])) == [], "nothing is missing"
+
+
+def test_hardware_without_a_counter_is_a_note_beside_measured_energy_or_a_price():
+    nowhere = {"cpu": ([], [NO_COUNTER]), "gpu": ([], [NO_COUNTER])}
+    assert of(with_energy(nowhere)) == []
+    assert of(with_energy(nowhere, joules=["gpu"])) == [EnergyMissingFact(NO_COUNTER, 2)], "those of the CPU"
+    for name in ("price_per_kwh", "gco2_per_kwh"):
+        assert of(with_energy(nowhere, **{name: 0.0})) == [EnergyMissingFact(NO_COUNTER, 4)]
 
 
 def test_the_worst_of_a_finding_stands_for_all_and_has_a_letter_if_it_could_change_the_verdict():

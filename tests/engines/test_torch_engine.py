@@ -235,7 +235,7 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
     monkeypatch, steps, epochs, batches, peak
 ):
     class Searching(Cpu):
-        _peak = 0
+        _peak, _used = 0, (0,)
         peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
 
     class Allocating(torch.nn.Module):
@@ -250,8 +250,8 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
             return self.inner(inputs)
 
     memory = {"peak": 0}
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: memory["peak"])
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: memory.update(peak=100))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: memory["peak"])
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda number: memory.update(peak=100))
     workload, device = Workload(model=Allocating, dataset="digits", name="allocating"), Searching(Assignment([], [], 1))
     engine, _ = make_engine(workload=workload, device=device, steps_per_epoch=steps, epochs=epochs)
     engine.evaluation_batch = -(-70 // batches)

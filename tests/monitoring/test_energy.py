@@ -23,6 +23,8 @@ from raybench.monitoring.energy import Apple, EnergyMeter, ZeusGpus
 from raybench.monitoring.energy import Rapl as Counters
 from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
 from raybench.monitoring.nvidia import LIBRARY
+from raybench.monitoring.summary import summarise
+from raybench.tracking.system_metrics import points
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
 
@@ -74,6 +76,11 @@ def test_a_machine_without_counters_is_not_measurable(tmp_path):
     meter = EnergyMeter("cpu", [], [0], tmp_path)
     assert meter.read() == {}
     assert meter.missing == ["energy of the CPU: this machine has no RAPL counters; virtual machines usually have none"]
+    assert meter.no_counter == meter.missing
+    assert summarise_energy([], windows(job(), (1, 9)), meter.period_s, meter.missing, meter.no_counter) == {
+        "missing": meter.missing,
+        "no_counter": meter.missing,
+    }
 
 
 @linux
@@ -89,6 +96,7 @@ def test_counters_of_the_administrator_alone_name_the_file(tmp_path, monkeypatch
     monkeypatch.setattr(type(rapl.folder), "read_text", read_text)
     with pytest.raises(Unavailable, match=r"no permission to read .*intel-rapl:0/energy_uj; .* chmod a\+r"):
         Counters([0], tmp_path)
+    assert EnergyMeter("cpu", [], [0], tmp_path).no_counter == [], "a user can allow it"
 
 
 @linux
@@ -126,45 +134,148 @@ def test_a_gpu_without_a_counter_and_one_that_runs_backwards(library, tmp_path):
 def test_kinds_without_a_counter_say_so(tmp_path):
     meter = EnergyMeter("tpu", ["0"], [0], tmp_path)
     assert meter.missing[-1] == "energy of the device: no counter is known for the device kind tpu"
+    assert meter.no_counter == meter.missing
 
 
 class ZeusDevice(ModuleType):
-    """Zeus over two AMD GPUs, and over an Apple chip."""
-
-    def __init__(self, accurate=True):
-        super().__init__("zeus.device")
-        self.accurate, self.mj = accurate, 1500
-
-    def get_gpus(self):
-        return self
-
-    def __len__(self):
-        return 2
-
-    def supports_get_total_energy_consumption(self, index):
-        return self.accurate
+    """Zeus over an Apple chip."""
 
     def get_soc(self):
         parts = SimpleNamespace(cpu_total_mj=2000, dram_mj=None, gpu_mj=7000)
         return SimpleNamespace(get_total_energy_consumption=lambda: parts)
 
-    def get_total_energy_consumption(self, index):
-        return self.mj + index
 
-
-def test_zeus_reads_amds_gpus_and_apples_chip(monkeypatch):
-    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice())
-    assert ZeusGpus([]).read() == {"gpu 0": 1.5, "gpu 1": 1.501}
+def test_zeus_reads_apples_chip(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice("zeus.device"))
     assert Apple().read() == {"cpu 0": 2.0, "gpu 0": 7.0}
-    with pytest.raises(Unavailable, match="which 1 of the machine's 2 GPUs the trial uses is not known"):
-        ZeusGpus(["1"])
-    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice(accurate=False))
-    with pytest.raises(Unavailable, match="not accurate"):
-        ZeusGpus([])
+
+
+class ZeusGpu(SimpleNamespace):
+    """A GPU of Zeus with its index of HIP."""
+
+    def supports_get_total_energy_consumption(self):
+        return self.accurate
+
+    def get_total_energy_consumption(self):
+        return self.mj
+
+    def get_name(self):
+        return self.model
+
+
+class ZeusAmd(ModuleType):
+    """Zeus over the AMD GPUs with the indices 2 and 3, of which 3 has no accurate counter."""
+
+    def __init__(self, model="AMD Instinct MI300X", available=True):
+        super().__init__("zeus.device.gpu.amd")
+        self.amdsmi_is_available = lambda: available
+        self.opened = 0
+        self.tried = [
+            ZeusGpu(gpu_index=2, mj=1500, accurate=True, model=model),
+            ZeusGpu(gpu_index=3, mj=9000, accurate=False, model=model),
+        ]
+
+    def AMDGPUs(self):
+        self.opened += 1
+        return SimpleNamespace(gpus=self.tried)
+
+
+def zeus_amd(monkeypatch, **made):
+    monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
+    module = ZeusAmd(**made)
+    monkeypatch.setitem(sys.modules, "zeus.device.gpu.amd", module)
+    return module
+
+
+def test_zeus_reads_the_trials_amd_gpus_alone_and_tries_them_once(monkeypatch):
+    zeus = zeus_amd(monkeypatch)
+    assert ZeusGpus(["2"]).read() == {"gpu 2": 1.5}, "another GPU's counter does not matter"
+    zeus.tried[1].accurate = True
+    assert ZeusGpus([]).read() == {"gpu 2": 1.5, "gpu 3": 9.0}
+    assert zeus.opened == 1
+
+
+@pytest.mark.parametrize(
+    ("visible", "made", "reason"),
+    [
+        (["2", "3"], {}, "not accurate"),
+        (["0"], {}, "Zeus finds no GPU with the index 0"),
+        (["GPU-a1"], {}, "not UUIDs"),
+        (["2"], {"available": False}, "amdsmi cannot be loaded"),
+        (["2"], {"model": "AMD INSTINCT MI250 (MCM) OAM AC MBA"}, "have one counter together"),
+    ],
+)
+def test_amd_gpus_that_cannot_be_measured_have_a_reason(monkeypatch, visible, made, reason):
+    zeus_amd(monkeypatch, **made)
+    with pytest.raises(Unavailable, match=f"energy of the GPU: .*{reason}"):
+        ZeusGpus(visible)
+
+
+def test_an_index_among_those_that_rocr_leaves_is_not_one_of_amds_library(monkeypatch):
+    zeus_amd(monkeypatch)
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "2,3")
+    with pytest.raises(Unavailable, match="select them with HIP_VISIBLE_DEVICES"):
+        ZeusGpus(["2"])
+
+
+class AmdSmi(ModuleType):
+    """AMD's library over three GPUs, in another order than HIP's, of which the last in HIP runs at 300 W."""
+
+    AmdSmiInitFlags = SimpleNamespace(INIT_AMD_GPUS=2)
+
+    class AmdSmiException(Exception):
+        """The base of its errors."""
+
+    class AmdSmiLibraryException(AmdSmiException):
+        """An error of the driver."""
+
+    def __init__(self):
+        super().__init__("amdsmi")
+        self.watts, self.hip = {"c": 300, "a": 100, "b": 100}, {"c": 2, "a": 0, "b": 1}
+        self.begun = time.perf_counter()
+
+    def amdsmi_init(self, flag):
+        pass
+
+    def amdsmi_shut_down(self):
+        pass
+
+    def amdsmi_get_processor_handles(self):
+        return list(self.hip)
+
+    def amdsmi_get_gpu_enumeration_info(self, handle):
+        return {"hip_id": self.hip[handle]}
+
+    def amdsmi_get_gpu_asic_info(self, handle):
+        return {"market_name": "AMD Instinct MI300X"}
+
+    def amdsmi_get_power_info(self, handle):
+        return {"current_socket_power": self.watts[handle], "average_socket_power": self.watts[handle]}
+
+    def amdsmi_get_energy_count(self, handle):
+        joules = self.watts[handle] * (time.perf_counter() - self.begun)
+        return {"energy_accumulator": joules * 1e6, "counter_resolution": 1.0}
+
+
+@linux
+def test_zeus_itself_finds_the_gpus_of_hip(monkeypatch, tmp_path):
+    pytest.importorskip("zeus", reason="needs raybench[energy]")
+    for name in [name for name in sys.modules if name.startswith("zeus")]:
+        monkeypatch.delitem(sys.modules, name)  # so that it imports the made-up library
+    monkeypatch.setitem(sys.modules, "amdsmi", AmdSmi())
+    for name in ("ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1,2")
+    meter, begun = EnergyMeter("rocm", ["2"], [0], tmp_path), time.perf_counter()
+    time.sleep(0.3)
+    joules = meter.read()
+    assert joules.keys() == {"gpu 2"}, meter.missing
+    assert joules["gpu 2"] == pytest.approx(300 * (time.perf_counter() - begun), rel=0.2)
 
 
 def test_without_zeus_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "zeus.device", None)
+    for name in ("zeus.device", "zeus.device.gpu.amd"):
+        monkeypatch.setitem(sys.modules, name, None)
     for opened in (Apple, lambda: ZeusGpus([])):
         with pytest.raises(Unavailable, match=r"the package zeus is not installed; install raybench\[energy\]"):
             opened()
@@ -263,42 +374,136 @@ def test_the_part_of_other_processes_on_the_sockets_is_known():
     assert summarise_energy(read, windows(job(), (1, 9)), 0.001, [])["others_share"] == 0.25
 
 
-@linux
-def test_a_monitored_trial_has_energy_in_its_samples_and_its_event(tmp_path, monkeypatch):
-    cores = usable_cores()
-    rapl = Rapl(tmp_path, {0: cores}, dram=False)
+def test_epochs_without_samples_are_not_measurable_and_not_too_low():
+    read = samples([{"cpu 0": 100.0}] * 10)
+    energy = summarise_energy(read, windows(job(), (1, 10), (10, 19)), 0.001, [])
+    assert energy.keys() == {"each", "missing"} and energy["each"] == {"1": {"seconds": 9.0, "device_j": 900.0}}
+    assert energy["missing"] == ["energy: the counters were read in 9 of the 18 s of the epochs"]
+
+
+def test_samples_that_begin_late_cost_the_first_epoch_alone():
+    read = [{**each, "t": stamp(number + 2.0)} for number, each in enumerate(samples([{"cpu 0": 100.0}] * 100))]
+    energy = summarise_energy(read, windows(job(), (0, 10), (10, 100)), 0.001, [])
+    assert energy["each"] == {"2": {"seconds": 90.0, "device_j": 9000.0}}
+    assert energy["epochs"]["device_j"] == 10_000, "the second without a sample is one of a hundred"
+    assert energy["missing"] == ["energy: the counters were read in 9 of the 10 s of epoch 1"]
+
+
+def test_a_wall_clock_that_was_set_back_does_not_count_joules_twice():
+    read = samples([{"cpu 0": 100.0}] * 20)
+    read += [{**each, "t": stamp(number + 16.0)} for number, each in enumerate(samples([{"cpu 0": 100.0}] * 20))]
+    energy = summarise_energy(read, windows(job(), (1, 35)), 0.001, [])
+    assert "epochs" not in energy and energy["missing"]
+
+
+def test_counters_that_were_opened_and_never_read_have_a_reason():
+    energy = summarise_energy([], windows(job(), (1, 10)), 0.001, [])
+    assert energy["missing"] == ["energy: the counters were read in 0 of the 9 s of the epochs"]
+
+
+def test_the_joules_after_the_end_of_a_process_are_not_conditions():
+    read = samples([{"cpu 0": 100.0}] * 5, own_cpu_s=0.5, busy_s=0.75)
+    tail = {"t": stamp(6), "seconds": 1.0, "energy_j": {"cpu 0": 100.0}}
+    assert summarise([*read, tail]) == summarise(read)
+
+
+class CountedSample(dict):
+    """A sample that counts how often it is read."""
+
+    reads = 0
+
+    def __getitem__(self, name):
+        CountedSample.reads += 1
+        return super().__getitem__(name)
+
+
+def test_the_work_grows_with_the_epochs_and_samples_and_not_with_their_product():
+    reads = []
+    for count in (100, 1000):
+        own = windows(job(), *((at, at + 1) for at in range(count)))
+        read = [CountedSample(each) for each in samples([{"cpu 0": 100.0}] * (5 * count), 0.2)]
+        CountedSample.reads = 0
+        assert len(summarise_energy(read, own, 0.001, [])["each"]) == count
+        reads.append(CountedSample.reads)
+    assert reads[1] < 12 * reads[0]
+
+
+def whole(file, text):
+    """Write in one step, so that the file is never read half."""
+    draft = file.with_suffix(".draft")
+    draft.write_text(text)
+    draft.replace(file)
+
+
+@pytest.fixture
+def burning(tmp_path, monkeypatch):
+    """A monitored machine whose cores take 50 W."""
+    rapl = Rapl(tmp_path, {0: usable_cores()}, dram=False)
     monkeypatch.setattr("raybench.monitoring.sampler.EnergyMeter", partial(EnergyMeter, root=tmp_path))
     monkeypatch.setattr("raybench.monitoring.energy_summary.LEAST_PERIODS", 1)  # for a short test
-    over = threading.Event()
+    over, begun = threading.Event(), time.perf_counter()
 
     def burn():
-        begun = time.perf_counter()
         while not over.wait(0.005):
-            rapl.set("intel-rapl:0", 1000 + int(50e6 * (time.perf_counter() - begun)))
+            whole(rapl.file("intel-rapl:0"), str(1000 + int(50e6 * (time.perf_counter() - begun))))
 
-    def whole(folder, text):
-        """Written in one step, so that it is never read half."""
-        draft = folder.with_suffix(".draft")
-        draft.write_text(text)
-        draft.replace(folder)
-
-    monkeypatch.setattr(rapl, "set", lambda zone, value: whole(rapl.file(zone), str(value)))
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     thread = threading.Thread(target=burn)
-    try:
-        with Monitor(job(tmp_path)) as audit:
-            thread.start()
-            audit.begin(trial.pid)
-            time.sleep(2.6)
-            audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
-            time.sleep(0.1)
-            energy = audit.end()["energy"]
-    finally:
-        over.set()
-        thread.join()
-        trial.kill()
-        trial.wait()
-    read = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+@pytest.fixture
+def trial():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def samples_in(folder):
+    return [json.loads(line) for line in (folder / SAMPLES).read_text().splitlines()]
+
+
+@linux
+def test_a_monitored_trial_has_energy_in_its_samples_and_its_event(tmp_path, burning, trial):
+    with Monitor(job(tmp_path)) as audit:
+        audit.begin(trial.pid)
+        time.sleep(2.6)
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
+        time.sleep(0.1)
+        energy = audit.end()["energy"]
+    read = samples_in(tmp_path)
     assert sum(sample["energy_j"]["cpu 0"] for sample in read) == pytest.approx(50 * read[-1]["at"], rel=0.1)
     assert all("socket_busy_s" in sample for sample in read)
     assert energy["epochs"]["device_j"] == pytest.approx(120, rel=0.1)
+
+
+@linux
+def test_the_end_of_the_last_epoch_is_measured_if_the_process_is_gone_by_then(tmp_path, burning, trial):
+    with Monitor(job(tmp_path)) as audit:
+        audit.begin(trial.pid)
+        time.sleep(2.0)
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 1.8}))
+        trial.kill()
+        trial.wait()
+        energy = audit.end()["energy"]
+    assert energy["missing"] == [] and energy["epochs"]["device_j"] == pytest.approx(90, rel=0.1)
+    *others, last = samples_in(tmp_path)
+    assert last.keys() == {"t", "at", "seconds", "energy_j"}, "the process's own counters ended with it"
+    assert all("own_cpu_s" in sample for sample in others)
+    assert {point.name for point in points(tmp_path)} >= {"system/own_cpu", "system/other_cpu"}
+
+
+@linux
+def test_a_sampler_that_stops_early_has_no_energy_of_the_epochs(tmp_path, burning, trial, monkeypatch):
+    monkeypatch.setattr("raybench.monitoring.sampler.SAMPLES", "/dev/full")
+    with Monitor(job(tmp_path)) as audit:
+        audit.begin(trial.pid)
+        time.sleep(1.5)
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 1.4}))
+        told = audit.end()
+    assert "No space left" in told["missing"][0] and "epochs" not in told["energy"]
+    (reason,) = told["energy"]["missing"]
+    assert reason.startswith("energy: the counters were read in 0") and reason.endswith(" of the 1.4 s of the epochs")

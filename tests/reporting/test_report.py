@@ -309,6 +309,22 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
     assert words in printed(full=True) and "cores were taken" not in printed(full=False)
 
 
+def test_why_energy_was_not_measured_is_on_the_page_and_on_the_screen_in_full():
+    results = made_up()
+    audit = {"energy": {"missing": ["energy of the CPU: no permission to read <energy_uj>"]}}
+    runs = {name: dataclasses.replace(run, audit=audit) for name, run in results.latest.items()}
+    report = make_report(dataclasses.replace(results, latest=runs))
+
+    def printed(full):
+        terminal = io.StringIO()
+        show_report(report, Console(file=terminal, width=300, color_system=None), full=full)
+        return terminal.getvalue()
+
+    words = "Energy of the CPU: no permission to read <energy_uj> (6 runs)."
+    assert f"Note: {words}" in printed(full=True) and words not in printed(full=False)
+    assert words.replace("<", "&lt;").replace(">", "&gt;") in page(report)
+
+
 def test_a_caution_has_its_letter_if_the_table_shows_letters_or_the_answer_names_it():
     results = made_up(("cpu",), (256, 512, 1024))
     busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0, too_short=9.0)

@@ -74,6 +74,7 @@ class CountedDevice(TorchHost):
         super().__init__(Assignment([], (), torch.get_num_threads()))
         self.torch_name = name
         self.synchronous, self.own_clock = name == "cpu", name != "cpu"
+        self.pins_memory = name != "cpu"
         self.marks = self.waits = 0
 
     def synchronize(self) -> None:
@@ -176,6 +177,7 @@ def counting(kind: str) -> Iterator[tuple[CountedDevice, DispatchCounter]]:
             supported = "torch.optim.optimizer._get_foreach_kernels_supported_devices"
             stack.enter_context(mock.patch(supported, lambda: ["meta"]))
             stack.enter_context(mock.patch.object(torch, "autocast", lambda *_, **__: nullcontext()))
+            stack.enter_context(mock.patch.object(torch.Tensor, "pin_memory", lambda tensor: tensor))
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", "for .*: copying from a non-meta parameter")
         stack.enter_context(counter)

@@ -506,6 +506,12 @@ def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
     assert mapping.summary_metrics(attempt).get("summary/decay_factor") == factor
 
 
+def test_why_energy_was_not_measured_is_a_tag(golden_events):
+    assert "raybench.energy_missing" not in mapping.tags(attempts(golden_events)[TRIAL, 1], "g")
+    golden_events.insert(-1, events.trial_audited(TRIAL, 1, energy={"missing": ["no permission", "too short"]}))
+    assert mapping.tags(attempts(golden_events)[TRIAL, 1], "g")["raybench.energy_missing"] == "no permission; too short"
+
+
 def test_findings_are_on_the_run_when_it_has_ended(own_store, golden_events):
     golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
     runs = Runs(own_store, "findings")
