@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -90,6 +91,8 @@ def test_published_on_what_is_shipped(tmp_path, monkeypatch):
         assert number.rstrip("0") in text, number
 
 
+WITH_DRIVE = "colab with Drive"
+
 SMALL = """name: small
 workload: digits_cnn
 epochs: 1
@@ -106,20 +109,32 @@ def download(name):
 """
 
 
+MOUNT = """from pathlib import Path
+
+
+def mount(folder):
+    (Path(folder) / "MyDrive").mkdir(parents=True, exist_ok=True)
+"""
+
+
 def hosted_notebook(home, host, folder):
     """The notebook `colab.ipynb`, with a folder in place of a host's working folder.
 
-    Colab's own module is there too, outside of that folder.
+    Colab's own modules are there too, outside of that folder. `colab with Drive` keeps the results there.
     """
     text = (NOTEBOOKS / "colab.ipynb").read_text()
     hosts = {"colab": "/content", "kaggle": "/kaggle/working"}
     for name, usual in hosts.items():
         assert f'"{usual}"' in nbformat.reads(text, as_version=4).cells[1].source
-        text = text.replace(usual, str(folder if name == host else home / "missing"))
-    if host == "colab":
-        module = home / "modules" / "google" / "colab" / "files.py"
-        module.parent.mkdir(parents=True)
-        module.write_text(DOWNLOAD)
+        text = text.replace(usual, str(folder if name == str(host).partition(" ")[0] else home / "missing"))
+    if str(host).startswith("colab"):
+        modules = home / "modules" / "google" / "colab"
+        modules.mkdir(parents=True, exist_ok=True)
+        (modules / "files.py").write_text(DOWNLOAD)
+        (modules / "drive.py").write_text(MOUNT)
+    if host == WITH_DRIVE:
+        assert "KEEP_ON_DRIVE = False" in text
+        text = text.replace("KEEP_ON_DRIVE = False", "KEEP_ON_DRIVE = True")
     notebook = nbformat.reads(text, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell("print(f'data: {raybench.datasets.data_root()}')"))
     return notebook
@@ -128,7 +143,7 @@ def hosted_notebook(home, host, folder):
 @pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.parametrize(
-    "host", ["colab", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("kaggle", None))]
+    "host", [WITH_DRIVE, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("colab", "kaggle", None))]
 )
 def test_a_notebook_as_a_machine(host, tmp_path, monkeypatch):
     """With an empty home folder, and a grid that the user has uploaded in place of the shipped one."""
@@ -154,13 +169,33 @@ def test_a_notebook_as_a_machine(host, tmp_path, monkeypatch):
     assert "<iframe srcdoc=" in text and "&lt;!DOCTYPE html&gt;" in text
     bundles = list(folder.glob("*.zip"))
     assert [read_bundle(path).attempts for path in bundles] == [2]
-    if host == "colab":
+    if str(host).startswith("colab"):
         assert (folder / "downloaded").read_text() == "colab.zip"
     else:
         assert f"href='{bundles[0].name}'" in text
     assert f"data: {folder / 'raybench-data' if host else home / '.cache/raybench/data'}" in text
     kept = {path.name for path in (home / ".cache").rglob("*") if path.is_file()}
     assert kept <= {"digests.json"}, "only what is made again in a moment"
+    if host == WITH_DRIVE:
+        goes_on_after_a_lost_runtime(home, folder, text)
+
+
+def goes_on_after_a_lost_runtime(home, folder, text):
+    """Run the notebook again on an empty disk, with the same Drive."""
+    journal = Path("drive/MyDrive/raybench-results/small/journal.jsonl")
+    assert f"results: {folder / journal.parents[1]}" in text
+    events = (folder / journal).read_text().split('"event":"')
+    lost = folder.rename(folder.with_name("lost"))
+    (folder / "grids").mkdir(parents=True)
+    (folder / "grids" / "machines.yaml").write_text(SMALL)
+    (lost / "drive").rename(folder / "drive")
+    notebook = hosted_notebook(home, WITH_DRIVE, folder)
+    Client(notebook, home).execute()
+    text, _ = shown(notebook)
+    assert "2 done" in text
+    kinds = [event.partition('"')[0] for event in (folder / journal).read_text().split('"event":"')]
+    assert kinds.count("trial_started") == 2 and len(kinds) >= len(events)
+    assert [read_bundle(path).attempts for path in folder.glob("*.zip")] == [2]
 
 
 INTERRUPTED = """import os

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from raybench.analysis.diagnostics.finding import kinds
 from raybench.cli import VERBS
 from raybench.core.settings import SETTINGS
 from raybench.results.columns import CELLS, COMPARISON, EPOCHS, TRIALS
+from raybench.training import Trial
 
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 EXTERNAL = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
@@ -71,5 +73,8 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
     assert "<!-- table:" not in "".join(pages.values())
     assert "price_per_hour" in pages["reference/settings.html"]
     assert all(f"raybench {verb}" in pages["reference/command_line.html"] for verb in VERBS)
-    assert "Workload" in pages["reference/python.html"] and "Attributes" in pages["reference/python.html"]
+    documented = set(re.findall(r'id="raybench\.([\w.]+)"', pages["reference/python.html"]))
+    methods = {f"Trial.{name}" for name, value in vars(Trial).items() if name[0] != "_" and isfunction(value)}
+    assert {"Trial.epochs", "Trial.steps", "Trial.evaluation", "Trial.log"} <= methods <= documented
+    assert "Workload" in documented and "Attributes" in pages["reference/python.html"]
     assert not list(tmp_path.rglob("*.py"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import starmap
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from raybench.analysis.comparison import PlannedCell, interleaved_speedup, speedup_of
+from raybench.analysis.comparison import interleaved_speedup, speedup_of
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.samples import steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup
@@ -17,12 +19,22 @@ from raybench.checks.canary.judge import QUIET
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.events import Event
 from raybench.core.identity import canonical
+from raybench.engines import PACKAGES, PROBED
 from raybench.planning.plan import format_value
 from raybench.planning.versions import cell_pairs
 from raybench.results.attempt import Attempt
 
 NORMAL = 1.96
 """Standard errors of a 95% interval."""
+
+CANARY_PACKAGES = {
+    framework: tuple(dict.fromkeys((package, "torch") if framework.startswith("torch") else (package,)))
+    for framework, package in PACKAGES.items()
+}
+"""The distributions whose versions may affect the canaries of a framework, which are products of matrices."""
+
+_Runs = tuple[Sequence[Attempt], Sequence[Attempt]]
+"""The completed runs of a cell in the base and in the new session."""
 
 
 class ChangeVerdict(StrEnum):
@@ -40,7 +52,10 @@ class Reason(StrEnum):
     ONE_RUN = "one_run"
     WIDE = "wide"
     MACHINE = "machine"
+    FASTER_MACHINE = "faster_machine"
     NO_CANARY = "no_canary"
+    UNPROBED = "unprobed"
+    OTHER_CANARY = "other_canary"
 
 
 @dataclass(frozen=True)
@@ -66,18 +81,23 @@ class CellChange:
         label: the values that distinguish it from the grid's other cells.
         base_s, new_s: steady seconds per epoch; None without a completed run.
         ratio: new ÷ base, with its interval.
-        machine_ratio: by how much the machine's speed may differ between the sessions, from canaries on the same
-            kind of device: at least 1; None if the sessions have no canary in common. 1 if the runs alternated.
+        machine_change: time of the canaries in the new session ÷ in the base session, on the same kind of device;
+            None if one of them has no canary. 1 if the runs alternated.
+        machine_ratio: by how much the machine's speed may differ between the sessions in either direction, with the
+            uncertainty of the canaries: at least 1.
         verdict, reason: what follows; the reason of one that is inconclusive.
+        canary_software: the software of the canaries that differs between the sessions, such as "torch" or "driver".
     """
 
     label: str
     base_s: float | None
     new_s: float | None
     ratio: Speedup | None
+    machine_change: float | None
     machine_ratio: float | None
     verdict: ChangeVerdict
     reason: Reason | None = None
+    canary_software: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,8 +175,12 @@ def before_after(base: Session, new: Session, max_slowdown: float, is_interleave
 
     Cells are the same if the grid file asks for the same (`request_id`) or, if another version of the user's code
     changes that, have the same values on the axes. A cell is slower if the whole 95% interval of its ratio of times is
-    above the limit, and the ratio is larger than the machine's own change. Sessions are not interleaved, so runs are
-    not paired by repeat.
+    above the limit, and the ratio is larger than the machine's own change. It is within the limit if no part of
+    the interval is above it, also after the times are corrected for a machine that was faster in the new session.
+    Sessions are not interleaved, so runs are not paired by repeat.
+
+    If results of other machines were imported, only runs of machines that both sessions have are compared, unless they
+    have none in common.
 
     Args:
         base, new: the sessions.
@@ -166,25 +190,60 @@ def before_after(base: Session, new: Session, max_slowdown: float, is_interleave
     base_cells, new_cells = ([cell for cell in session.results.cells if not cell.aa_of] for session in (base, new))
     pairs = list(cell_pairs(base_cells, new_cells))
     in_pairs = {id(cell) for pair in pairs for cell in pair}
+    runs_of_pairs: list[_Runs] = [
+        (base.results.completed(base_cell), new.results.completed(new_cell)) for base_cell, new_cell in pairs
+    ]
+    if not is_interleaved:
+        runs_of_pairs = list(starmap(_of_common_hosts, runs_of_pairs))
     return BeforeAfter(
         max_slowdown,
         is_interleaved,
-        [_change(base, new, pair, max_slowdown, is_interleaved) for pair in pairs],
+        [
+            _change(base, new, base.results.label(base_cell), runs, max_slowdown, is_interleaved)
+            for (base_cell, _), runs in zip(pairs, runs_of_pairs, strict=True)
+        ],
         [base.results.label(cell) for cell in base_cells if id(cell) not in in_pairs],
         [new.results.label(cell) for cell in new_cells if id(cell) not in in_pairs],
-        list(_differences(base, new, pairs)),
+        list(_differences(runs_of_pairs)),
     )
 
 
+def _of_common_hosts(base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> _Runs:
+    """The runs on hosts that both sides have; all runs if there is no such host."""
+    hosts = {run.host.get("name") for run in base_runs} & {run.host.get("name") for run in new_runs}
+    if not hosts:
+        return base_runs, new_runs
+    return [run for run in base_runs if run.host.get("name") in hosts], [
+        run for run in new_runs if run.host.get("name") in hosts
+    ]
+
+
 def _change(
-    base: Session, new: Session, pair: tuple[PlannedCell, PlannedCell], max_slowdown: float, is_interleaved: bool
+    base: Session, new: Session, label: str, runs: _Runs, max_slowdown: float, is_interleaved: bool
 ) -> CellChange:
-    base_runs, new_runs = base.results.completed(pair[0]), new.results.completed(pair[1])
+    base_runs, new_runs = runs
     ratio = (interleaved_speedup if is_interleaved else speedup_of)(new_runs, base_runs)
-    machine_ratio = 1.0 if is_interleaved else _machine_ratio(base, new, base_runs, new_runs)
-    verdict, reason = _verdict(ratio, machine_ratio, 1 + max_slowdown)
-    base_s, new_s = (_mean_seconds(runs) for runs in (base_runs, new_runs))
-    return CellChange(base.results.label(pair[0]), base_s, new_s, ratio, machine_ratio, verdict, reason)
+    machine = _Machine(1.0, 1.0) if is_interleaved else _machine(base, new, base_runs, new_runs)
+    verdict, reason = _verdict(ratio, machine, 1 + max_slowdown)
+    software = () if is_interleaved else _changed_software(*runs)
+    if reason is Reason.NO_CANARY and not {run.cell.framework for run in base_runs} & set(PROBED):
+        reason = Reason.UNPROBED
+    elif reason in (Reason.MACHINE, Reason.FASTER_MACHINE) and software:
+        reason = Reason.OTHER_CANARY
+    base_s, new_s = (_mean_seconds(side) for side in runs)
+    change, largest = (machine.change, machine.largest) if machine else (None, None)
+    return CellChange(label, base_s, new_s, ratio, change, largest, verdict, reason, software)
+
+
+def _changed_software(base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> tuple[str, ...]:
+    """The software that canaries of these runs use and that differs: packages of the framework, and the driver."""
+    packages = dict.fromkeys(name for run in base_runs for name in CANARY_PACKAGES.get(run.cell.framework, ()))
+    sides = [
+        {name: {run.versions.get(name) for run in runs} for name in packages}
+        | {"driver": {run.hardware.get("driver") for run in runs}}
+        for runs in (base_runs, new_runs)
+    ]
+    return tuple(name for name in sides[0] if sides[0][name] != sides[1][name])
 
 
 def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
@@ -192,72 +251,95 @@ def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
     return geometric_mean(seconds) if seconds else None
 
 
-def _verdict(ratio: Speedup | None, machine_ratio: float | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
+@dataclass(frozen=True)
+class _Machine:
+    """The change of the machine's speed, from canaries.
+
+    Attributes:
+        change: time in the new session ÷ in the base session.
+        largest: the upper end of its 95% interval, in either direction.
+    """
+
+    change: float
+    largest: float
+
+
+def _verdict(ratio: Speedup | None, machine: _Machine | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
     if ratio is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.NO_TIMES
     if ratio.low is None or ratio.high is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.ONE_RUN
-    if ratio.high <= limit:
-        return ChangeVerdict.WITHIN, None
-    if ratio.low <= limit:
+    if ratio.low <= limit < ratio.high:
         return ChangeVerdict.INCONCLUSIVE, Reason.WIDE
-    if machine_ratio is None:
+    if machine is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.NO_CANARY
-    if ratio.ratio <= machine_ratio:
+    if ratio.high <= limit:
+        # The canaries' own uncertainty is left out here: on a machine without any change, it alone takes most of a
+        # limit of 5%, and hardly any cell would ever be within it.
+        is_within = ratio.high <= limit * min(1, machine.change)
+        return (ChangeVerdict.WITHIN, None) if is_within else (ChangeVerdict.INCONCLUSIVE, Reason.FASTER_MACHINE)
+    if ratio.ratio <= machine.largest:
         return ChangeVerdict.INCONCLUSIVE, Reason.MACHINE
     return ChangeVerdict.SLOWER, None
 
 
-def _machine_ratio(
-    base: Session, new: Session, base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]
-) -> float | None:
-    """The upper end of the 95% interval of the change of the machine's speed, in either direction."""
+def _machine(base: Session, new: Session, base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> _Machine | None:
+    """The change of the machine's speed between two sessions; None if one of them has no canary."""
     sides = [_canary_logs(base.canaries, base_runs), _canary_logs(new.canaries, new_runs)]
     if not all(sides):
         return None
+    change = fmean(sides[1]) - fmean(sides[0])
     error = QUIET * math.sqrt(sum(1 / len(logs) for logs in sides))
-    return math.exp(abs(fmean(sides[1]) - fmean(sides[0])) + NORMAL * error)
+    return _Machine(math.exp(change), math.exp(abs(change) + NORMAL * error))
 
 
 def _canary_logs(canaries: Iterable[Event], runs: Sequence[Attempt]) -> list[float]:
-    """The logarithms of the seconds of canaries with the device and framework of some runs."""
-    subjects = {
-        canonical({"framework": run.cell.framework, "device": run.cell.to_json().get("device")}) for run in runs
-    }
-    return [
-        math.log(event["call_s"])
-        for event in canaries
-        if isinstance(event.get("call_s"), float) and event["call_s"] > 0
-        if canonical(event.get("subject") or {}) in subjects
-    ]
+    """The logarithms of the seconds of the canaries of some runs, each counted once.
+
+    These are, on the host, device and framework of a run, the last before it, the first after it, and those in between.
+    """
+    by_subject: dict[str, list[Event]] = {}
+    for event in sorted(canaries, key=lambda event: str(event.get("t"))):
+        if isinstance(event.get("call_s"), float) and event["call_s"] > 0:
+            by_subject.setdefault(_subject(event.get("subject"), event.get("host")), []).append(event)
+    logs: dict[int, float] = {}
+    for run in runs:
+        subject = {"framework": run.cell.framework, "device": run.cell.to_json().get("device")}
+        of_device = by_subject.get(_subject(subject, run.host.get("name")), [])
+        times = [str(event.get("t")) for event in of_device]
+        first = max(bisect_right(times, run.started or "") - 1, 0)
+        for event in of_device[first : bisect_left(times, run.ended or "") + 1]:
+            logs[id(event)] = math.log(event["call_s"])
+    return list(logs.values())
 
 
-def _differences(
-    base: Session, new: Session, pairs: Sequence[tuple[PlannedCell, PlannedCell]]
-) -> Iterator[ChangedValue]:
-    sides = [_values(session.results, [pair[number] for pair in pairs]) for number, session in enumerate((base, new))]
+def _subject(subject: Any, host: Any) -> str:
+    return canonical({"subject": subject or {}, "host": host})
+
+
+def _differences(pairs: Sequence[_Runs]) -> Iterator[ChangedValue]:
+    sides = [_values(run for pair in pairs for run in pair[number]) for number in range(2)]
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         values = [tuple(sorted(side.get(name, ()))) for side in sides]
         if values[0] != values[1]:
             yield ChangedValue(name, *values)
 
 
-def _values(results: GridResults, cells: Sequence[PlannedCell]) -> dict[str, set[str]]:
-    """The machine, software and code of the completed runs of some cells, and the fields of the cells."""
+def _values(runs: Iterable[Attempt]) -> dict[str, set[str]]:
+    """The machine, software and code of some runs, and the fields of their cells."""
     values: dict[str, set[str]] = {}
 
     def add(name: str, value: Any) -> None:
         if value not in (None, ""):
             values.setdefault(name, set()).add(format_value(value))
 
-    for cell in cells:
-        for run in results.completed(cell):
-            for program, version in run.versions.items():
-                add(program, version)
-            add("driver", run.hardware.get("driver"))
-            for name in ("name", "kernel", "boot"):
-                add(f"host.{name}", run.host.get(name))
-            for name, value in run.cell.leaves().items():
-                if not name.startswith("compared."):
-                    add(name, value)
+    for run in runs:
+        for program, version in run.versions.items():
+            add(program, version)
+        add("driver", run.hardware.get("driver"))
+        for name in ("name", "kernel", "boot"):
+            add(f"host.{name}", run.host.get(name))
+        for name, value in run.cell.leaves().items():
+            if not name.startswith("compared."):
+                add(name, value)
     return values

@@ -22,8 +22,9 @@ EPILOG = """\b
 Examples:
   raybench compare before after
   raybench compare before after --grid digits --json -
-  raybench compare torch-2.12.zip torch-2.13.zip --max-slowdown 3%
+  raybench compare monday.zip friday.zip --max-slowdown 3%
   raybench compare --interleave ../base/grid.yaml grid.yaml
+  raybench compare --interleave torch-2.12.yaml torch-2.13.yaml
 
 \b
 Exit status: 4 if a cell is slower by more than the limit; otherwise 0 or,
@@ -108,7 +109,7 @@ def command(
 
     A cell is slower if the whole 95% interval of its ratio of times is above the limit, and the ratio is above the
     change of the machine's own speed between the two sessions, which canaries measure. As the sessions are not
-    interleaved, a smaller difference is inconclusive.
+    interleaved, a smaller difference is inconclusive, and so is an equal time on a machine that has become faster.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
     trials of both run now, alternating, so that a change of the machine affects both alike and the interval alone
@@ -290,11 +291,19 @@ def _reason(reason: Reason, cells: Sequence[CellChange]) -> str:
     from raybench.analysis.before_after import Reason
 
     largest = max(cell.machine_ratio or 1.0 for cell in cells)
+    software = dict.fromkeys(name for cell in cells for name in cell.canary_software)
+    fastest = min(cell.machine_change or 1.0 for cell in cells)
     return {
         Reason.NO_TIMES: "no completed run on one side",
         Reason.ONE_RUN: "one run on a side gives no interval; set `repeats: 3` or more",
         Reason.WIDE: "the interval includes the limit; more `repeats` make it narrower",
         Reason.MACHINE: f"the machine may have changed as much (canaries allow for {largest:.3g}x)",
+        Reason.FASTER_MACHINE: f"the machine was faster in new (its canaries took {fastest:.3g}x as long), "
+        "which may hide a slow-down",
+        Reason.OTHER_CANARY: f"the canaries ran with another {', '.join(software)} too, so they cannot show whether "
+        "the machine changed or the software did; use `--interleave`",
+        Reason.UNPROBED: "this framework has no canaries, which would show that the machine was equally fast; use "
+        "`--interleave`",
         Reason.NO_CANARY: "no canary shows that the machine was equally fast; run both without `--no-checks`",
     }[reason]
 

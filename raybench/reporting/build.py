@@ -21,7 +21,7 @@ from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.collector import collector_paused
-from raybench.core.events import now
+from raybench.core.events import Event, now
 from raybench.core.files import write_atomic
 from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke, trial_id
 from raybench.core.secret_masking import redact
@@ -37,7 +37,7 @@ from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
-from raybench.results.union import GridEvents, as_further_repeats, events_of
+from raybench.results.union import GridEvents, as_further_repeats, events_of, with_distinct_hosts
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
@@ -76,13 +76,7 @@ def from_history(
     Raises:
         UsageError: no cell has such a baseline.
     """
-    all_attempts: Mapping[Key, Attempt] = history.attempts
-    if any(attempt.origin for attempt in all_attempts.values()):
-        requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
-        all_attempts = as_further_repeats(all_attempts, requested)
-        new_trials = {attempt.trial for attempt in all_attempts.values()} - {trial for trial, _ in history.attempts}
-        request = _with_repeats(request, new_trials) if request else None
-    all_attempts = _with_warmup(all_attempts, request) if request else all_attempts
+    all_attempts, checks, request = _of_every_machine(history, request)
     timing.compute_together(list(all_attempts.values()))
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
@@ -92,7 +86,7 @@ def from_history(
     if request:
         results = replace(results, price_per_kwh=request.price_per_kwh, gco2_per_kwh=request.gco2_per_kwh)
     results = _with_baseline(results, baseline)
-    evidence = PretrialChecks(history.of_kind("check_ended"))
+    evidence = PretrialChecks(checks)
     drifts = evidence.canaries.drifts(all_attempts.values())
     observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.events)
     machines = compare_machines(results)
@@ -117,6 +111,24 @@ def from_history(
             made=now(),
         ),
     )
+
+
+def _of_every_machine(
+    history: GridHistory, request: GridRequest | None
+) -> tuple[Mapping[Key, Attempt], Sequence[Event], GridRequest | None]:
+    """Return the attempts of a grid, its checks and its request.
+
+    The runs of other machines are further repeats.
+    """
+    attempts: Mapping[Key, Attempt] = history.attempts
+    checks: Sequence[Event] = list(history.of_kind("check_ended"))
+    if any(attempt.origin for attempt in attempts.values()):
+        requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
+        attempts, checks = with_distinct_hosts(attempts, checks)
+        attempts = as_further_repeats(attempts, requested)
+        new_trials = {attempt.trial for attempt in attempts.values()} - {trial for trial, _ in history.attempts}
+        request = _with_repeats(request, new_trials) if request else None
+    return (_with_warmup(attempts, request) if request else attempts), checks, request
 
 
 def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
@@ -334,14 +346,14 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
     parts = _parts([source], results, grid=grid)
     history = union_history(parts)
     request = latest_request(history)
-    attempts = _with_warmup(history.attempts, request) if request else history.attempts
+    attempts, checks, request = _of_every_machine(history, request)
     last_attempts = latest(attempts.values())
     name = parts[0].grid
     if request:
         evaluated = GridResults(name, request.workload, request.cells, last_attempts, request.baseline)
     else:
         evaluated = of_journal(name, last_attempts)
-    return Session(source, evaluated, PretrialChecks(history.of_kind("check_ended")).canaries.events)
+    return Session(source, evaluated, PretrialChecks(checks).canaries.events)
 
 
 def _parts(

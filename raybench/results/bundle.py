@@ -44,7 +44,7 @@ MOST_BYTES = 2**30
 """Total size of the files of a bundle that is read."""
 
 BOMB_BYTES, BOMB_RATIO = 2**24, 200
-"""A larger bundle that shrank more than so many times is refused: journals shrink 10 to 30 times."""
+"""A larger bundle that shrank more than so many times is refused: journals shrink 5 to 30 times."""
 
 _GRID = re.compile(
     rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,99}}({re.escape(COMPARE)}|({re.escape(INLINE)})?({re.escape(SMOKE)})?)"
@@ -117,7 +117,7 @@ def write_bundle(bundle: Bundle, path: Path) -> None:
     """Write a bundle; the same content makes the same file.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or is too large to be read.
     """
     files: dict[str, str] = {}
     for folder, texts in bundle.events.executions.items():
@@ -149,10 +149,17 @@ def write_bundle(bundle: Bundle, path: Path) -> None:
                         shutil.copyfileobj(journal, target, 2**20)
                     for name, data in contents.items():
                         archive.writestr(_entry(name), data)
+                with zipfile.ZipFile(temporary) as archive:
+                    _entries(archive, temporary.stat().st_size)
                 temporary.chmod(0o644)
                 temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)
+    except _Refused as refusal:
+        raise UsageError(
+            f"{path}: was not written, as `raybench import` would refuse it: {refusal}. Copy the grid's folder "
+            "instead: `raybench report` and `raybench.load` read it together with other sources."
+        ) from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
 

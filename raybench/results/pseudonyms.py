@@ -121,8 +121,8 @@ class _Names:
         return self.in_text(tree, hosts) if isinstance(tree, str) else tree
 
     def _named(self, name: str, value: Any, hosts: bool) -> Any:
-        if name == "boot" and isinstance(value, str):
-            return self._pseudonym("boot", value)
+        if name in ("boot", "machine_id") and isinstance(value, str) and value:
+            return self._pseudonym(name.partition("_")[0], value)
         return self._tree(value, hosts and name not in VOCABULARY)
 
     def _pseudonym(self, kind: str, name: str) -> str:

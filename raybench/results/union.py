@@ -319,6 +319,45 @@ class EventUnion:
         return key[1] if key[1] > highest else highest + 1
 
 
+def with_distinct_hosts(
+    attempts: Mapping[Key, Attempt], checks: Sequence[Event]
+) -> tuple[dict[Key, Attempt], list[Event]]:
+    """Give machines of the same name, but with another machine id, names of their own.
+
+    The first one keeps its name.
+
+    Args:
+        attempts: all attempts of a grid.
+        checks: the ends of its checks, which have the name of their host.
+    """
+    names = _distinct_names(attempts.values())
+    renamed_attempts = {
+        key: replace(attempt, host={**attempt.host, "name": name})
+        if (name := names.get((attempt.origin, attempt.host.get("name"))))
+        else attempt
+        for key, attempt in attempts.items()
+    }
+    renamed_checks = [
+        {**event, "host": name} if (name := names.get((event.get(ORIGIN), str(event.get("host"))))) else event
+        for event in checks
+    ]
+    return renamed_attempts, renamed_checks
+
+
+def _distinct_names(attempts: Iterable[Attempt]) -> dict[tuple[Any, Any], str]:
+    """The names of hosts that need another one, by origin and name."""
+    ids: dict[Any, dict[Any, str]] = {}
+    for attempt in attempts:
+        if machine := attempt.host.get("machine_id"):
+            ids.setdefault(attempt.host.get("name"), {}).setdefault(attempt.origin, str(machine))
+    return {
+        (origin, name): f"{name} ({machine.removeprefix('machine-')[:4]})"
+        for name, by_origin in ids.items()
+        for origin, machine in by_origin.items()
+        if machine != by_origin.get(None, next(iter(by_origin.values())))
+    }
+
+
 def as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, int]) -> dict[Key, Attempt]:
     """Count a repeat that several machines ran as that many repeats of the cell.
 
@@ -355,14 +394,14 @@ def latest_of_machines(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def _by_machine(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """Group the attempts at one trial by origin, and the origins by the host of the attempt that counts."""
+    """Group the attempts at one trial by origin, and the origins by the machine of the attempt that counts."""
     origins: dict[str | None, list[Attempt]] = {}
     for attempt in attempts:
         origins.setdefault(attempt.origin, []).append(attempt)
     machines: dict[Any, list[Attempt]] = {}
     for group in origins.values():
         (last,) = latest(group).values()
-        machines.setdefault(last.host.get("name"), []).extend(group)
+        machines.setdefault((last.host.get("name"), last.host.get("machine_id") or None), []).extend(group)
     return list(machines.values())
 
 

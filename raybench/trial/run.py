@@ -29,7 +29,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.version import __version__
 from raybench.datasets.splits import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
-from raybench.devices.host import boot_id
+from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import BESIDE, EngineParts, open_engine
 from raybench.engines.base import ProfilingEngine
@@ -265,7 +265,13 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
         "repeat": job.repeat,
         "cell": job.cell.to_json(),
         **job.labels,
-        "host": {"name": platform.node(), "boot": boot_id(), "kernel": platform.release(), "pid": os.getpid()},
+        "host": {
+            "name": platform.node(),
+            "machine_id": machine_id(),
+            "boot": boot_id(),
+            "kernel": platform.release(),
+            "pid": os.getpid(),
+        },
         "versions": {
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in libraries},

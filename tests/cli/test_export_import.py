@@ -68,7 +68,7 @@ def test_python_exports_the_same_bundle(here):
 
 def private_results(here):
     """Results with a host's and a user's name wherever they occur."""
-    results = results_of(here / "d", "alices-laptop.corp.example")
+    results = results_of(here / "d", "alices-laptop.corp.example", machine_id="77b0c0ffee77")
     journal = journal_of(results)
     path = "/home/alice.smith/train.py"
     error = {"type": "ValueError", "message": f"{path} on alices-laptop", "traceback": f'File "{path}", line 1'}
@@ -89,6 +89,7 @@ def test_an_anonymous_bundle_has_no_names(here):
     with zipfile.ZipFile("d.zip") as archive:
         text = "\n".join([*archive.namelist(), *(archive.read(name).decode() for name in archive.namelist())])
     assert "alice" not in text.lower() and "corp.example" not in text and "boot of" not in text
+    assert "77b0c0ffee77" not in text and "machine-" in text
     assert "/home/user-" in text and "host-" in text
     run("export", GRID, "--results", "d", "-o", "again.zip", "--anonymous")
     assert (here / "again.zip").read_bytes() == (here / "d.zip").read_bytes()

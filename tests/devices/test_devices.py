@@ -1,11 +1,12 @@
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 import torch
 
-from raybench.devices import Assignment, open_device, probe
+from raybench.devices import Assignment, host, open_device, probe
 from raybench.devices.host import short_model_name, usable_cores
 from raybench.planning.node import Node, probe_node
 
@@ -103,6 +104,14 @@ def test_a_gpu_trial_sees_its_gpus_or_what_the_caller_sees(monkeypatch, framewor
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", kept)
     open_device("cuda", framework, Assignment([], visible, 1)).hide_others()
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == shown
+
+
+def test_the_id_of_a_machine_is_not_published(monkeypatch):
+    raw = "3d1219c7c4c5404aaa1f6d2a48adfda4"
+    monkeypatch.setattr(host.Path, "read_text", lambda path: f"{raw}\n")
+    assert re.fullmatch(r"[0-9a-f]{12}", host.machine_id()) and host.machine_id() not in raw
+    monkeypatch.setattr(host.Path, "read_text", lambda path: "uninitialized\n")  # as in the image of a machine
+    assert host.machine_id() == ""
 
 
 @pytest.mark.parametrize(

@@ -230,3 +230,15 @@ def test_nothing_is_written_through_a_link(exported, tmp_path, place):
     with pytest.raises(UsageError, match="symbolic link"):
         b.import_bundle(b.read_bundle(exported), tmp_path / "results")
     assert not list(outside.iterdir())
+
+
+@pytest.mark.parametrize("limits", [{"MOST_BYTES": 20_000}, {"BOMB_BYTES": 1000, "BOMB_RATIO": 2}])
+def test_a_bundle_that_an_import_would_refuse_is_not_written(exported, tmp_path, monkeypatch, limits):
+    content = b.read_bundle(exported)
+    for name, value in limits.items():
+        monkeypatch.setattr(b, name, value)
+    with pytest.raises(
+        UsageError, match=r"was not written, as `raybench import` would refuse it: its files would take"
+    ):
+        b.write_bundle(content, tmp_path / "large.zip")
+    assert not list(tmp_path.iterdir())

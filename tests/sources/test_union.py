@@ -1,6 +1,7 @@
 """One report of several machines: from folders, journals, bundles and stores, each the same."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -27,6 +28,30 @@ def machines(tmp_path_factory):
     for name in "abc":
         write_bundle(bundle_of(folder / name / GRID)[0], folder / f"{name}.zip")
     return folder
+
+
+def test_two_machines_of_one_name_are_two_hosts(tmp_path):
+    for name, slower in (("3f2a", 1.0), ("77b0", 1.5)):
+        results_of(tmp_path / name, "ubuntu", slower=slower, machine_id=name)
+    sources = [str(tmp_path / name) for name in ("3f2a", "77b0")]
+    report = build.from_sources(sources, Path("none"))
+    runs = report.results.runs(report.results.cells[0])
+    assert [run.host["name"] for run in runs] == ["ubuntu"] * 3 + ["ubuntu (77b0)"] * 3
+    assert all(row.runs == 6 for row in report.results.rows)
+    drifts = {len(build.from_sources([source], Path("none")).context.drifts) for source in sources}
+    assert drifts == {len(report.context.drifts)}, "the canaries of the two are not compared with each other"
+    assert len(raybench.load(sources).trials) == 2 * TRIALS
+
+
+def test_a_machine_that_was_booted_again_is_one_host(machines, tmp_path):
+    results_of(tmp_path / "before", "ubuntu", machine_id="3f2a")
+    results_of(tmp_path / "after", "ubuntu", machine_id="3f2a", torch="2.13.1")
+    journal = journal_of(tmp_path / "after")
+    journal.write_text(re.sub(r'"run":"', '"run":"again', journal.read_text()).replace('"boot of', '"another boot of'))
+    report = build.from_sources(
+        [str(tmp_path / "before"), str(tmp_path / "after" / GRID / "journal.jsonl")], Path("none")
+    )
+    assert all(row.runs == 3 for row in report.results.rows), "its later runs replace the earlier ones"
 
 
 FORMS = {

@@ -14,7 +14,15 @@ TRIALS = 12
 
 
 def results_of(
-    folder, host="vm-a", model="AMD EPYC", slower=1.0, torch="2.13.0+cpu", digest=None, started="2026-11-23", threads=2
+    folder,
+    host="vm-a",
+    model="AMD EPYC",
+    slower=1.0,
+    torch="2.13.0+cpu",
+    digest=None,
+    started="2026-11-23",
+    threads=2,
+    machine_id="",
 ):
     """A results folder with the quick start, as it ran on a host.
 
@@ -27,6 +35,7 @@ def results_of(
         digest: of the data; by default that of the recorded runs.
         started: the day of the runs.
         threads: threads of each trial; another number has other cells.
+        machine_id: distinguishes machines of the same name.
     """
     shutil.copytree(RECORDED, folder)
     grid = Path(folder) / GRID
@@ -34,8 +43,8 @@ def results_of(
     ids = {}
     for event in events:
         if event["event"] == "trial_started":
-            event["host"] |= {"name": host, "boot": f"boot of {host}"}
-            event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["run"] + host).hex
+            event["host"] |= {"name": host, "boot": f"boot of {host}", "machine_id": machine_id}
+            event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["run"] + host + machine_id).hex
             event["versions"]["torch"] = torch
             event["cell"]["device"] |= {"model": model, "threads": threads}
             if digest:
@@ -48,8 +57,10 @@ def results_of(
             event["step_s"] = [seconds * slower for seconds in event["step_s"]]
         elif event["event"] == "grid_ended":
             (execution,) = (grid / "executions").iterdir()
-            event["execution"] = event["execution"].replace(" vm ", f" {host} ")
-            event["folder"] = event["folder"].replace("-vm-", f"-{host}-").replace("2026-11-23T", f"{started}T")
+            event["execution"] = event["execution"].replace(" vm ", f" {host}{machine_id} ")
+            event["folder"] = (
+                event["folder"].replace("-vm-", f"-{host}{machine_id}-").replace("2026-11-23T", f"{started}T")
+            )
             execution = execution.rename(grid / "executions" / event["folder"])
             plan = (execution / "plan.json").read_text().replace("AMD EPYC", model)
             plan = plan.replace('"threads": 2', f'"threads": {threads}')

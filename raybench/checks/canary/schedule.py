@@ -22,7 +22,7 @@ class Canaries:
     """The canaries of a grid, from its journal and from this run."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._told: dict[tuple[str, str], Event] = {}
+        self._told: dict[tuple[str, ...], Event] = {}
         for event in events:
             self.take(event)
 
@@ -30,7 +30,7 @@ class Canaries:
         """Record the end of a canary; ignore other events."""
         if event.get("event") == "check_ended" and event.get("check") == measure.NAME:
             # A journal may contain a line twice, and a grid that was restarted numbers its canaries from 1 again.
-            self._told[str(event.get("trial")), str(event.get("t"))] = event
+            self._told[str(event.get("host")), str(event.get("trial")), str(event.get("t"))] = event
 
     @property
     def events(self) -> list[Event]:
