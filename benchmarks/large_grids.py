@@ -2,6 +2,7 @@
 
     python benchmarks/large_grids.py sizes [--trials 1000 10000 100000] [--epochs 24] [--only plan report load]
     python benchmarks/large_grids.py sizes [--trials 1000 10000] --only sync stored [--store URI] [--limit 3600]
+    python benchmarks/large_grids.py sizes [--trials 10000] --only report report_parts load load_parts export import
     python benchmarks/large_grids.py table --store URI [--grid large-10000] [--loads 4]
     python benchmarks/large_grids.py page [--trials 10000] [--loads 4] [--picture FILE]
     python benchmarks/large_grids.py plans [--trials 100000 700000]
@@ -10,7 +11,9 @@
 
 `sizes` writes a grid file and a journal of all its trials for each size, and runs `raybench plan`, `raybench report`,
 `raybench.load` alone and with the tables of trials and of epochs, and a sync to an MLflow store on them (`sync`), and
-`raybench.load` on that store (`stored`), each in a process of its own. Printed: wall time, processor time and peak
+`raybench.load` on that store (`stored`), each in a process of its own. `report_parts` and `load_parts` are the report
+and `raybench.load` of the same trials in two results folders, each with one half of them, `export` writes a bundle of
+all trials, and `import` adds it to the results of the first half. Printed: wall time, processor time and peak
 memory of each, and for the sync also the times per run of each thousand. The store is an empty sqlite one, or that of
 `--store`, such as an empty database of PostgreSQL, in which each size is a grid of its own name. A command that takes
 longer than `--limit` seconds is ended.
@@ -108,7 +111,8 @@ sync(GridHistory.recover(Path(journal)), store_from_uri(uri), grid, progress)
 """A sync that prints the time at the end of each run."""
 
 STORED = "import sys, raybench; raybench.load(sys.argv[1], grid=sys.argv[2])"
-COMMANDS = ("plan", "report", "load", "tables", "sync", "stored")
+LOAD_PARTS = "import sys, raybench; raybench.load(sys.argv[1:])"
+COMMANDS = ("plan", "report", "report_parts", "load", "load_parts", "tables", "export", "import", "sync", "stored")
 BLOCK = 1000
 
 
@@ -143,6 +147,19 @@ def write_journal(path: Path, plan: Plan, epochs: int) -> int:
                 event |= cell | {"seed": trial.seed, "grid": GRID, "profile": "cpu", "label": plan.label(trial)}
             file.write(to_line(event | {"trial": trial.trial_id}))
     return path.stat().st_size
+
+
+def write_parts(journal: Path, paths: list[Path], trials: int) -> None:
+    """Journals with equal parts of the trials of a journal."""
+    with journal.open() as file:
+        for path in paths:
+            path.parent.mkdir(parents=True)
+            ends = 0
+            with path.open("w") as part:
+                while ends < trials // len(paths):
+                    line = next(file)
+                    part.write(line)
+                    ends += '"trial_ended"' in line
 
 
 @dataclass
@@ -183,24 +200,33 @@ def sizes(options: argparse.Namespace) -> dict[str, Any]:
             size = write_journal(journal, plan, options.epochs)
             print(f"{trials:,} trials x {options.epochs} epochs, a journal of {size / 1e6:.1f} MB")
             raybench, results = [sys.executable, "-m", "raybench"], ["--results", "results"]
+            parts = [str(folder / half / GRID / JOURNAL) for half in ("first", "second")]
+            if {"report_parts", "load_parts", "import"} & set(options.only):
+                write_parts(journal, list(map(Path, parts)), trials)
+                shutil.copytree(folder / "first", folder / "imported")
             store = [options.store or f"sqlite:///{folder}/mlflow.db", f"{GRID}-{trials}"]
             commands = {
                 "plan": [*raybench, "plan", str(path), *results],
                 "report": [*raybench, "report", str(journal), "--html", "page.html"],
+                "report_parts": [*raybench, "report", *parts, "--html", "page.html"],
                 "load": [sys.executable, "-c", LOAD, str(journal)],
+                "load_parts": [sys.executable, "-c", LOAD_PARTS, *parts],
                 "tables": [sys.executable, "-c", TABLES, str(journal)],
+                "export": [*raybench, "export", str(path), *results, "-o", "bundle.zip"],
+                "import": [*raybench, "import", "bundle.zip", "--results", "imported"],
                 "sync": [sys.executable, "-c", SYNC, str(journal), *store],
                 "stored": [sys.executable, "-c", STORED, *store],
             }
             costs = numbers[str(trials)] = {"journal_bytes": size}
             for each in options.only:
-                if each == "stored" and not costs.get("sync", {"done": True})["done"]:
+                needed = {"stored": "sync", "import": "export"}.get(each)
+                if not costs.get(needed, {"done": True})["done"]:
                     continue
                 cost = measure(commands[each], folder, options.limit)
                 costs[each] = asdict(cost)
                 end = "" if cost.done else f", ended after {options.limit:g} s"
                 print(
-                    f"  {each:<6} {cost.wall_s:8.1f} s, processor time {cost.cpu_s:8.1f} s, "
+                    f"  {each:<12} {cost.wall_s:8.1f} s, processor time {cost.cpu_s:8.1f} s, "
                     f"at most {cost.peak_mib:7.0f} MiB{end}",
                     flush=True,
                 )

@@ -51,7 +51,7 @@ from raybench.results.executions import EFFECTIVE, GRID_FILE, PLAN, Summary
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
-from raybench.results.union import ORIGIN
+from raybench.results.stored_events import ORIGIN
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker, Writer
 from raybench.tracking.writer import PATIENCE

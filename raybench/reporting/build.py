@@ -41,7 +41,7 @@ from raybench.results.union import GridEvents, as_further_repeats, events_of, wi
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
-from raybench.sources.union import grids_of, parts_of, several_grids, union_journal
+from raybench.sources.union import grids_of, load_union, parts_of, several_grids, union_history
 
 log = logging.getLogger("raybench")
 
@@ -326,9 +326,10 @@ def from_sources(
     if len(sources) == 1 and not is_bundle(user_path(sources[0])):
         return from_source(sources[0], results, everything, smoke, grid, baseline, progress, inline)
     parts = _parts(sources, results, smoke, grid, progress, inline)
-    with union_journal(parts) as (journal, problems):
-        label = ", ".join(part.source for part in parts)
-        return _of_journal(journal, label, parts[0].grid, problems, everything, baseline)
+    united = load_union(parts)
+    if not united.records:
+        raise UsageError(f"{', '.join(part.source for part in parts)}: no trial in it yet")
+    return from_grid(united, everything, baseline)
 
 
 def session_of(source: str, results: Path, grid: str | None = None) -> Session:
@@ -343,9 +344,8 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
         StoreError: an MLflow store cannot be reached or used.
     """
     parts = _parts([source], results, grid=grid)
-    with union_journal(parts) as (journal, _):
-        history = GridHistory.read(journal)
-        request = latest_request(history)
+    history = union_history(parts)
+    request = latest_request(history)
     attempts, checks, request = _of_every_machine(history, request)
     last_attempts = latest(attempts.values())
     name = parts[0].grid

@@ -1,7 +1,8 @@
 """Bundles: one zip file with the journal of a grid, its executions and the output of its trials, without checkpoints.
 
 `manifest.json` has the size and the SHA-256 of every other file. A bundle comes from another machine, so nothing in it
-is trusted: only files with known names are read, into memory, and up to their recorded size.
+is trusted: only files with known names are read, up to their recorded size, and into memory or, the journal, into a
+temporary file without a name.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any
+from tempfile import NamedTemporaryFile, TemporaryFile
+from typing import Any, BinaryIO
 
 from raybench.core.events import ERROR, EVENTS, OUTPUT, Event, to_line
 from raybench.core.files import write_atomic
@@ -27,6 +30,7 @@ from raybench.results.attempt import Key, key_of
 from raybench.results.executions import ENDED, FOLDER, REQUEST, folder_of
 from raybench.results.journal import JOURNAL, Journal, attempt_folder, attempts_in, grid_folder, has_journal, is_own
 from raybench.results.lock import locked
+from raybench.results.stored_events import Events, attempt_of, events_in
 from raybench.results.union import EventUnion, GridEvents, events_of
 
 SUFFIX = ".zip"
@@ -66,7 +70,7 @@ class Bundle:
     @property
     def attempts(self) -> int:
         """The number of attempts at trials."""
-        return len(_finished(self.events.events))
+        return len(self.records)
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,11 @@ def bundle_of(folder: Path) -> tuple[Bundle, int]:
     found = events_of(folder / JOURNAL, str(folder))
     if not _GRID.fullmatch(found.grid):
         raise UsageError(f"{folder}: {found.grid!r:.120} is no name of a grid; use letters, digits, '-', '_' and '.'")
-    ended = _finished(found.events)
-    open_attempts = {key for event in found.events if (key := key_of(event)) and key[1]} - ended
+    ended = found.index.ended
+    open_attempts = found.index.attempts.keys() - ended
     if not ended:
         raise UsageError(f"{folder}: no trial of it has ended, so there is nothing to export")
-    events = [event for event in found.events if key_of(event) not in open_attempts]
+    events = Events(lambda: (event for event in found.events if key_of(event) not in open_attempts))
     records = {key: _record(folder, key) for key in sorted(ended)}
     return Bundle(GridEvents(found.source, found.grid, events, found.executions, found.problems), records), len(
         open_attempts
@@ -115,7 +119,7 @@ def write_bundle(bundle: Bundle, path: Path) -> None:
     Raises:
         UsageError: it cannot be written, or is too large to be read.
     """
-    files = {JOURNAL: "".join(map(to_line, bundle.events.events))}
+    files: dict[str, str] = {}
     for folder, texts in bundle.events.executions.items():
         files |= {f"{FOLDER}/{folder}/{name}": text for name, text in texts.items()}
     for (trial, attempt), texts in bundle.records.items():
@@ -127,24 +131,30 @@ def write_bundle(bundle: Bundle, path: Path) -> None:
         "raybench": __version__,
         "grid": bundle.events.grid,
         "anonymous": bundle.anonymous,
-        "files": {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in contents.items()},
     }
-    manifest_data = json.dumps(manifest, indent=1).encode()
     try:
-        with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as file:
-            temporary = Path(file.name)
-        try:
-            with zipfile.ZipFile(temporary, "w") as archive:
-                for name, data in {MANIFEST: manifest_data, **contents}.items():
-                    entry = zipfile.ZipInfo(name)
-                    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                    archive.writestr(entry, data)
-            with zipfile.ZipFile(temporary) as archive:
-                _entries(archive, temporary.stat().st_size)
-            temporary.chmod(0o644)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with TemporaryFile(dir=path.absolute().parent) as journal:  # the manifest, which comes first, has its digest
+            sums = {JOURNAL: _write_events(bundle.events.events, journal)}
+            sums |= {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in contents.items()}
+            manifest_data = json.dumps({**manifest, "files": sums}, indent=1).encode()
+            with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as file:
+                temporary = Path(file.name)
+            try:
+                with zipfile.ZipFile(temporary, "w") as archive:
+                    archive.writestr(_entry(MANIFEST), manifest_data)
+                    entry = _entry(JOURNAL)
+                    entry.file_size = journal.tell()
+                    journal.seek(0)
+                    with archive.open(entry, "w") as target:
+                        shutil.copyfileobj(journal, target, 2**20)
+                    for name, data in contents.items():
+                        archive.writestr(_entry(name), data)
+                with zipfile.ZipFile(temporary) as archive:
+                    _entries(archive, temporary.stat().st_size)
+                temporary.chmod(0o644)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
     except _Refused as refusal:
         raise UsageError(
             f"{path}: was not written, as `raybench import` would refuse it: {refusal}. Copy the grid's folder "
@@ -152,6 +162,22 @@ def write_bundle(bundle: Bundle, path: Path) -> None:
         ) from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _write_events(events: Iterable[Event], file: BinaryIO) -> dict[str, Any]:
+    """Write events to a file; return its size and SHA-256."""
+    digest = hashlib.sha256()
+    for event in events:
+        line = to_line(event).encode("utf-8", errors="replace")
+        digest.update(line)
+        file.write(line)
+    return {"bytes": file.tell(), "sha256": digest.hexdigest()}
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+    return entry
 
 
 def is_bundle(path: Path) -> bool:
@@ -207,36 +233,38 @@ def import_bundle(bundle: Bundle, results: Path) -> ImportSummary:
             with Journal(journal) as writer:
                 for event in new:
                     writer.append(event)
-    hosts = dict.fromkeys(
-        str(event["host"]["name"])
-        for event in bundle.events.events
-        if event.get("event") == "trial_started" and isinstance(event.get("host"), dict) and "name" in event["host"]
-    )
-    return ImportSummary(name, len(numbers), bundle.attempts - len(numbers), tuple(hosts))
+    return ImportSummary(name, len(numbers), bundle.attempts - len(numbers), tuple(bundle.events.index.hosts))
 
 
-def _write_files(folder: Path, bundle: Bundle, new: list[Event], numbers: Mapping[Key, int]) -> None:
+def _write_files(folder: Path, bundle: Bundle, new: Iterable[Event], numbers: Mapping[Key, int]) -> None:
     """Write the files of new executions and attempts, before the journal refers to them.
 
     An attempt's own events are its last file, so that an import that was interrupted is completed by the next one.
     """
+    in_bundle: dict[Key, Key] = {}
+    counts: Counter[Key] = Counter()
+    for key, number in numbers.items():
+        in_bundle.setdefault((key[0], number), key)
+        counts[key[0], number] += bundle.events.index.attempts[key].events
+    # The own record of an attempt that has a folder has the rest.
+    lines: dict[Key, list[str]] = {key: [] for key in in_bundle if not attempt_folder(folder, *key).exists()}
     for event in new:
         if event.get("event") == ENDED:
             name = str(event.get("folder"))
             for file, text in bundle.events.executions.get(name, {}).items():
                 _write(folder, folder / FOLDER / name / file, text)
-    events_by_attempt: dict[Key, list[Event]] = {}
-    for event in new:
-        if (key := key_of(event)) and key[1]:
-            events_by_attempt.setdefault(key, []).append(event)
-    for (trial, attempt), number in numbers.items():
-        target = attempt_folder(folder, trial, number)
-        if target.exists():
-            continue  # its own record has the rest
-        texts = {**bundle.records.get((trial, attempt), {})}
-        texts[EVENTS] = "".join(map(to_line, events_by_attempt.get((trial, number), [])))
-        for file, text in texts.items():
-            _write(folder, target / file, text)
+        elif (key_in_union := attempt_of(event)) in lines:
+            lines[key_in_union].append(to_line(event))
+            if len(lines[key_in_union]) == counts[key_in_union]:  # it is complete
+                own_lines = lines.pop(key_in_union)
+                _write_attempt(folder, key_in_union, bundle.records.get(in_bundle[key_in_union], {}), own_lines)
+    for key, own_lines in lines.items():
+        _write_attempt(folder, key, bundle.records.get(in_bundle[key], {}), own_lines)
+
+
+def _write_attempt(folder: Path, key: Key, texts: Mapping[str, str], lines: Iterable[str]) -> None:
+    for file, text in {**texts, EVENTS: "".join(lines)}.items():
+        _write(folder, attempt_folder(folder, *key) / file, text)
 
 
 def _write(folder: Path, path: Path, text: str) -> None:
@@ -269,20 +297,19 @@ def _bundle(path: Path, archive: zipfile.ZipFile) -> Bundle:
         raise _Refused(f"{MANIFEST} has no valid name of a grid")
     if not isinstance(sums, dict) or sums.keys() != entries.keys() - {MANIFEST}:
         raise _Refused(f"its files are not those of {MANIFEST}")
-    texts = {name: _checked(archive, entries[name], name, entry) for name, entry in sums.items()}
-    if JOURNAL not in texts:
+    texts = {name: _checked(archive, entries[name], name, entry) for name, entry in sums.items() if name != JOURNAL}
+    if JOURNAL not in sums:
         raise _Refused(f"has no {JOURNAL}")
-    events = list(_events(texts[JOURNAL]))
-    keys = _finished(events)
-    if not keys:
+    executions: dict[str, dict[str, str]] = {}
+    events = GridEvents(str(path), grid, _events(archive, entries[JOURNAL], sums[JOURNAL]), executions)
+    if not events.index.ended:
         raise _Refused("has no trial that has ended")
     folders = {
         str(event.get("folder"))
-        for event in events
+        for event in events.index.others
         if event.get("event") == ENDED and event.get("folder") == folder_of(str(event.get("execution")))
     }
-    executions: dict[str, dict[str, str]] = {}
-    records: dict[Key, dict[str, str]] = {key: {} for key in keys}
+    records: dict[Key, dict[str, str]] = {key: {} for key in events.index.ended}
     for name, text in texts.items():
         if match := _EXECUTION_FILE.fullmatch(name):
             if match[1] not in folders:
@@ -293,7 +320,7 @@ def _bundle(path: Path, archive: zipfile.ZipFile) -> Bundle:
                 raise _Refused(f"its journal has no attempt {match[2]} at trial {match[1]}")
             records[match[1], int(match[2])][match[3]] = text
     anonymous = manifest.get("anonymous") is True
-    return Bundle(GridEvents(str(path), grid, events, executions), records, anonymous)
+    return Bundle(events, records, anonymous)
 
 
 def _entries(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
@@ -325,13 +352,23 @@ def _entries(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.Zip
 
 
 def _checked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str, expected: Any) -> str:
+    """The text of a file that is as in the manifest."""
+    size, digest = _expected(entry, name, expected)
+    data = _content(archive, entry, size, name)
+    if _sha256(data) != digest:
+        raise _damaged(name)
+    return data.decode("utf-8")
+
+
+def _expected(entry: zipfile.ZipInfo, name: str, expected: Any) -> tuple[int, Any]:
     size, digest = (expected.get("bytes"), expected.get("sha256")) if isinstance(expected, dict) else (None, None)
     if type(size) is not int or size != entry.file_size:
         raise _Refused(f"{name} has another size than in {MANIFEST}")
-    data = _content(archive, entry, size, name)
-    if _sha256(data) != digest:
-        raise _Refused(f"{name} is damaged: its SHA-256 is not that in {MANIFEST}")
-    return data.decode("utf-8")
+    return size, digest
+
+
+def _damaged(name: str) -> _Refused:
+    return _Refused(f"{name} is damaged: its SHA-256 is not that in {MANIFEST}")
 
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int, name: str) -> bytes:
@@ -343,15 +380,30 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int, name:
     return data
 
 
-def _events(text: str) -> Iterator[Event]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line:
-            event = _json(line.encode(), f"line {number} of {JOURNAL}")
-            if not isinstance(event.get("event"), str):
-                raise _Refused(f"line {number} of {JOURNAL} is no event")
-            # As the journal keeps it: finite numbers, and no half of a surrogate pair.
-            written: Event = json.loads(to_line(event).encode("utf-8", errors="replace"))
-            yield written
+def _events(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, expected: Any) -> Events:
+    """The events of a journal that is as in the manifest, in a temporary file that is removed with them."""
+    size, expected_digest = _expected(entry, JOURNAL, expected)
+    with TemporaryFile() as whole, TemporaryFile() as journal:
+        digest = hashlib.sha256()
+        with archive.open(entry) as file:
+            while data := file.read(min(2**20, size + 1 - whole.tell())):
+                digest.update(data)
+                whole.write(data)
+        if whole.tell() > size:
+            raise _Refused(f"{JOURNAL} is larger than {size:,} bytes")
+        if digest.hexdigest() != expected_digest:
+            raise _damaged(JOURNAL)
+        whole.seek(0)
+        for number, line in enumerate(whole, 1):
+            text = line.decode("utf-8").removesuffix("\n")
+            if text:
+                event = _json(text.encode(), f"line {number} of {JOURNAL}")
+                if not isinstance(event.get("event"), str):
+                    raise _Refused(f"line {number} of {JOURNAL} is no event")
+                # As the journal keeps it: finite numbers, and no half of a surrogate pair.
+                journal.write(to_line(event).encode("utf-8", errors="replace"))
+        journal.flush()
+        return events_in(journal)
 
 
 def _json(data: bytes, name: str) -> dict[str, Any]:
@@ -362,11 +414,6 @@ def _json(data: bytes, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Refused(f"{name} is not a JSON object")
     return value
-
-
-def _finished(events: Any) -> set[Key]:
-    """The attempts that have ended."""
-    return {key for event in events if event.get("event") == "trial_ended" and (key := key_of(event))}
 
 
 def _record(folder: Path, key: Key) -> dict[str, str]:

@@ -122,10 +122,13 @@ def _link(source: Path, target: Path, content: bytes) -> bool:
     return True
 
 
-def read_execution(grid_folder: Path, event: Event) -> Summary | None:
+def read_execution(grid_folder: Path, event: Event, texts: Mapping[str, str] | None = None) -> Summary | None:
     """The summary of a `grid_ended` event; None for any other event or invalid values.
 
-    Its files are read lazily.
+    Args:
+        grid_folder: the grid's folder, from which files are read lazily.
+        event: the event.
+        texts: the text of each file, if they are not in the folder.
     """
     name, execution, counts = event.get("folder"), event.get("execution"), event.get("counts")
     # A quote would end the filter string that searches for its MLflow run.
@@ -136,7 +139,7 @@ def read_execution(grid_folder: Path, event: Event) -> Summary | None:
     numbers = {str(status): count for status, count in counts.items() if isinstance(count, int)}
     fields = (event.get("started"), event.get("t"), event.get("origin"))
     started, t, origin = (value if isinstance(value, str) else None for value in fields)
-    files = _Files(folder, grid_folder)
+    files = _Files(folder, grid_folder) if texts is None else texts
     return Summary(str(execution), files, numbers, started, t, event.get("interrupted") is True, origin)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -16,6 +16,7 @@ from raybench.results.executions import ENDED, Summary, read_execution
 from raybench.results.journal import (
     JOURNAL,
     Journal,
+    Watch,
     attempt_folder,
     attempts_in,
     damage,
@@ -45,10 +46,11 @@ class GridHistory:
         told: events that are known already.
 
     Attributes:
-        events: the events of `KEPT`, in order; all events if it was read with them.
+        events: the events of `KEPT`, in order.
         attempts: the attempts of those events, in the order of their first event.
         damaged_lines: the numbers (from 1) of the journal's damaged lines, which are skipped.
         warnings: about damage of the journal that no earlier command has reported.
+        recovered: the events that only the trials' own records had, if it was read.
     """
 
     def __init__(self, path: Path, told: Iterable[Event] = ()) -> None:
@@ -57,32 +59,55 @@ class GridHistory:
         self.attempts: dict[Key, Attempt] = {}
         self.damaged_lines: list[int] = []
         self.warnings: list[str] = []
+        self.recovered: list[Event] = []
         self._lock = Lock()
-        self._keeps_all = False
         self._executions: dict[str, Summary | None] = {}
         for event in told:
             self.take(event)
 
     @classmethod
-    def read(cls, path: Path, all_events: bool = False) -> Self:
+    def read(cls, path: Path, watch: Watch | None = None) -> Self:
         """Read a journal and, from the trials' own records, its missing events.
 
         Nothing is written. An attempt without an end stays open, as it may still be running.
 
         Args:
             path: the journal, which may be missing.
-            all_events: whether to keep all events.
+            watch: gets each event of the journal with its line.
 
         Raises:
             UsageError: it is not a regular file, or cannot be read.
         """
         history = cls(path)
-        history._keeps_all = all_events
-        history._read()
+        history._read(watch)
         if path.name == JOURNAL:
-            for _, missing in list(history._missing()):
-                for event in missing:
-                    history.take(event)
+            history.recovered = [event for _, missing in list(history._missing()) for event in missing]
+            for event in history.recovered:
+                history.take(event)
+        return history
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        attempts: dict[Key, Attempt],
+        others: Iterable[Event],
+        executions: Mapping[str, Mapping[str, str]],
+    ) -> Self:
+        """Return a history that is in no journal.
+
+        Args:
+            path: the name of its source.
+            attempts: its attempts.
+            others: its events that concern no attempt.
+            executions: the text of each file of an execution, by the name of the execution's folder.
+        """
+        history = cls(path)
+        history.attempts = attempts
+        history.events = [event for event in others if event.get("event") in KEPT]
+        for event in reversed(history.of_kind(ENDED)):
+            name = str(event.get("folder"))
+            history._executions.setdefault(name, read_execution(path, event, executions.get(name, {})))
         return history
 
     @classmethod
@@ -125,7 +150,7 @@ class GridHistory:
     def take(self, event: Event) -> None:
         """Add an event as returned by `raybench.results.journal.Journal.append`."""
         with self._lock:
-            if self._keeps_all or event.get("event") in KEPT:
+            if event.get("event") in KEPT:
                 self.events.append(event)
             apply_event(self.attempts, event)
 
@@ -152,15 +177,11 @@ class GridHistory:
         """The events in an attempt's own record that nobody received."""
         return _missing(self.attempts.get(key) or Attempt(*key), _own(self.folder, key))
 
-    def _read(self) -> None:
+    def _read(self, watch: Watch | None = None) -> None:
         check_journal(self.path)
         try:
             if self.path.exists():
-                if self._keeps_all:
-                    for event in read(self.path, self.damaged_lines):
-                        self.take(event)
-                    return
-                for item in read_lines(self.path, self.damaged_lines):
+                for item in read_lines(self.path, self.damaged_lines, watch=watch):
                     if isinstance(item, dict):
                         self.take(item)
                     else:

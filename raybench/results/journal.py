@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Protocol, Self
 
 import msgspec
 
@@ -141,13 +141,26 @@ def _without_links(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
+class Watch(Protocol):
+    """Another reader of a journal's lines."""
+
+    def lines(self, file: BinaryIO) -> Iterable[bytes]:
+        """The lines of the journal's file."""
+
+    def take(self, item: Any, text: bytes) -> None:
+        """Take an event, or the line of an epoch, with its text."""
+
+
 def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     """Read the events of a journal, in order (see `read_lines`)."""
     return read_lines(path, damaged, lambda text: None)
 
 
 def read_lines(
-    path: Path, damaged: list[int] | None = None, parse: Callable[[bytes], Any] = epoch_line
+    path: Path,
+    damaged: list[int] | None = None,
+    parse: Callable[[bytes], Any] = epoch_line,
+    watch: Watch | None = None,
 ) -> Iterator[Any]:
     """Read the lines of a journal as events, or as a faster parser reads them.
 
@@ -158,15 +171,18 @@ def read_lines(
         path: the journal.
         damaged: gets the numbers (from 1) of the skipped lines; without it they are logged as a warning.
         parse: the faster parser, which returns None for lines that it does not read.
+        watch: gets each event with its line.
 
     Raises:
         OSError: the file is missing or cannot be read.
     """
     lines: list[int] = [] if damaged is None else damaged
     with path.open("rb") as file:
-        for number, text in enumerate(file, 1):
-            event = parse(text) or _event(text)
+        for number, text in enumerate(watch.lines(file) if watch else file, 1):
+            event = parse(text) or parse_event(text)
             if event is not None:
+                if watch:
+                    watch.take(event, text)
                 yield event
             elif text.endswith(b"\n") and text.strip():
                 lines.append(number)
@@ -186,7 +202,8 @@ def reported_damage(events: Iterable[Event]) -> set[int]:
     return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(line, int)}
 
 
-def _event(text: bytes) -> Event | None:
+def parse_event(text: bytes) -> Event | None:
+    """The event of a line; None if it is damaged."""
     try:
         value = msgspec.json.decode(text)  # several times as fast as json
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -25,6 +25,7 @@ from raybench.core.events import Event
 from raybench.errors import UsageError
 from raybench.results.bundle import Bundle
 from raybench.results.executions import ENDED, GRID_FILE, folder_of
+from raybench.results.stored_events import Events
 
 KEY_FILE = "pseudonyms.key"
 KEY_BYTES = 32
@@ -53,14 +54,22 @@ def with_pseudonyms(bundle: Bundle) -> Bundle:
     Raises:
         UsageError: the key of the pseudonyms cannot be read or written.
     """
-    names = _Names(_key(), _hosts(bundle.events.events), _users(bundle))
-    events: list[Event] = []
-    folders: dict[str, str] = {}
+    hosts, users, ends = {platform.node()}, _users(bundle), []
     for event in bundle.events.events:
-        changed = names.in_tree(event)
+        hosts |= _hosts(event)
+        users |= _users_in(json.dumps(event, ensure_ascii=False))
         if event.get("event") == ENDED:
-            changed["folder"] = folders[str(event.get("folder"))] = folder_of(str(changed.get("execution")))
-        events.append(changed)
+            ends.append(event)
+    # The first part of a full name may appear alone; the others are those of a network.
+    hosts |= {name.partition(".")[0] for name in hosts if not name.replace(".", "").isdecimal()}
+    names = _Names(_key(), hosts, {name for name in users if name.lower() not in _GENERIC})
+
+    def changed(event: Event) -> Event:
+        tree: Event = names.in_tree(event)
+        return {**tree, "folder": folder_of(str(tree.get("execution")))} if event.get("event") == ENDED else tree
+
+    events = Events(lambda: map(changed, bundle.events.events))
+    folders = {str(event.get("folder")): changed(event)["folder"] for event in ends}
     executions = {
         folders[folder]: {name: names.in_file(name, text) for name, text in files.items()}
         for folder, files in bundle.events.executions.items()
@@ -127,28 +136,25 @@ def _pattern(form: str, names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(form.format("|".join(texts)), re.IGNORECASE) if texts else re.compile(r"(?!)")
 
 
-def _hosts(events: Iterable[Event]) -> set[str]:
-    names = {platform.node()}
-    for event in events:
-        host = event.get("host")
-        names.add(str(host.get("name") or "") if isinstance(host, Mapping) else str(host or ""))
-        if event.get("event") == ENDED:
-            names |= set(str(event.get("execution")).split(" ")[1:-1])
-    # The first part of a full name may appear alone; the others are those of a network.
-    return names | {name.partition(".")[0] for name in names if not name.replace(".", "").isdecimal()}
+def _hosts(event: Event) -> set[str]:
+    host = event.get("host")
+    names = {str(host.get("name") or "") if isinstance(host, Mapping) else str(host or "")}
+    return names | set(str(event.get("execution")).split(" ")[1:-1]) if event.get("event") == ENDED else names
 
 
 def _users(bundle: Bundle) -> set[str]:
+    """The names of this user and those in the files of a bundle."""
     names = {Path.home().name}
     with suppress(OSError, KeyError, ImportError):
         names.add(getpass.getuser())
-    texts = [
-        text for files in (*bundle.records.values(), *bundle.events.executions.values()) for text in files.values()
-    ]
-    texts.append(json.dumps(list(bundle.events.events), ensure_ascii=False))
-    for text in texts:
-        names |= set(_HOME.findall(text))
-    return {name for name in names if name.lower() not in _GENERIC}
+    for files in (*bundle.records.values(), *bundle.events.executions.values()):
+        for text in files.values():
+            names |= _users_in(text)
+    return names
+
+
+def _users_in(text: str) -> set[str]:
+    return set(_HOME.findall(text))
 
 
 def _key() -> bytes:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Iterable, Sequence
 
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.results.bundle import is_bundle, read_bundle
-from raybench.results.executions import FOLDER
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
 from raybench.results.union import EventUnion, GridEvents, events_of
 from raybench.sources import mlflow_store
-from raybench.sources.journal import load_journal
+from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource
 
 
-@contextmanager
-def union_journal(parts: Sequence[GridEvents]) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Context manager with the journal of several parts of one grid, and their problems.
-
-    It is temporary; the executions are next to it.
+def union_history(parts: Sequence[GridEvents]) -> GridHistory:
+    """Return the history of several parts of one grid.
 
     Raises:
         UsageError: two parts have the same attempt with other content.
@@ -33,16 +26,7 @@ def union_journal(parts: Sequence[GridEvents]) -> Iterator[tuple[Path, tuple[str
     union = EventUnion(first)
     for other in others:
         union.add(other)
-    problems = tuple(problem for part in parts for problem in part.problems)
-    with TemporaryDirectory(prefix="raybench-") as name:
-        folder = Path(name)
-        text = "".join(f"{json.dumps(event)}\n" for event in union.events)
-        (folder / JOURNAL).write_text(text, encoding="utf-8")
-        for execution, files in union.executions.items():
-            (folder / FOLDER / execution).mkdir(parents=True)
-            for file, content in files.items():
-                (folder / FOLDER / execution / file).write_text(content, encoding="utf-8")
-        yield folder / JOURNAL, problems
+    return union.history()
 
 
 def load_union(parts: Sequence[GridEvents]) -> GridSource:
@@ -51,8 +35,9 @@ def load_union(parts: Sequence[GridEvents]) -> GridSource:
     Raises:
         UsageError: two parts have the same attempt with other content.
     """
-    with union_journal(parts) as (journal, problems):
-        return load_journal(journal, parts[0].grid, ", ".join(part.source for part in parts), problems)
+    return of_history(
+        parts[0].grid, union_history(parts), tuple(problem for part in parts for problem in part.problems)
+    )
 
 
 def grids_of(source: str, grid: str | None = None, progress: mlflow_store.Progress | None = None) -> list[GridEvents]:

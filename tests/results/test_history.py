@@ -8,6 +8,7 @@ from raybench.errors import JournalError
 from raybench.results.attempt import attempts
 from raybench.results.history import GridHistory
 from raybench.results.journal import Journal, attempt_folder, read
+from raybench.results.union import events_of
 
 KEY = ("e5728b716bd9-r0", 1)
 
@@ -33,7 +34,7 @@ def recovered(tmp_path, told):
 
 
 def every_event(path):
-    return GridHistory.read(path, all_events=True).events
+    return list(events_of(path, str(path)).events)
 
 
 @pytest.mark.parametrize("heard", [1, 2, 3])

@@ -7,6 +7,8 @@ from support.machines import journal_of, results_of
 
 from raybench.core import events as made
 from raybench.errors import UsageError
+from raybench.results import stored_events
+from raybench.results import union as union_module
 from raybench.results.attempt import attempts, latest
 from raybench.results.union import EventUnion, GridEvents, as_further_repeats, events_of, latest_of_machines
 
@@ -129,6 +131,86 @@ def test_a_machine_that_imported_results_keeps_an_id_of_its_own():
     runs = attempts(union.events).values()
     assert len({run.origin for run in runs}) == 3
     assert sorted(run.run for run in latest_of_machines(runs)) == ["x", "y", "z"]
+
+
+def written(path, *events):
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(map(made.to_line, events)))
+    return events_of(path, path.parent.name)
+
+
+SKIPPED = {"event": "trial_skipped", "trial": "0123456789ab-r2", "reason": "no GPU", "t": TIME}
+LATER = [*trial("c", "z"), *trial("c", "z2", attempt=2), *trial("a", "x1", repeat=1)]
+
+
+@pytest.mark.parametrize(
+    "sources",
+    {
+        "disjoint": [trial("a", "x"), trial("b", "y", repeat=1)],
+        "other runs of a trial": [trial("a", "x"), [*trial("b", "y"), *trial("b", "y2", attempt=2)], LATER],
+        "the same": [trial("a", "x"), trial("a", "x")],
+        "the same with another number": [trial("a", "x"), [*trial("b", "y"), *trial("a", "x", attempt=2)]],
+        "an end": [trial("a", "x")[:2], trial("b", "y", repeat=1), trial("a", "x")],
+        "an end with another number": [trial("a", "x")[:1], trial("a", "x", attempt=3)],
+        "a run twice in one source": [trial("b", "y"), [*trial("a", "x")[:2], *trial("a", "x", attempt=2)]],
+        "no start": [trial("a", "x")[1:], trial("b", "y")[1:], trial("a", "x")[1:]],
+        "skipped": [[SKIPPED], [*trial("b", "y", repeat=2), {**SKIPPED, "reason": "no TPU"}], [SKIPPED]],
+        "imported earlier": [
+            trial("a", "x"),
+            [{**trial("c", "z")[0], "origin": "c"}, *trial("c", "z")[1:], *LATER[6:]],
+        ],
+        "none": [[], trial("a", "x")],
+    }.values(),
+)
+def test_the_history_of_a_union_is_that_of_its_events(tmp_path, sources):
+    """Attempts are moved into it or completed, without reading all events again; from journals and otherwise."""
+    lists = [GridEvents(str(number), "tiny", events) for number, events in enumerate(sources)]
+    journals = [written(tmp_path / str(number) / "journal.jsonl", *events) for number, events in enumerate(sources)]
+    for parts in (lists, journals):
+        union = EventUnion(parts[0])
+        for each in parts[1:]:
+            union.add(each)
+        events = list(union.events)
+        expected, found = attempts(events), union.history()
+        assert list(found.attempts) == list(expected) and found.attempts == expected
+        again = EventUnion(parts[0])
+        assert [*parts[0].events, *(event for each in parts[1:] for event in again.add(each)[0])] == events
+    for journal, events in zip(journals, sources, strict=True):
+        assert list(journal.index.records.values()) == list(attempts(events).values()), "they are as they were"
+
+
+def test_only_copies_that_differ_are_read_again(tmp_path, monkeypatch):
+    """Of others, the digests of their lines are compared."""
+    first = written(tmp_path / "a" / "journal.jsonl", *trial("a", "x"), *trial("a", "x1", repeat=1))
+    copy = written(tmp_path / "b" / "journal.jsonl", *trial("a", "x"), *trial("b", "y", repeat=1))
+    longer = written(
+        tmp_path / "c" / "journal.jsonl", *trial("a", "x"), *trial("a", "x1", repeat=1), *trial("c", "z", repeat=2)
+    )
+    changed = written(tmp_path / "d" / "journal.jsonl", *trial("a", "x", status="failed"))
+    compared = []
+    digest = union_module.content_digest
+    monkeypatch.setattr(union_module, "content_digest", lambda event: compared.append(event) or digest(event))
+    union = EventUnion(first)
+    for source in (copy, longer):
+        union.add(source)
+        assert len(union.history().attempts) in (3, 4)
+    assert compared == []
+    with pytest.raises(UsageError, match="differs between a and d"):
+        union.add(changed)
+    assert len(compared) == 6
+
+
+def test_lines_that_are_appended_later_do_not_belong_to_what_was_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_events, "_CHUNK", 100)  # lines are longer
+    path, events = tmp_path / "a" / "journal.jsonl", [*trial("a", "x"), *trial("b", "y", repeat=1)]
+    found = written(path, *events)
+    with path.open("a") as file:
+        file.write(made.to_line(LATER[0]))
+    assert list(found.events) == list(found.events) == events
+    path.unlink()
+    assert list(zip(found.events, found.events, strict=True)) == [(event, event) for event in events]
+    path.write_text("".join(map(made.to_line, events))[:-5])
+    assert list(events_of(path, "a").events) == events[:-1], "the last line is being written"
 
 
 def test_events_of_a_journal_have_those_of_the_trials_own_records(tmp_path):

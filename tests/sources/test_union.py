@@ -1,9 +1,11 @@
 """One report of several machines: from folders, journals, bundles and stores, each the same."""
 
+import json
 import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.machines import GRID, TRIALS, journal_of, results_of
 
@@ -125,6 +127,34 @@ def test_the_same_run_with_other_content_is_an_error(machines, tmp_path):
 def test_one_source_has_the_same_report_as_before(machines):
     one = build.from_source(str(machines / "a"), Path("none"))
     assert rows_of(report_of(machines, "a")) == rows_of(one) == rows_of(report_of(machines, "a", "{}.zip"))
+
+
+def test_two_parts_of_a_grid_have_the_report_of_the_whole(machines, tmp_path):
+    """Each part has the trials of other cells, of one machine."""
+    whole = journal_of(machines / "a")
+    lines = whole.read_text().splitlines(keepends=True)
+    trials = dict.fromkeys(event["trial"] for event in map(json.loads, lines) if "cell" in event)
+    cells = sorted({trial.partition("-")[0] for trial in trials})
+    for number, chosen in enumerate((cells[:2], cells[2:])):
+        shutil.copytree(whole.parent, tmp_path / str(number) / GRID)
+        others = tuple(f'"trial":"{cell}-r' for cell in cells if cell not in chosen)
+        part = [line for line in lines if not any(other in line for other in others)]
+        journal_of(tmp_path / str(number)).write_text("".join(part))
+    united = build.from_sources([str(tmp_path / "0"), str(tmp_path / "1")], Path("raybench-results"))
+    expected = report_of(machines, "a")
+    assert len(cells) == 4 and len(expected.results.rows) == 4
+    assert united.results.rows == expected.results.rows
+    parts = [tmp_path / "0", tmp_path / "1"]
+    whole_table, *others = (
+        table.drop(columns="warnings").sort_values(["trial", "attempt"], ignore_index=True)
+        for table in (
+            raybench.load(machines / "a").trials,
+            raybench.load(parts).trials,
+            pd.concat(raybench.load(part).trials for part in parts),
+        )
+    )
+    for table in others:
+        pd.testing.assert_frame_equal(table, whole_table)
 
 
 def test_load_has_every_machine(machines):
