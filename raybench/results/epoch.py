@@ -190,7 +190,7 @@ class Epoch:
     memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
         "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
-        "missing if the only step so far was one",
+        "missing as long as the step that searched is the only one",
         Quantity(
             "peak_memory_bytes",
             "bytes",

@@ -241,7 +241,7 @@ def test_two_ranks_are_one_trial(project):
 
 
 RANKS = """
-import os, subprocess, sys, time
+import os, subprocess, sys, threading, time
 if "RANK" not in os.environ:
     ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
     running = [subprocess.Popen([sys.executable, "script.py"], env=env) for env in ranks]
@@ -286,23 +286,19 @@ def test_a_rank_does_not_wait_for_rank_0_that_has_ended(project):
 
 def test_ranks_give_the_threads_of_their_collectives_time_to_end(project):
     """A thread of Gloo that still holds a tensor when the interpreter ends aborts the process."""
-    script = """
-    import os, subprocess, sys, threading, time
-    if "RANK" not in os.environ:
-        ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
-        running = [subprocess.Popen([sys.executable, "script.py"], env=env) for env in ranks]
-        sys.exit(max(process.wait() for process in running))
-    import torch.distributed
-    import raybench
-    trial = raybench.current_trial()
-    for epoch in trial.epochs():
-        for batch in trial.steps(range(4), examples=4):
-            pass
-    def release():
-        time.sleep(0.02)
-        (trial.output_dir / f"released-{trial.rank}").touch()
-    threading.Thread(target=release, daemon=True).start()
-    """
+    script = (
+        RANKS
+        + """
+import torch.distributed
+for epoch in trial.epochs():
+    for batch in trial.steps(range(4), examples=4):
+        pass
+def release():
+    time.sleep(0.02)
+    (trial.output_dir / f"released-{trial.rank}").touch()
+threading.Thread(target=release, daemon=True).start()
+"""
+    )
     attempt = project.one(script, grid="epochs: 1\n")
     assert attempt.status == "completed", attempt.error
     released = (project.folder / "results").rglob("released-*")

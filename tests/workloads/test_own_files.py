@@ -52,6 +52,12 @@ def project(tmp_path):
     return tmp_path
 
 
+def write_files(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
 def run(project, **options):
     own = Options(project / "results", tracking=None, checks=False, report=False, **options)
     return run_grid(load_grid(project / "grid.yaml"), InlineExecutor(), options=own)
@@ -142,14 +148,13 @@ def test_data_files_are_part_of_the_cell_and_links_are_not(project):
 
 
 def test_a_linked_folder_may_have_modules_that_are_part_of_the_cell(project):
-    for name, text in {
+    files = {
         "data/dataset.py": "count = 2\n",
         "data/large/more.py": "count = 1\n",
         "data/large/numbers.txt": "3",
         "data/images/one.txt": "4",
-    }.items():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(text)
+    }
+    write_files(project, files)
     (project / "helper.py").write_text(
         "from pathlib import Path\nfrom data.dataset import count\nfrom data.large import more\n"
         "def build_model():\n    import torch\n"
@@ -170,13 +175,12 @@ def test_a_linked_folder_may_have_modules_that_are_part_of_the_cell(project):
 
 
 def test_packages_without_a_file_at_their_top_travel(project):
-    for name, text in {
+    files = {
         "src/models/deep/net.py": "from src.layers import linear\nwidth = linear.width\n",
         "src/layers/linear.py": "width = 2\n",
         "numpy/notes.txt": "a folder that has the name of a library",
-    }.items():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(text)
+    }
+    write_files(project, files)
     (project / "helper.py").write_text(
         "from src.models.deep import net\ndef build_model():\n    import torch\n"
         "    return torch.nn.Linear(4, net.width)\n"

@@ -185,7 +185,7 @@ def _slow_starts(attempts: Sequence[Attempt]) -> list[tuple[str, SlowStart] | No
     bias="that waiting",
     did="waited for input",
     measures="the host that feeds it, not the device",
-    remedy="set `input: device` if the data fit on the device; load faster in an own training loop, for example with "
+    remedy="set `input: device` if the data fit on the device; load faster in your own training loop, for example with "
     "more workers of a `DataLoader`",
 )
 def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:

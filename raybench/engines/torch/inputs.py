@@ -146,8 +146,8 @@ class HostInput:
         return (inputs.pin_memory(), targets.pin_memory()) if self._device.pins_memory else (inputs, targets)
 
     def _move(self, batch: Batch) -> Batch:
-        early = self._device.pins_memory  # other memory may be freed before `mps` has read it
-        return batch[0].to(self._on, non_blocking=early), batch[1].to(self._on, non_blocking=early)
+        is_pinned = self._device.pins_memory  # other memory may be freed before `mps` has read it
+        return batch[0].to(self._on, non_blocking=is_pinned), batch[1].to(self._on, non_blocking=is_pinned)
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
