@@ -187,6 +187,7 @@ class Run:
         seconds: median steady time per unit of work; None if unknown.
         quality: the metric after training; None if it was not logged.
         to_target_s: time to the target; None if it was not reached.
+        curve: number, training seconds since the start, and metric of each epoch that logged it.
     """
 
     trial: str
@@ -195,6 +196,7 @@ class Run:
     seconds: float | None
     quality: float | None
     to_target_s: float | None
+    curve: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,8 @@ class Configuration:
         rate: work per second, such as examples per second (not per 1,000); None if the work is not known.
         from_warmup: whether a run has no epoch after its warm-up, so that its warm-up is used.
         epoch_parts_s: mean seconds of `train`, `input_wait`, `evaluate` and `compile` per epoch.
+        run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
+        total_s: wall time of a whole run, median over runs; None if unknown.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
         quality: the metric after training, mean over runs.
         quality_difference: quality minus that of the reference.
@@ -251,6 +255,8 @@ class Configuration:
     rate: float | None = None
     from_warmup: bool = False
     epoch_parts_s: Mapping[str, float] = field(default_factory=dict)
+    run_parts_s: Mapping[str, float] = field(default_factory=dict)
+    total_s: float | None = None
     ratio: Ratio | None = None
     quality: Summary | None = None
     quality_difference: Difference | None = None
