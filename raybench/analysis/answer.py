@@ -23,18 +23,19 @@ class Unit:
     """The unit of work of times, prices, energies and ratios of a report.
 
     Attributes:
-        name: what is counted: `epoch`, `run` (a program without epochs), `examples`, or a unit that the trials count,
-            such as `tokens`.
+        name: `epoch`, `examples`, or a unit that the trials count, such as `tokens`.
         amount: number of these in the unit: 1 epoch, 1,000 examples, 1,000,000 tokens.
+        counted: what a rate counts per second: `examples`, `tokens`; empty if the trials count nothing.
     """
 
     name: str = "epoch"
     amount: int = 1
+    counted: str = ""
 
     @property
     def has_rate(self) -> bool:
-        """Whether the amount of work is counted, so that a rate such as examples per second is shown."""
-        return self.name not in ("epoch", "run")
+        """Whether a rate such as examples per second is shown rather than a time: the unit is not an epoch."""
+        return self.name != "epoch"
 
     @property
     def label(self) -> str:
@@ -301,6 +302,7 @@ class Effect:
     Attributes:
         axis, value: for example `device` and `gpu`.
         other: the baseline's value on the axis.
+        tied: values of other axes that always go with `value`, such as the batch size of each device.
         sets: number of matched sets.
         runs: smallest number of runs of a configuration in them.
         speed: geometric mean over the sets; None if the effect changes its sign between sets, if sets have different
@@ -328,6 +330,7 @@ class Effect:
     quality_least: float | None = None
     quality_most: float | None = None
     quality_varies: bool = False
+    tied: Mapping[str, Any] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
 
 

@@ -224,7 +224,7 @@ def devices_with_target() -> Answer:
         workload="davidnet",
         baseline={"device": "cpu"},
         axes={"device": ("cpu", "gpu", "tpu")},
-        unit=Unit("examples", 1000),
+        unit=Unit("examples", 1000, "examples"),
         configurations=tuple(configurations),
         ranking=(1, 2, 0),
         best=(
