@@ -3,51 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.settings import label
 from raybench.planning.plan import format_value
 from raybench.reporting import words
-from raybench.reporting.words import NOTHING
-
-LABEL = "label"
-"""Kind of the column that a terminal shows instead of those of kind `AXIS`."""
-
-AXIS = "axis"
-"""Kind of a column for an axis, with which a page sorts and filters."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table.
-
-    Attributes:
-        head: its heading, with the unit.
-        texts: a text for each row.
-        values: a number to sort each row by; empty to sort by the texts.
-        right: whether it is aligned to the right.
-        drop: narrow terminals leave out columns from the highest number on; those with 0 never.
-        kind: `LABEL`, `AXIS` or empty.
-    """
-
-    head: str
-    texts: Sequence[str]
-    values: Sequence[float | None] = ()
-    right: bool = True
-    drop: int = 0
-    kind: str = ""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row has a value."""
-        return all(text in ("", NOTHING) for text in self.texts)
-
-    def of_rows(self, numbers: Sequence[int]) -> Column:
-        """Return the column of some of the rows."""
-        values = [self.values[number] for number in numbers] if self.values else ()
-        return replace(self, texts=[self.texts[number] for number in numbers], values=values)
+from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
 
 
 def effect_columns(answer: Answer) -> list[Column]:
@@ -92,7 +54,6 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         shown: the configurations, one per row.
     """
     target, unit, metric = answer.target, answer.unit, answer.metric
-    labels = {axis: label(axis) for axis in answer.axes}
 
     def column(
         head: str,
@@ -113,9 +74,10 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         column("configuration", lambda each: each.label or answer.workload, str, right=False, kind=LABEL),
     ]
     for axis in answer.axes:
-        columns.append(
-            column(labels[axis], lambda each, axis=axis: each.axes.get(axis), format_value, right=False, kind=AXIS)
-        )
+        texts = [format_value(each.axes[axis]) if axis in each.axes else NOTHING for each in shown]
+        values = [each.axes.get(axis) for each in shown]
+        is_number = all(isinstance(value, (int, float)) for value in values)
+        columns.append(Column(label(axis), texts, values if is_number else (), right=False, kind=AXIS))
     if target:
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
@@ -124,7 +86,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio),
         ]
     if unit.has_rate:
-        columns.append(column(f"{unit.name}/s", lambda each: each.rate, drop=6))
+        columns.append(column(f"{unit.counted or unit.name}/s", lambda each: each.rate, drop=6))
     else:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
@@ -176,26 +138,3 @@ def _limit(each: Configuration) -> str:
     if not each.limited_by or each.limited_share is None:
         return each.limited_by
     return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
-
-
-def fitting(columns: Sequence[Column], width: int, gap: int, least_label: int = 20) -> list[Column]:
-    """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval.
-
-    Args:
-        columns: the columns; those of kind `AXIS` are left out, because the label has their values.
-        width: columns of the terminal.
-        gap: spaces between two columns.
-        least_label: the width to which the column of labels may be wrapped.
-    """
-    shown = [column for column in columns if column.kind != AXIS]
-
-    def needed(column: Column) -> int:
-        longest = max(map(len, column.texts), default=0)
-        return max(min(longest, least_label) if column.kind == LABEL else longest, *map(len, column.head.split()))
-
-    while sum(needed(each) + gap for each in shown) - gap > width:
-        last = max(shown, key=lambda column: column.drop)
-        if not last.drop:
-            break
-        shown.remove(last)
-    return shown

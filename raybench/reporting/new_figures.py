@@ -178,9 +178,9 @@ def speed(answer: Answer) -> Figure:
     panel.tick_params(axis="y", length=0)
     if has_quality:
         _quality_panel(panels[1], answer, shown, colours)
-    for each in panels:
-        each.grid(axis="y", linewidth=0.4, color=LINE)
-        each.set_axisbelow(True)
+    for panel in panels:
+        panel.grid(axis="y", linewidth=0.4, color=LINE)
+        panel.set_axisbelow(True)
     return figure
 
 
@@ -189,8 +189,8 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
     scale = 100 if words.is_accuracy(answer.metric) else 1
     for row, each in enumerate(shown):
         if (quality := each.quality) is not None:
-            ends = [None if end is None else end * scale for end in (quality.low, quality.high)]
-            _interval(panel, row, quality.value * scale, *ends, colours[each.index], hollow=each.is_reference)
+            low, high = (None if end is None else end * scale for end in (quality.low, quality.high))
+            _interval(panel, row, quality.value * scale, low, high, colours[each.index], hollow=each.is_reference)
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="left")
@@ -257,8 +257,8 @@ def time_parts(answer: Answer) -> Figure:
         for name, seconds in parts.items():
             share = 100 * seconds / total
             label = SECTIONS[name][0] if row == 0 or all(not other[name] for other in sums[:row]) else None
-            options = {"color": SECTIONS[name][1], "linewidth": 0, "height": 0.62}
-            panel.barh(row, share, left=left, label=label if share else None, **options)
+            label = label if share else None
+            panel.barh(row, share, left=left, label=label, color=SECTIONS[name][1], linewidth=0, height=0.62)
             left += share
         panel.text(101, row, words.seconds_text(total), va="center", fontsize=8.5)
     panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
@@ -306,7 +306,9 @@ FIGURES: Mapping[str, FigureSpec] = {
         "Mean over runs; the band is from the smallest to the largest run. Training time is without evaluation.",
         learning,
     ),
-    "time_parts": FigureSpec("Where the time goes", "Wall time of a run, mean over runs; its total is on the right.", time_parts),
+    "time_parts": FigureSpec(
+        "Where the time goes", "Wall time of a run, mean over runs; its total is on the right.", time_parts
+    ),
     "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
 }
 """All figures by name, in the order of a report."""

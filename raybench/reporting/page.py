@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from raybench.core.text import printable
 from raybench.reporting import words
+from raybench.reporting.columns import configuration_columns, effect_columns
+from raybench.reporting.layout import Column
 from raybench.reporting.new_figures import rendered_figures
-from raybench.reporting.columns import Column, configuration_columns, effect_columns
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
     from raybench.analysis.answer import Answer
-    from raybench.reporting.report import Report
+    from raybench.reporting.new_report import Report
 
 
 def page(report: Report) -> str:
@@ -60,7 +61,9 @@ def _template() -> Template:
 def about(report: Report) -> list[str]:
     """Return the facts of the line below the title: date, workload, runs, hardware."""
     answer = report.answer
-    runs = f"{words.plural(answer.status.completed, 'run')} of {words.plural(len(answer.configurations), 'configuration')}"
+    runs = (
+        f"{words.plural(answer.status.completed, 'run')} of {words.plural(len(answer.configurations), 'configuration')}"
+    )
     return [each for each in (report.made[:10], answer.workload, runs, *report.models) if each]
 
 

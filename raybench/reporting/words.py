@@ -23,8 +23,7 @@ from raybench.core.job import Target
 from raybench.core.settings import label
 from raybench.core.text import join_words
 from raybench.planning.plan import format_value
-
-NOTHING = "–"
+from raybench.reporting.layout import NOTHING
 
 PERCENT_BELOW = 1.1
 """Ratios nearer to 1 than this are written in percent in sentences: 6% faster."""
@@ -128,9 +127,7 @@ def difference_text(difference: Difference | None, metric: str) -> str:
     return signed(*value) + (f" ({signed(*ends[0])} to {signed(*ends[1])})" if ends else "")
 
 
-def _difference_parts(
-    difference: Difference, metric: str
-) -> tuple[tuple[float, int], list[tuple[float, int]] | None]:
+def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float, int], list[tuple[float, int]] | None]:
     """The value and the ends of the interval of a difference in printed units, each with its decimals."""
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
@@ -158,7 +155,8 @@ def target_text(target: Target) -> str:
     if bound is None:
         return target.metric
     if target.is_accuracy:
-        return f"{number(bound if target.in_percent else 100 * bound).rstrip('0').rstrip('.')}% {metric_name(target.metric)}"
+        percent = bound if target.in_percent else 100 * bound
+        return f"{percent:.4g}% {metric_name(target.metric)}"
     return f"{target.metric} {format_value(bound)}"
 
 
@@ -181,7 +179,9 @@ def status_sentences(answer: Answer) -> list[str]:
     if sentence := _incomplete(answer.status):
         sentences.append(sentence)
     if answer.synthetic_data:
-        sentences.append(f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing.")
+        sentences.append(
+            f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
+        )
     return sentences
 
 
@@ -281,7 +281,7 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
 def speed_text(answer: Answer, configuration: Configuration) -> str:
     """Speed with its unit: 0.43 s per epoch, or 12,300 examples/s."""
     if answer.unit.has_rate and configuration.rate:
-        return f"{number(configuration.rate)} {answer.unit.name}/s"
+        return f"{number(configuration.rate)} {answer.unit.counted or answer.unit.name}/s"
     return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else NOTHING
 
 
@@ -325,7 +325,9 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     better = ratio.value >= 1
     factor, percent = (BETTER if better else WORSE)[criterion]
     if not other:
-        factor, percent = (words.removesuffix(" {other}").removesuffix(" than").removesuffix(" as") for words in (factor, percent))
+        factor, percent = (
+            words.removesuffix(" {other}").removesuffix(" than").removesuffix(" as") for words in (factor, percent)
+        )
     if 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW:
         words = _in_percent(ratio, percent, other)
     else:
@@ -350,7 +352,7 @@ def _in_percent(ratio: Ratio, words: str, other: str) -> str:
     if ratio.low is None or ratio.high is None:
         return words.format(f"{number(abs(value), 2)}%", other=other)
     ends = [100 * (end - 1) for end in (ratio.low, ratio.high)]
-    decimals = min(_decimals(*ends, 1, max(map(abs, ends))), 3)
+    decimals = min(_decimals(ends[0], ends[1], 1, max(map(abs, ends))), 3)
     text = words.format(f"{abs(value):.{decimals}f}%", other=other)
     if ratio.is_significant:
         low, high = sorted(map(abs, ends))
@@ -375,7 +377,9 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
         interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
         return f"{name} not distinguishable (95% CI {interval_text})"
     amount = f"{abs(value):.{decimals}f}"
-    once = "" if ends else " in one run each" if difference.runs == difference.other_runs == 1 else ", without an interval"
+    once = (
+        "" if ends else " in one run each" if difference.runs == difference.other_runs == 1 else ", without an interval"
+    )
     if not float(amount):
         return f"the same {name}{once}"
     if name == "accuracy":
@@ -388,8 +392,10 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
 
 
 def effect_name(effect: Effect) -> str:
-    """Both sides of an effect: batch 512 vs. 32."""
-    return f"{axis_text(effect.axis, effect.value)} vs. {format_value(effect.other)}"
+    """Both sides of an effect, and values that always go with it: batch 512 vs. 32."""
+    tied = ", ".join(axis_text(axis, value) for axis, value in effect.tied.items())
+    sides = f"{axis_text(effect.axis, effect.value)} vs. {format_value(effect.other)}"
+    return f"{sides} (with {tied})" if tied else sides
 
 
 def effect_speed(effect: Effect) -> str:

@@ -1,0 +1,127 @@
+"""The report of a grid: its answer, machines, versions and grid file, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from raybench.analysis.answer import Answer, Configuration
+from raybench.core.cell import CellDevice
+from raybench.core.text import printable_json
+from raybench.reporting import words
+from raybench.reporting.columns import rows
+from raybench.results.attempt import Attempt
+
+VERSION = 1
+"""Version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A grid's report.
+
+    Attributes:
+        answer: the answer.
+        made: the time of the report, UTC.
+        grid_file: the text of the grid file; empty if unknown.
+        machines: a line for each kind of device on each host, with its number of runs.
+        models: names of the hardware.
+        versions: versions by program, the most frequent first.
+    """
+
+    answer: Answer
+    made: str = ""
+    grid_file: str = ""
+    machines: Sequence[str] = ()
+    models: Sequence[str] = ()
+    versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> Sequence[Configuration]:
+        """The configurations in the order of the table."""
+        return rows(self.answer)
+
+
+def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", grid_file: str = "") -> Report:
+    """Return the report of an answer.
+
+    Args:
+        answer: the answer.
+        attempts: the attempts that it is of, for machines and versions.
+        made: the time of the report, UTC.
+        grid_file: the text of the grid file.
+    """
+    machines: Counter[str] = Counter()
+    models: dict[str, None] = {}
+    versions: dict[str, Counter[str]] = {}
+    for run in attempts:
+        device = run.cell.device
+        if run.host and device != CellDevice():
+            models[str(device.model or device.kind)] = None
+            machines[_machine(run)] += 1
+        for name, version in run.versions.items():
+            if isinstance(version, (str, int, float)):
+                versions.setdefault(str(name), Counter())[str(version)] += 1
+    return Report(
+        answer,
+        made,
+        grid_file,
+        [f"{machine}: {words.plural(count, 'run')}" for machine, count in machines.items()],
+        list(models),
+        {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
+    )
+
+
+def _machine(run: Attempt) -> str:
+    """The host of a run, its device and threads."""
+    device = run.cell.device
+    model = str(device.model or device.kind)
+    count = device.count if isinstance(device.count, int) else 1
+    threads = run.runtime_conditions.get("threads", device.threads or None)
+    parts = [f"{count} x {model}" if count > 1 else model]
+    parts += [words.plural(threads, "thread")] if isinstance(threads, int) else []
+    parts += [str(run.cell.framework)] if run.cell.framework else []
+    return f"{run.host.get('name')}: {', '.join(parts)}"
+
+
+def as_json(report: Report) -> str:
+    """Return the report as JSON for programs.
+
+    - `version`: of this format, 1
+    - the fields of `raybench.analysis.answer.Answer`, with those of its configurations, effects and trust; intervals
+      are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
+      `configurations`; learning curves are left out
+    - `sentences`: the same in words: `status`, `best`, `trust`, `cautions` and `failures`
+    - `made` (UTC), `machines`, `models`, `versions`, `grid_file`
+    """
+    answer = report.answer
+    sentences = {
+        "status": words.status_sentences(answer),
+        "best": [str(text) for text in words.best_texts(answer)],
+        "trust": words.trust_sentence(answer),
+        "cautions": [words.caution_text(each) for each in answer.trust.cautions],
+        "failures": words.failure_sentences(answer),
+    }
+    context = {each.name: getattr(report, each.name) for each in fields(report) if each.name != "answer"}
+    data = {"version": VERSION, **_plain(answer), "sentences": sentences, **context}
+    return printable_json(json.dumps(data, indent=1, default=str, ensure_ascii=False)) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as plain data; numbers that JSON does not have are null."""
+    if is_dataclass(value):
+        names = (each.name for each in fields(value) if each.name != "curve")
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
