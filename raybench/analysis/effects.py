@@ -15,6 +15,9 @@ from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import as_difference, as_ratio
 from raybench.planning.plan import format_value
 
+DEPENDENCE_ALPHA = 0.02
+"""Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""
+
 LEAST_OPPOSITE = 1.1
 """With one run each, sets contradict one another if one is this much faster and one this much slower."""
 
@@ -115,7 +118,7 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
                 if len(names) > 1:
                     p = table.dependence([names.index(group) for group in groups])
                     probabilities[number, axis] = min(p, probabilities.get((number, axis), 1.0))
-    significant = holm(probabilities)
+    significant = holm(probabilities, DEPENDENCE_ALPHA)
     found: dict[int, str] = {}
     for key in sorted(significant, key=lambda each: probabilities[each]):
         assert isinstance(key, tuple)

@@ -168,7 +168,7 @@ def best_difference(
     With the variance pooled over the candidates: Bonferroni's correction needs more degrees of freedom than a pair has.
     """
     estimate = difference(side, other, floor=floor)
-    if estimate is None or pooled is None or len({each.host for each in (*side, *other)}) > 2:
+    if estimate is None or pooled is None or max(len(_by_host(each)) for each in (side, other)) > 1:
         return estimate
     error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
     return Estimate(estimate.value, error, pooled.df, paired=estimate.paired)
