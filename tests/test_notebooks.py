@@ -63,7 +63,8 @@ def test_colab_continues_after_a_lost_runtime(tmp_path, monkeypatch):
     modules.mkdir(parents=True)
     (modules / "files.py").write_text("def download(name):\n    print('downloaded', name)\n")
     (modules / "drive.py").write_text(
-        "from pathlib import Path\n\n\ndef mount(folder):\n    Path(folder, 'MyDrive').mkdir(parents=True, exist_ok=True)\n"
+        "from pathlib import Path\n\n\n"
+        "def mount(folder):\n    Path(folder, 'MyDrive').mkdir(parents=True, exist_ok=True)\n"
     )
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("RAYBENCH_DATA", raising=False)
