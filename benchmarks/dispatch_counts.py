@@ -36,7 +36,7 @@ ENGINE = {
     "resnet63": {"workload": "resnet63"},
 }
 FUNCTIONS = {
-    "airbench94": {"steps": 5, "first": 1, "batch_size": 2, "examples": 14},
+    "airbench94": {"steps": 5, "first": 1, "batch_size": 2, "train_examples": 14, "val_examples": 14},
     "pytorch_loop": {
         "steps": 2, "first": 1, "batch_size": 2, "train_examples": 8, "val_examples": 2, "epochs": 1, "workers": 1,
     },
@@ -49,10 +49,7 @@ def count(name: str, kind: str) -> Mapping[str, Counts]:
         options = dict(ENGINE[name])
         counts = of_engine(workloads.get(str(options.pop("workload"))), kind, **options)  # type: ignore[arg-type]
         return {key: value for key, value in vars(counts).items() if isinstance(value, Counts)}
-    if name == "airbench94":
-        from raybench.workloads.airbench94.train_torch import train
-    else:
-        train = runpy.run_path(str(ROOT / "examples/pytorch_loop/train.py"))["train"]
+    train = runpy.run_path(str(ROOT / f"examples/{name}/train.py"))["train"]
     with contextlib.redirect_stdout(io.StringIO()):
         return {"step": partial(of_function, train, kind)(**FUNCTIONS[name])}  # type: ignore[arg-type]
 

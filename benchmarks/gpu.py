@@ -13,7 +13,7 @@ calls that PyTorch and NumPy no longer have; on a CPU also CUDA and fp16. Their 
 evaluation are their own. Without CIFAR-10 (`--data` or RAYBENCH_DATA) the images are synthetic: times are the same, and
 accuracies mean nothing. No Ray, MLflow or pydantic is needed.
 
-    airbench94   whole trainings of the published program and of the shipped function, in turn, as each times itself
+    airbench94   whole trainings of the published program and of the example, in turn, as each times itself
     davidnet     epochs of the original loop, with its batches from the GPU, and of the engine at several precisions
     kernels      kernels, kernel time and operations per step of each (torch.profiler); a CPU has no kernels. Those of
                  airbench94 are of a whole training with its evaluations, and in raybench also with the loading of the
@@ -32,6 +32,7 @@ import io
 import json
 import math
 import os
+import runpy
 import statistics
 import tempfile
 import time
@@ -55,7 +56,9 @@ from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.training.local import Printer, open_clock
 from raybench.training.trial import Trial, TrialOptions
-from raybench.workloads.airbench94.train_torch import train
+
+ROOT = Path(__file__).parent.parent
+train = runpy.run_path(str(ROOT / "examples/airbench94/train.py"))["train"]
 
 PARTS = ("airbench94", "davidnet", "kernels", "compiled")
 AIRBENCH_BATCH, DAVIDNET_BATCH = 1024, 512
@@ -292,14 +295,13 @@ class Recorder(Printer):
 
 
 def run_function(bench: Bench, seed: int, compiled: bool = False) -> dict[str, float]:
-    """One training by the shipped function, as a trial reports it: what the published program also times."""
+    """One training by the example, as a trial reports it: what the published program also times."""
     recorder = Recorder()
     epochs = SHORT_EPOCHS if bench.short else 9.9
-    options = TrialOptions(
-        epochs, bench.root, bench.root, replaces_count=True, seed=seed, dataset=bench.dataset, examples=bench.examples
-    )
+    options = TrialOptions(epochs, bench.root, bench.root, replaces_count=True, seed=seed)
     trial = Trial(options, recorder, lambda: open_clock("torch"))
-    train(trial, batch_size=bench.batch(AIRBENCH_BATCH), epochs=epochs, compile=compiled)
+    sizes = {f"{split}_examples": count for split, count in bench.examples.items()}
+    train(trial, batch_size=bench.batch(AIRBENCH_BATCH), epochs=epochs, compile=compiled, **sizes)
     trial.finish()
     train_s = sum(epoch["ledger"]["train"] + epoch["ledger"]["input_wait"] for epoch in recorder.epochs)
     last = recorder.epochs[-1]

@@ -11,7 +11,9 @@ from support import ROOT
 from support.dispatches import KINDS, counting, of_engine, of_function
 
 from raybench import workloads
-from raybench.workloads.airbench94 import train_torch
+
+AIRBENCH = runpy.run_path(str(ROOT / "examples/airbench94/train.py"))["train"]
+AIRBENCH_SIZES = {"batch_size": 2, "train_examples": 14, "val_examples": 14}
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +50,7 @@ def test_the_counter_knows_what_waits_and_what_is_copied(work, operations, waits
 
 
 def test_a_step_of_airbench94_stays_short():
-    counts = of_function(train_torch.train, "meta", steps=5, first=1, batch_size=2, examples=14)
+    counts = of_function(AIRBENCH, "meta", steps=5, first=1, **AIRBENCH_SIZES)
     assert counts.operations <= 112
     assert counts.views <= 44
     assert (counts.waits, counts.copies, counts.marks) == (0, 0, 1)
@@ -56,7 +58,7 @@ def test_a_step_of_airbench94_stays_short():
 
 @pytest.mark.slow
 def test_a_step_of_airbench94_stays_short_on_a_cpu():
-    counts = of_function(train_torch.train, "cpu", steps=5, first=1, batch_size=2, examples=14)
+    counts = of_function(AIRBENCH, "cpu", steps=5, first=1, **AIRBENCH_SIZES)
     assert counts.operations <= 172
     assert (counts.waits, counts.marks) == (0, 2)
 

@@ -16,6 +16,10 @@ from raybench.run import Options, run_grid
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/grid.yaml"))
 MNIST = ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.batch_size=[64]"]
 SMALL = {
+    "airbench94": [
+        "params.train_examples=256", "params.val_examples=64", "epochs=2", "batch_size=64", "axes.device=[cpu]",
+        "axes.compile=[false]", "devices={}",
+    ],
     "jax_loop": MNIST,
     "keras_fit": MNIST,
     "lightning_module": MNIST,
@@ -31,6 +35,7 @@ SMALL = {
     "transformers_imdb": MNIST,
 }
 LIBRARIES = {
+    "airbench94": "torch",
     "jax_loop": "jax",
     "keras_fit": "keras",
     "lightning_module": "lightning",
@@ -41,6 +46,7 @@ LIBRARIES = {
 }
 COMMANDS = ("shell_command", "torchrun_ddp")
 OPTIMIZERS = {
+    "airbench94": "SGD",
     "lightning_module": "AdamW",
     "pytorch_loop": "SGD",
     "torchrun_ddp": "SGD",

@@ -260,14 +260,13 @@ def of_function(train: Callable[..., None], kind: str, steps: int, first: int, *
         kind: `cpu` or `meta`.
         steps: how many are counted.
         first: the number of the first one that is counted, from 0.
-        settings: of the function; `examples` is the number of those that `trial.load` returns.
+        settings: of the function.
     """
     with counting(kind) as (device, counter):
         clock = TrainingClock(Ledger(), device, open_loop("torch", device), lambda phase: None)
         options = TrialOptions(1, Path("/nowhere"), Path("/nowhere"), steps_per_epoch=first + steps + 1)
         trial = Trial(options, Kept(), lambda: clock)
-        data = pictures(settings.pop("examples", 1))
-        with mock.patch.object(Trial, "device", kind), mock.patch.object(Trial, "load", lambda *_: data):
+        with mock.patch.object(Trial, "device", kind):
             train(trial, **settings)
         clock.loop.close()
     return mean_of(counter.before, first, steps)

@@ -53,7 +53,7 @@ def sizes(model: nn.Module, kind: type[nn.Module], *shape: int) -> list[tuple[in
 
 
 def test_every_shipped_workload_is_here() -> None:
-    assert sorted(MODELS) == list(workloads.declared())
+    assert sorted(MODELS) == list(workloads.names())
 
 
 def test_parameters(known: Known) -> None:
@@ -217,7 +217,7 @@ def test_resnet63_pads_its_strides_below_and_to_the_right() -> None:
 
 
 def test_recipes_fit_their_data() -> None:
-    for name in workloads.declared():
+    for name in workloads.names():
         workload = workloads.get(name)
         assert workload.name == name
         dataset = datasets.get(str(workload.dataset))
