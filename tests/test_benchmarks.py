@@ -35,7 +35,6 @@ SHORT = {
     "overhead": "--trials 1 --rounds 1",
     "passive_waiting": "--rounds 2 --processes 1 --jobs digits_cnn:32 --steps 2 --patience 1",
     "replicas": "--batch 8 --replicas 2 --steps 1 --rounds 2 --kind cpu",
-    "scenes": "--workloads resunet_v2 --batch 2 --steps 1 --pictures 4 --rounds 2 --side 32",
     "store": "--seconds 0.5 --steps 1 --rounds 2 --delay 0.1",
     "training_loop": "--seconds 0.01 --rounds 3",
 }
@@ -70,14 +69,6 @@ def test_a_short_run_prints_all_its_figures(name: str, tmp_path: Path, request: 
         numbers = json.loads(written.read_text())
         assert all(math.isfinite(number) for number in numbers_in(numbers))
         assert names_in(numbers) == snapshot
-
-
-@pytest.mark.exhaustive
-def test_scenes_shows_the_memory_of_reading(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARKS["scenes"]), "--memory", "300", "--side", "32"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert lines and {without_numbers(line).strip() for line in lines} == {"# pictures: at most # MiB, # pictures/s"}
 
 
 @pytest.mark.exhaustive

@@ -8,7 +8,7 @@ from raybench import workloads
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
-LARGE = ("resnet63", "resunet_v1", "resunet_v2")
+LARGE = ("resnet63", "resunet")
 NAMES = [name for name in MODELS if "tensorflow" in workloads.get(name).frameworks]
 AUGMENTED = [{"crop": 2}, "flip", {"cutout": 3}]
 

@@ -27,7 +27,6 @@ EVERYTHING = Node(
 )
 
 SEEDS = {
-    "airbench94": {"airbench94"},
     "cifar_cpu": {"katnoria_cnn"},
     "cifar_replicas": {"davidnet", "davidnet_tpu"},
     "cifar_three_frameworks": {"katnoria_cnn"},
@@ -41,12 +40,10 @@ SEEDS = {
     "quickstart": set(),
     "resnet63_cpu_vs_gpu": {"resnet63"},
     "resunet_gpu_vs_tpu": {"resunet_v1"},
-    "resunet_small": {"resunet_v2"},
 }
 """Whose results each shipped grid is about."""
 
 SAME_PROTOCOL = {
-    "airbench94": {"airbench94": 3.83, "last_val_accuracy": 0.9401},
     "cifar_replicas": {"davidnet": 79},
     "cifar_tpu_vs_gpu": {"davidnet": 79, "last_val_accuracy": 0.9408, "tutorial_throughput": 39868},
     "imdb_cnn": {"keras_epoch": 10},
@@ -132,13 +129,6 @@ def test_one_number_by_each_rule(tmp_path):
     assert {one["mine"] for one in of("cifar_cpu").values()} == {None}, "another batch"
     gtx = of("resnet63_cpu_vs_gpu")["GTX 1080", "resnet63"]
     assert (round(gtx["reported"], 4), gtx["unit"], gtx["mine"]) == (0.1780, "s a call", 2.0)
-    record = of("airbench94")
-    plain, compiled = (record[f"A100, airbench94{form}", "airbench94"] for form in ("", ", compiled"))
-    assert (plain["mine"], plain["reported"], plain["cell"]) == (18.5, 3.83, "compile=False")
-    assert (compiled["mine"], compiled["reported"], compiled["cell"]) == (18.5, 3.09, "compile=True"), (
-        "9 epochs, one judged"
-    )
-    assert record["A100, muon", "airbench94"]["mine"] is None, "another training"
     unet = of("resunet_gpu_vs_tpu")
     assert "b16" in unet["P100, 17,500 images, batch 16", "resunet"]["cell"].split()
     assert unet["P100, 17,500 images, batch 256", None]["unit"] == "out of memory"
