@@ -91,12 +91,9 @@ def test_batches_from_the_host_are_copied_without_a_wait():
     assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 2, 2)
 
 
-def test_grouped_batch_statistics_take_at_most_eight_more_operations_a_layer():
+def test_grouped_batch_statistics_wait_for_nothing():
     counts = of_engine(workloads.get("davidnet"), "meta", batch=16, replicas=8, replication="grouped")
-    assert counts.step.operations <= 110 + 8 * 8
     assert (counts.step.waits, counts.step.copies) == (0, 0)
-    # Only weights are concatenated: with channels last, a GPU copies each of the groups by itself to concatenate them.
-    assert counts.by_name["aten.cat.default"] <= 8
 
 
 @pytest.mark.slow
