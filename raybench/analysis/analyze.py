@@ -31,6 +31,7 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
     Measured,
+    RoundingSteps,
     choose_unit,
     joules_per_unit,
     measure,
@@ -73,17 +74,8 @@ def analyze(
         baseline: axes and values to compare with, instead of the request's.
         warnings: what else the user should know, such as results of checks.
     """
-    by_cell: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_cell.setdefault(attempt.cell_id, []).append(attempt)
-    runs = [_with_warmup(by_cell.get(cell.cell_id, ()), cell) for cell in request.cells]
-    scale = percent_scale(run for each in runs for run in each)
+    measured, unit, scale = measure_all(attempts, request)
     target = _in_fractions(request.target)
-    unit = choose_unit(run for each in runs for run in each)
-    measured = [
-        measure(index, cell, own, unit, request.target, scale)
-        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
-    ]
     matching = Matching(measured, request.baseline if baseline is None else baseline)
     names = dict.fromkeys(name for each in measured for name in each.qualities)
     metric = (request.metric if request.metric in names else main_metric(names, request.target)) or ""
@@ -132,6 +124,24 @@ def analyze(
         target=target,
         description=request.description,
     )
+
+
+def measure_all(
+    attempts: Iterable[Attempt], request: GridRequest
+) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
+    """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
+    by_cell: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        by_cell.setdefault(attempt.cell_id, []).append(attempt)
+    runs = [_with_warmup(by_cell.get(cell.cell_id, ()), cell) for cell in request.cells]
+    scale = percent_scale(run for each in runs for run in each)
+    unit = choose_unit(run for each in runs for run in each)
+    steps = RoundingSteps.of([run for each in runs for run in each], scale)
+    measured = [
+        measure(index, cell, own, unit, request.target, scale, steps)
+        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
+    ]
+    return measured, unit, scale
 
 
 class _Grid:

@@ -15,7 +15,7 @@ from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import as_difference, as_ratio
 from raybench.planning.plan import format_value
 
-DEPENDENCE_ALPHA = 0.02
+DEPENDENCE_ALPHA = 0.01
 """Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""
 
 LEAST_OPPOSITE = 1.1

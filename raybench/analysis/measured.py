@@ -178,6 +178,24 @@ def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 
+@dataclass(frozen=True)
+class RoundingSteps:
+    """The steps to which the source of a grid rounded seconds and metrics, such as 0.01."""
+
+    seconds: float = 0.0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> RoundingSteps:
+        """Return the steps that all numbers of some runs are multiples of."""
+        seconds = [each for run in runs for each in timing.steady_seconds(run)]
+        values: dict[str, list[float]] = {}
+        for run in runs:
+            for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
+                values.setdefault(name, []).append(value)
+        return cls(rounding(seconds), {name: scale(name, rounding(listed)) for name, listed in values.items()})
+
+
 def sample_of(run: Attempt, value: float) -> Sample:
     """Return a number of a run with its repeat, machine and time."""
     times = [_seconds_since_1970(text) for text in (run.started, run.ended)]
@@ -198,6 +216,7 @@ def measure(
     unit: Unit,
     target: Target | None,
     scale: Callable[[str, float], float],
+    steps: RoundingSteps,
 ) -> Measured:
     """Return the numbers of a configuration's runs.
 
@@ -208,6 +227,7 @@ def measure(
         unit: the unit of work.
         target: the quality to reach.
         scale: makes fractions of accuracies in percent (`percent_scale`).
+        steps: to which the numbers of the grid's source were rounded.
     """
     counted = counted_attempts(cell, attempts)
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
@@ -230,26 +250,26 @@ def measure(
         qualities={name: tuple(samples) for name, samples in qualities.items()},
         tries=tuple(each for run in counted if target and (each := _try_of(run, target))),
         price_per_hour=cell.price_per_hour,
-        time_rounding=_time_rounding(completed),
-        quality_rounding={name: _quality_rounding(name, samples, completed) for name, samples in qualities.items()},
+        time_rounding=_time_rounding(completed, steps.seconds),
+        quality_rounding={name: _quality_rounding(name, completed, steps) for name in qualities},
         stops=any(run.stops for run in completed),
         attempts=counted,
         completed=completed,
     )
 
 
-def _time_rounding(runs: Sequence[Attempt]) -> float:
+def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
     """Return the variance of a log time due to the rounding of the seconds."""
     seconds = [each for run in runs for each in timing.steady_seconds(run) if each > 0]
-    return (rounding(seconds) / median(seconds)) ** 2 / 12 if seconds else 0.0
+    return (step / median(seconds)) ** 2 / 12 if seconds else 0.0
 
 
-def _quality_rounding(name: str, samples: Sequence[Sample], runs: Sequence[Attempt]) -> float:
+def _quality_rounding(name: str, runs: Sequence[Attempt], steps: RoundingSteps) -> float:
     """Return the variance of a metric due to rounding to whole examples or, if their number is unknown, digits."""
     examples = next((run.cell.data.examples.val for run in runs if run.cell.data.examples.val), None)
     if name == "val/accuracy" and examples:
         return 1 / (12 * examples**2)
-    return rounding(sample.value for sample in samples) ** 2 / 12
+    return steps.metrics.get(name, 0.0) ** 2 / 12
 
 
 def _try_of(run: Attempt, target: Target) -> Try | None:
