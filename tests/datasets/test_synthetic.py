@@ -24,6 +24,7 @@ def counts(reviews):
     return np.stack([np.bincount(row, minlength=1 << 16)[low + imdb.OFFSET : high + imdb.OFFSET] for row in reviews])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_they_have_the_shapes_and_numbers_of_the_real_ones(name, tmp_path):
     data_set = datasets.get(datasets.synthetic_name(name))
