@@ -20,7 +20,7 @@ from raybench.planning.placement import ResourceRequest, find_placement
 from raybench.planning.plan import WorkItem, format_value, make_plan, notes, profile_notes
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.results.attempt import Attempt
-from raybench.workloads import declared, get
+from raybench.workloads import get, names
 
 GIB = 1024**3
 EPYC = Hardware("cpu", "AMD EPYC", 2, 16 * GIB, ids=("0", "1"))
@@ -513,7 +513,7 @@ def test_what_cannot_be_profiled_is_trained_all_the_same_and_said(plan_of):
     assert several.startswith("profile_steps was ignored for 4 of 16 cells: an error in one of several replicas")
 
 
-@pytest.mark.parametrize("workload", declared())
+@pytest.mark.parametrize("workload", names())
 def test_a_learning_rate_axis_is_what_each_workloads_own_schedule_multiplies(plan_of, workload):
     own = get(workload).defaults.get("schedule", "constant")
     low, high = plan_of(f"name: g\nworkload: {workload}\naxes: {{device: [cpu], learning_rate: [0.1, 0.4]}}\n").cells

@@ -1,15 +1,17 @@
-"""The training loop of airbench94, in PyTorch.
+"""airbench94 in PyTorch: 94 % on CIFAR-10 in 9.9 epochs.
 
-It follows the published program, with its two forms: plain, and compiled (`compile: true`). Settings are in the
-convention of a mean loss. The program sums the loss, has a learning rate of 11.5 per 1,024 examples, which it divides
-by 1 + 1 ÷ (1 - momentum), and a weight decay of 0.0153, which it divides by that rate: at its batch size these are the
-defaults below.
+Source: K. Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024. The published program reaches 94.01 % (the
+mean of 1,000 runs) in 3.83 s on an A100, and compiled (`compile: true`) in 3.09 s. `raybench grid grid.yaml` compares
+both forms; the lines that raybench needed are marked with `# raybench`.
 
-As in the program, the time of the first epoch includes the computation of the whitening filters and the preparation of
-the training images, and evaluation during training has one view of each image, the last one six. Two things differ. The
-last epoch has no evaluation with one view, which the program makes outside of its time. And the published times are of
-trainings after a first one in the same process, which compiles the networks, finds the fastest algorithms and loads the
-kernels; here a few steps do that, in the section `compile`.
+The settings are for a mean loss. The program sums the loss, has a learning rate of 11.5 per 1,024 examples, which it
+divides by 1 + 1 ÷ (1 - momentum), and a weight decay of 0.0153, which it divides by that rate: at its batch size these
+are the defaults below.
+
+As in the program, the time of the first epoch includes computing the whitening filters and preparing the training
+images; evaluation uses one view of each image, and six after the last epoch. Two things differ: the last epoch has no
+evaluation with one view, which the program does not time, and the published times are of a second training in the same
+process, after compilation. Here a few steps before the first epoch do that, in the section `compile`.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import cast
 
+import numpy as np
 import torch
 from torch import nn
 
-from raybench.datasets.splits import Split
-from raybench.training import Trial, current_trial
+import raybench  # raybench
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 SIZE = 32
@@ -150,10 +153,23 @@ def whiten(network: nn.Module, images: torch.Tensor) -> None:
     network.get_parameter("whitening.weight").copy_(torch.cat([filters, -filters]))
 
 
-def on_device(split: Split, device: str, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """The images of a split, from 0 to 1, and their classes, on the device."""
-    images = torch.from_numpy(split.inputs).to(device).to(dtype) / 255
-    return images.permute(0, 3, 1, 2), torch.from_numpy(split.targets).to(device)
+def read(folder: Path, files: list[str], count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images, uint8 [count, 3, 32, 32], and their classes from CIFAR-10's binary files, or random ones."""
+    if (folder / files[0]).exists():
+        records = np.concatenate([np.fromfile(folder / name, np.uint8) for name in files]).reshape(-1, 3073)[:count]
+    else:
+        print(f"no CIFAR-10 in {folder}: random images instead")
+        records = np.random.default_rng(0).integers(0, 256, (count, 3073), np.uint8)
+    return torch.from_numpy(records[:, 1:].reshape(-1, 3, SIZE, SIZE)), torch.from_numpy(records[:, 0] % 10).long()
+
+
+def on_device(
+    data: tuple[torch.Tensor, torch.Tensor], device: str, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The images, from 0 to 1, and their classes, on the device."""
+    images, classes = data
+    images = images.to(device).to(dtype, memory_format=torch.channels_last) / 255
+    return images, classes.to(device)
 
 
 def normalise(images: torch.Tensor) -> torch.Tensor:
@@ -291,7 +307,7 @@ def rehearse(modules: Sequence[nn.Module], step: Step, loader: Loader, val: Batc
 
 
 def train(
-    trial: Trial,
+    trial,  # raybench
     *,
     batch_size: int = 1024,
     epochs: float = 9.9,
@@ -301,11 +317,12 @@ def train(
     label_smoothing: float = 0.2,
     precision: str | None = None,
     compile: bool = False,
+    train_examples: int = 50_000,
+    val_examples: int = 10_000,
 ) -> None:
     """Train airbench94.
 
     Args:
-        trial: receives what is measured.
         batch_size: examples in a step.
         epochs: of which the last may be a part.
         learning_rate: the largest one, for the mean loss.
@@ -315,14 +332,15 @@ def train(
         precision: of weights and activations; by default fp16 on a GPU, as published, and fp32 elsewhere.
         compile: train two compiled networks in turn, of which the second has a constant bias in the whitening layer.
     """
-    device = trial.device
+    device = trial.device  # raybench
     on_gpu = device.startswith("cuda")
     dtype = DTYPES[precision or ("fp16" if on_gpu else "fp32")]
     torch.backends.cudnn.benchmark = True
-    with trial.section("data"):
-        data = trial.load("cifar10")
-        images, classes = on_device(data.train, device, dtype)
-        val = on_device(data.val, device, dtype)
+    with trial.section("data"):  # raybench
+        folder = trial.data_dir / "cifar-10-batches-bin"  # raybench
+        train_data = read(folder, [f"data_batch_{number}.bin" for number in range(1, 6)], train_examples)
+        images, classes = on_device(train_data, device, dtype)
+        val = on_device(read(folder, ["test_batch.bin"], val_examples), device, dtype)
 
     def take_step(
         module: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch
@@ -342,14 +360,14 @@ def train(
         networks[1].get_parameter("whitening.bias").requires_grad_(False)
         modules = [cast(nn.Module, torch.compile(network, mode="max-autotune")) for network in networks]
     if compile or on_gpu:
-        with trial.section("compile"):
+        with trial.section("compile"):  # raybench
             whiten(networks[0], images)
             rehearse(modules, take_step, Loader(images, classes, batch_size), val)
 
-    torch.manual_seed(trial.seed)
+    torch.manual_seed(trial.seed)  # raybench
     networks[0].load_state_dict(build().state_dict())
     loader = Loader(images, classes, batch_size)
-    steps = max(1, math.ceil(epochs * len(trial.steps(loader))))
+    steps = max(1, math.ceil(epochs * len(trial.steps(loader))))  # raybench: was len(loader)
     # The sum over a batch has batch_size times the gradient of the mean.
     optimizers = [
         optimizer_of(module, learning_rate / batch_size, momentum, weight_decay * batch_size) for module in modules
@@ -358,7 +376,7 @@ def train(
     module, optimizer, schedule = modules[0], optimizers[0], schedules[0]
     lookahead, step = Lookahead(module), 0
 
-    for epoch in trial.epochs():
+    for epoch in trial.epochs():  # raybench: was range(math.ceil(epochs))
         if epoch == 0:
             whiten(networks[0], images)
         if epoch == WHITENING_BIAS_EPOCHS and compile:
@@ -369,7 +387,7 @@ def train(
         elif epoch == WHITENING_BIAS_EPOCHS:
             networks[0].get_parameter("whitening.bias").requires_grad_(False)
         module.train()
-        for batch in trial.steps(loader):
+        for batch in trial.steps(loader):  # raybench: was loader
             outputs, loss = take_step(module, optimizer, batch)
             schedule.step()
             step += 1
@@ -378,11 +396,12 @@ def train(
         is_last = epoch + 1 >= epochs
         if is_last:
             lookahead.update(module, 1.0)
-        with trial.evaluation():
+        with trial.evaluation():  # raybench
             train_accuracy = (outputs.argmax(1) == batch[1]).float().mean()
             val_accuracy = accuracy(module, *val, views=6 if is_last else 1)
-        trial.log({"train/loss": loss / batch_size, "train/accuracy": train_accuracy, "val/accuracy": val_accuracy})
+        metrics = {"train/loss": loss / batch_size, "train/accuracy": train_accuracy, "val/accuracy": val_accuracy}
+        trial.log(metrics)  # raybench: was print
 
 
 if __name__ == "__main__":
-    train(current_trial(epochs=2), epochs=2)
+    train(raybench.current_trial(epochs=2), epochs=2)  # raybench

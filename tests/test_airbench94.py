@@ -1,28 +1,27 @@
-"""airbench94's training function, beside the published algorithm written a second time."""
+"""The example airbench94, and the published algorithm written a second time."""
 
 from __future__ import annotations
 
+import inspect
 import math
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from support import ROOT
 from support.recorded_trial import make_trial
 from torch import nn
 from torch.nn import functional
 
-from raybench import datasets, workloads
-from raybench.config import load_grid
+from raybench import datasets
 from raybench.datasets.splits import Split
 from raybench.engines.torch import flops
-from raybench.errors import WorkloadError
-from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
-from raybench.workloads import read_reference
-from raybench.workloads.airbench94.train_torch import build, normalise, on_device, rate_factors, train, whiten
 
+EXAMPLE = SimpleNamespace(**runpy.run_path(str(ROOT / "examples/airbench94/train.py")))
 BATCH, EPOCHS, EXAMPLES, VAL_EXAMPLES = 16, 3.3, 6 * 16, 50
 STEPS = 20
 """Three epochs of six steps and one of two: the bias of the first layer is trained in 18 of them."""
@@ -31,103 +30,74 @@ STEPS = 20
 @pytest.fixture
 def network() -> nn.Sequential:
     torch.manual_seed(0)
-    return build()
+    model: nn.Sequential = EXAMPLE.build()
+    return model
 
 
-def test_the_published_count_has_what_is_frozen(network: nn.Sequential) -> None:
+def test_parameters_and_flops_as_published(network: nn.Sequential) -> None:
     frozen = {name: p.numel() for name, p in network.named_parameters() if not p.requires_grad}
     assert sum(p.numel() for p in network.parameters()) == 1_972_792
     assert frozen.pop("whitening.weight") == 288
     assert sum(frozen.values()) == 1_152
-    assert all(name.endswith(("norm1.weight", "norm2.weight")) for name in frozen)
-
-
-def test_forward_flops_are_the_published_ones(network: nn.Sequential) -> None:
-    found = flops.count(network, np.zeros((1, 3, 32, 32), np.float32))
-    assert found["flops"] == pytest.approx(236.3e6, rel=0.01)
-
-
-def test_batch_norms_have_a_bias_alone_and_a_tiny_epsilon(network: nn.Sequential) -> None:
-    norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
-    assert len(norms) == 6
-    assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-12, 0.4)}
-    assert all(norm.bias.requires_grad and not norm.weight.requires_grad and (norm.weight == 1).all() for norm in norms)
+    assert flops.count(network, np.zeros((1, 3, 32, 32), np.float32))["flops"] == pytest.approx(236.3e6, rel=0.01)
 
 
 def test_batch_norms_stay_in_float32() -> None:
-    types = {name: value.dtype for name, value in build(dtype=torch.float16).named_parameters()}
+    types = {name: value.dtype for name, value in EXAMPLE.build(dtype=torch.float16).named_parameters()}
     assert {dtype for name, dtype in types.items() if "norm" in name} == {torch.float32}
     assert {dtype for name, dtype in types.items() if "norm" not in name} == {torch.float16}
 
 
-def test_the_first_outputs_of_a_convolution_begin_as_its_inputs(network: nn.Sequential) -> None:
+def test_convolutions_begin_as_the_identity(network: nn.Sequential) -> None:
     inputs = torch.randn(2, 64, 8, 8)
     outputs = network.get_submodule("group2.conv1")(inputs)
     torch.testing.assert_close(outputs[:, :64], inputs)
     assert outputs[:, 64:].std() > 0.1
 
 
-def test_sizes(network: nn.Sequential) -> None:
-    found = []
-    for layer in network:
-        layer.register_forward_hook(lambda _layer, _inputs, out: found.append(tuple(out.shape[1:])))
-    network(torch.randn(2, 3, 32, 32))
-    assert found == [
-        *[(24, 31, 31)] * 2,
-        *[(64, 15, 15), (256, 7, 7), (256, 3, 3), (256, 1, 1), (256,), (10,), (10,)],
-    ]
-
-
 @pytest.mark.slow
 @torch.no_grad()
-def test_the_first_layer_whitens_what_it_was_made_of(network: nn.Sequential, real_data) -> None:
-    images, _ = on_device(datasets.get("cifar10").load(real_data).train.first(1000), "cpu", torch.float32)
-    whiten(network, images)
-    found = functional.conv2d(normalise(images), network.get_parameter("whitening.weight")).transpose(0, 1).flatten(1)
-    torch.testing.assert_close(found[12:], -found[:12])
-    covariance = (found[:12] @ found[:12].T / found.shape[1]).numpy()
+def test_first_layer_whitens_the_images(network: nn.Sequential, real_data) -> None:
+    data = EXAMPLE.read(real_data / "cifar-10-batches-bin", ["data_batch_1.bin"], 1000)
+    images, _ = EXAMPLE.on_device(data, "cpu", torch.float32)
+    EXAMPLE.whiten(network, images)
+    weight = network.get_parameter("whitening.weight")
+    outputs = functional.conv2d(EXAMPLE.normalise(images), weight).transpose(0, 1).flatten(1)
+    torch.testing.assert_close(outputs[12:], -outputs[:12])
+    covariance = (outputs[:12] @ outputs[:12].T / outputs.shape[1]).numpy()
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 1e-3
-    # Along each direction v ÷ (v + eps) is left: nearly all, but of those that have hardly any variance of their own.
+    # v / (v + eps) remains of each variance v: nearly 1, except for directions with hardly any variance.
     assert np.diag(covariance)[:6] == pytest.approx(np.ones(6), abs=0.01)
     assert 0 < np.diag(covariance)[-1] < 0.95
 
 
-def test_its_steps_and_rates_are_the_published_ones() -> None:
-    factor = rate_factors(476)
+def test_schedule_and_defaults_as_published() -> None:
+    """Published: 11.5 and 0.0153 per 1,024 examples, with the momentum's 1 + 1 / (1 - 0.85) taken out."""
+    factor = EXAMPLE.rate_factors(476)
     assert factor(0) == pytest.approx(0.2)
     assert factor(109) == pytest.approx(1.0), "0.23 × 476 = 109.5"
     assert factor(475) == pytest.approx(0.07 + 0.93 / 367)
     assert max(range(476), key=factor) == 109
-
-
-def test_its_rate_and_decay_are_those_of_the_summed_loss() -> None:
-    """Published: 11.5 and 0.0153 per 1,024 examples, with the momentum's 1 + 1 / (1 - 0.85) taken out."""
-    info = read_reference("airbench94", Path())
-    defaults = {name: parameter.default for name, parameter in info.parameters.items()}
-    assert all(parameter.known for parameter in info.parameters.values())
+    defaults = {name: parameter.default for name, parameter in inspect.signature(EXAMPLE.train).parameters.items()}
     assert defaults["learning_rate"] == pytest.approx(11.5 / (1 + 1 / (1 - defaults["momentum"])))
     assert defaults["weight_decay"] == pytest.approx(0.0153 / 11.5, rel=1e-8)
     assert (defaults["epochs"], defaults["batch_size"], defaults["label_smoothing"]) == (9.9, 1024, 0.2)
 
 
-def test_it_is_known_by_its_name() -> None:
-    info = read_reference("airbench94", Path("/nowhere"))
-    assert (info.name, info.dataset, info.libraries) == ("airbench94", "cifar10", ("torch",))
-    assert list(info.files) == ["train_torch.py"]
-    assert info.identity().digest == info.files["train_torch.py"]
-    with pytest.raises(WorkloadError, match="airbench94 is a training function"):
-        workloads.get("airbench94")
-    with pytest.raises(WorkloadError, match="files only apply to your own workload"):
-        read_reference("airbench94", Path(), files=["a"])
-
-
-def run(root: Path, **changes: Any) -> list[dict[str, Any]]:
-    """Train for `EPOCHS` small epochs; return what was reported of each."""
-    examples = {"train": EXAMPLES, "val": VAL_EXAMPLES}
-    trial, kept, _ = make_trial(EPOCHS, "torch", data_dir=root, seed=3, examples=examples)
-    train(trial, **{"batch_size": BATCH, "learning_rate": 1.5 * BATCH / 1024, "epochs": EPOCHS} | changes)
+def run(root: Path, seed: int = 3, **changes: Any) -> list[dict[str, Any]]:
+    """Train for `EPOCHS` small epochs; return the fields of each."""
+    trial, kept, _ = make_trial(changes.get("epochs", EPOCHS), "torch", data_dir=root, seed=seed)
+    sizes = {"train_examples": EXAMPLES, "val_examples": VAL_EXAMPLES, "batch_size": BATCH, "epochs": EPOCHS}
+    EXAMPLE.train(trial, **{**sizes, "learning_rate": 1.5 * BATCH / 1024} | changes)
     trial.finish()
     return kept.epochs
+
+
+def test_training_depends_on_the_seed_alone(tmp_path) -> None:
+    settings = {"epochs": 0.5, "train_examples": 16, "val_examples": 8, "batch_size": 4}
+    one, again, other = (run(tmp_path, seed, **settings)[-1] for seed in (0, 0, 1))
+    assert one["examples"] == 8, "two of four steps"
+    assert one["metrics"]["train/loss"] == again["metrics"]["train/loss"] != other["metrics"]["train/loss"]
 
 
 # The published algorithm, on arrays of float64: only the initial weights and the random draws come from the function
@@ -138,7 +108,7 @@ class Published:
 
     def __init__(self, train_set: Split, val_set: Split) -> None:
         torch.manual_seed(3)
-        self.weights = {name: value.double() for name, value in build().state_dict().items() if value.ndim}
+        self.weights = {name: value.double() for name, value in EXAMPLE.build().state_dict().items() if value.ndim}
         self.slow = {name: value.clone() for name, value in self.weights.items()}
         self.images, self.val_images = self.normalised(train_set), self.normalised(val_set)
         self.classes, self.val_classes = torch.from_numpy(train_set.targets), torch.from_numpy(val_set.targets)
@@ -267,7 +237,7 @@ class Published:
 
 
 @pytest.mark.slow
-def test_twenty_steps_are_those_of_the_published_algorithm(real_data, monkeypatch) -> None:
+def test_twenty_steps_equal_the_published_algorithm(real_data, monkeypatch) -> None:
     losses: list[float] = []
 
     def cross_entropy(*args: Any, original: Any = functional.cross_entropy, **settings: Any) -> torch.Tensor:
@@ -290,7 +260,7 @@ def test_twenty_steps_are_those_of_the_published_algorithm(real_data, monkeypatc
 
 
 @pytest.mark.slow
-def test_the_two_compiled_networks_train_as_the_plain_one(real_data, monkeypatch) -> None:
+def test_compiled_networks_train_as_the_plain_one(real_data, monkeypatch) -> None:
     compiled: list[nn.Module] = []
 
     def compile_(network: nn.Module, *, mode: str, original: Any = torch.compile) -> nn.Module:
@@ -306,23 +276,3 @@ def test_the_two_compiled_networks_train_as_the_plain_one(real_data, monkeypatch
     for one, other in zip(plain, twice, strict=True):
         assert one["metrics"]["train/loss"] == pytest.approx(other["metrics"]["train/loss"], abs=2e-3)
     assert sum(fields["recompiles"] for fields in twice) == 0, "all is compiled before the first epoch"
-
-
-def test_training_is_repeatable_and_depends_on_the_seed(tmp_path) -> None:
-    settings = (
-        "name: air\nworkload: airbench94\nepochs: 0.5\nbatch_size: 4\nexamples: {train: 16, val: 8}\nrepeats: 2\n"
-    )
-    (tmp_path / "grid.yaml").write_text(settings)
-    losses = []
-    for number in range(2):
-        options = Options(tmp_path / str(number), tracking=None, checks=False, report=False)
-        outcome = run_grid(
-            load_grid(tmp_path / "grid.yaml", ["synthetic_data=true"]), InlineExecutor(), options=options
-        )
-        attempts = list(outcome.latest.values())
-        assert [attempt.error for attempt in attempts] == [None, None]
-        assert {attempt.cell.data.name for attempt in attempts} == {"cifar10-synthetic"}
-        assert [attempt.epochs[-1].examples for attempt in attempts] == [8, 8], "two of four steps"
-        losses.append([attempt.epochs[-1].metrics["train/loss"] for attempt in attempts])
-    assert losses[0] == losses[1]
-    assert losses[0][0] != losses[0][1]
