@@ -72,18 +72,20 @@ def with_trust(
     cautions: list[Caution] = []
     notes: list[Caution] = []
     marks: dict[str, str] = {}
+    # A configuration that is compared with nothing has its time alone, which any caution could change.
+    compared = [(each.index, each.reference) for each in answered.configurations if each.ratio]
+    alone = {each.index for each in measured}.difference(*compared)
     rows, effects, best = list(answered.configurations), list(answered.effects), list(answered.best)
     for code in codes:
-        turned_rows = [
-            each.ratio is None or _turns(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows
-        ]
+        turned_rows = [_turns(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows]
         turned_effects = [
             _turns(each.speed or _range_ratio(each), pairs, code, shifts)
             for each, pairs in zip(effects, sets, strict=True)
         ]
         turned_best = [_best_turns(each, code, shifts) for each in best]
         concerned = [each.index for each in rows if code in shifts[each.index]]
-        can_change = any(turned_rows[index] for index in concerned) or any(turned_effects) or any(turned_best)
+        turned_alone = any(index in alone for index in concerned)
+        can_change = turned_alone or any(turned_rows) or any(turned_effects) or any(turned_best)
         caution = _caution(code, measured, found, concerned)
         if not can_change:
             notes.append(caution)

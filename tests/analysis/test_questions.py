@@ -141,7 +141,10 @@ def test_success_rate_of_the_specification():
     grid = MadeUpGrid(target=TARGET)
     reached = (0.5, 0.95)
     grid.add(
-        {"device": "cpu"}, [10.1, 10.1, 10.2, 10.2], accuracies=[reached, reached, (0.5, 0.6), (0.5, 0.6)], epochs=2
+        {"device": "cpu"},
+        [10.1, 10.1, 10.2, 10.2],
+        accuracies=[reached, reached, (0.5, 0.6), (0.5, 0.6)],
+        epoch_count=2,
     )
     to_target = grid.answer().configurations[0].to_target
     assert to_target.expected_s == pytest.approx(40.6)

@@ -36,7 +36,7 @@ class MadeUpGrid:
         price=None,
         status="completed",
         host="node-1",
-        epochs=None,
+        epoch_count=None,
         units=None,
         settings=None,
         device=None,
@@ -61,7 +61,7 @@ class MadeUpGrid:
             "data": {"name": "data", "examples": {"val": 10_000}},
             "device": {"kind": axes.get("device", "cpu"), **(device or {})},
             "framework": "torch",
-            "settings": {"epochs": epochs or len(LEARNING), **own, **(settings or {})},
+            "settings": {"epochs": epoch_count or len(LEARNING), **own, **(settings or {})},
             "params": {name.removeprefix("params."): value for name, value in axes.items() if "params." in name},
             "warmup_epochs": 1,
         }
@@ -81,7 +81,7 @@ class MadeUpGrid:
                     steps=10,
                     examples=size,
                     ledger={"train": float(each)},
-                    metrics={"val/accuracy": value},
+                    metrics={"val/accuracy": value, "train/loss": 1 / number + repeat / 1000 + len(self.cells) / 1e5},
                     units=units or {},
                 )
                 for number, (each, value, size) in enumerate(zip(of_epochs, reached, sizes, strict=False), 1)
