@@ -107,8 +107,8 @@ class CellSettings(Settings):
 
     params: v.Params = Field(
         default_factory=dict,
-        description="Parameters of your own training function or command that are not settings of raybench, by name; as "
-        "axes they are called params.NAME.",
+        description="Parameters of your own training function or command that are not settings of raybench, by name; "
+        "as axes they are called params.NAME.",
         examples=[{"hidden": 128, "activation": "relu"}],
     )
 

@@ -57,7 +57,7 @@ def _of(code: str, attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     VERSION,
-    condition="the run it is compared with used a different major or minor version of the framework, on a different machine",
+    condition="the run it is compared with, on a different machine, used a different minor version of the framework",
     remedy="install the same version on both machines",
 )
 def other_version(attempt: Attempt, context: Context) -> Iterator[Observation]:
