@@ -20,7 +20,7 @@ from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.events import Event
 from raybench.core.identity import canonical
 from raybench.engines import PACKAGES, PROBED
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.planning.versions import cell_pairs
 from raybench.results.attempt import Attempt
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.core.memory import format_bytes, size
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ from raybench.analysis.ranking import RankedDevice
 from raybench.analysis.remarks import FindingFact, finding_facts
 from raybench.core.settings import label
 from raybench.core.text import printable
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.sentences import digits, render_phrase, times
 
 if TYPE_CHECKING:

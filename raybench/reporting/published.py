@@ -10,7 +10,7 @@ from typing import Any
 from raybench.analysis.fact import Fact
 from raybench.analysis.pairs import axis_value_label
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.published_comparison import (
     CPU,
     OTHER_RULES,

@@ -11,7 +11,7 @@ from raybench.analysis.pairs import differences
 from raybench.analysis.statistics.time_to_target import NEVER, TargetAttempt, expected
 from raybench.analysis.verdict import DifferencesFact
 from raybench.core.job import Target
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.published_comparison import (
     CPU,
     OTHER_RULES,

@@ -17,7 +17,8 @@ from raybench.execution.jobs import make_job
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placement
-from raybench.planning.plan import WorkItem, format_value, make_plan, notes, profile_notes
+from raybench.core.text import format_value
+from raybench.planning.plan import WorkItem, make_plan, notes, profile_notes
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.results.attempt import Attempt
 from raybench.workloads import declared, get

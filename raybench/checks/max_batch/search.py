@@ -23,7 +23,8 @@ from raybench.execution.base import Executor
 from raybench.execution.jobs import TIMEOUT, check_job, make_job
 from raybench.execution.progress import SilentListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.planning.plan import Plan, Trial, WorkItem, format_value, make_plan
+from raybench.core.text import format_value
+from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
 
@@ -164,10 +165,10 @@ def find_max_batch(
     """
     root, folder = datasets.data_root(), grid_folder(results, spec.name)
     with closing(executor):
-        if executor.isolation == "inline":
+        if  == "inline":
             raise UsageError("--find-max-batch needs separate processes; remove --inline")
         nodes = executor.nodes(spec.environments)
-        plan = make_plan(spec, nodes, root, where, executor.isolation)
+        plan = make_plan(spec, nodes, root, where, )
         if plan.workload.own_loop:
             raise UsageError(
                 f"--find-max-batch takes a few steps of a declared workload, and {plan.workload.name} is a "
@@ -177,7 +178,7 @@ def find_max_batch(
         if any(cell.fit for cell in plan.cells) and datasets.ensure(
             plan.workload.dataset, root, SilentListener().fetch
         ):
-            plan = make_plan(spec, nodes, root, where, executor.isolation)
+            plan = make_plan(spec, nodes, root, where, )
         groups = _groups(plan)
         searches = {
             name: MaxBatchResult(_about(trial, groups.values()), _search(trial)) for name, trial in groups.items()
@@ -219,7 +220,7 @@ def _groups(plan: Plan) -> dict[str, Trial]:
     groups: dict[str, Trial] = {}
     for trial in sorted(plan.trials, key=lambda trial: trial.cell.content.settings.batch_size):
         if not trial.cell.skip:
-            groups.setdefault(measure.key(trial.cell.content, trial.cell.group.memory_limit), trial)
+            groups.setdefault(measure.key(trial.cell.content, trial.cell.memory_limit), trial)
     return groups
 
 
