@@ -34,14 +34,13 @@ from scipy.special import stdtrit
 
 from raybench import datasets
 from raybench.core import events
-from raybench.core.cell import CellData, CellDevice, CellEngine, Examples
+from raybench.core.cell import Cell, CellData, CellDevice, CellEngine, Examples
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
+from raybench.core.settings import DEFAULTS, Settings
 from raybench.core.status import TrialStatus
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution import process
-from raybench.planning.cell import make_cell
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, Journal, attempt_folder
 from raybench.tracking.store import resolve
@@ -93,12 +92,15 @@ def start_template(folder: Path) -> process.ForkServer:
 
 def make_job(folder: Path, trial: str, attempt: int, epochs: int, steps: int | None) -> Job:
     info, cores = read_reference("digits_cnn", folder), usable_cores()
-    cell = make_cell(
+    resolved = {**DEFAULTS, "framework": "torch", "epochs": epochs, "batch_size": 64, "steps_per_epoch": steps}
+    cell = Cell(
         workload=info.identity(),
         data=CellData("digits", None, Examples(None, None)),
         device=CellDevice("cpu", model_name(), count=len(cores), replicas=1, threads=len(cores)),
-        engine=CellEngine("torch", 1, metadata.version("torch")),
-        resolved={**DEFAULTS, "framework": "torch", "epochs": epochs, "batch_size": 64, "steps_per_epoch": steps},
+        engine=CellEngine("torch", metadata.version("torch")),
+        framework="torch",
+        settings=Settings.of(resolved),
+        warmup_epochs=DEFAULTS["warmup_epochs"],
     )
     own = str(attempt_folder(folder, trial, attempt))
     return Job(trial, attempt, 0, 0, cell, info.to_json(), str(datasets.data_root()), own, cores)

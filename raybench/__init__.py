@@ -109,9 +109,9 @@ def run_grid(
     import json
 
     from raybench.cli.notebook import progress_display
+    from raybench.core.text import format_value
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
-    from raybench.core.text import format_value
     from raybench.reporting.results import Results
     from raybench.run import Options
     from raybench.run import run_grid as run

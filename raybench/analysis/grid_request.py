@@ -85,7 +85,7 @@ def _part(plan: Plan) -> str:
     if not plan.left_out:
         return ""
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
-    cells = len([cell for cell in plan.cells ]) + plan.left_out
+    cells = len(plan.cells) + plan.left_out
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 

@@ -17,9 +17,9 @@ from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import PARAM, short_name
 from raybench.core.status import TrialStatus
+from raybench.core.text import format_value, is_written
 from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
-from raybench.core.text import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.timing import steady_epochs
 

@@ -16,8 +16,7 @@ from raybench.core.identity import trial_id
 from raybench.core.job import DEVICES, GROUPED, SPMD
 from raybench.core.settings import SETTINGS, short_name
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
-from raybench.core.text import format_value
+from raybench.core.text import format_value, join_words
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def headline(
 
 def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[ResolvedCell, float, int]]:
     """The cells of which a trial's seconds can be estimated, with those and the number of missing trials."""
-    counts = Counter(work.trial.cell for work in todo) if estimator.knows_any else {}
+    counts = Counter(work.trial.cell for work in todo)
     estimates = ((cell, estimator.seconds(cell.content), count) for cell, count in counts.items())
     return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 

@@ -9,6 +9,7 @@ from raybench.cli.console import page
 from raybench.cli.live import evidence, trouble
 from raybench.cli.report_view import show_remarks, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
+from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML

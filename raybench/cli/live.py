@@ -29,10 +29,9 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
-from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime, similarity_key
+from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
-from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.history import GridHistory
 from raybench.results.journal import attempt_folder
@@ -331,7 +330,6 @@ class Display:
         self._ended.add(trial)
         attempt = self._attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
-        self._waiting_time.update(similarity_key(attempt.cell))
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
         count = f"   ({len(self._ended)}/{self._total}{remaining})"
         if event["status"] != TrialStatus.COMPLETED:

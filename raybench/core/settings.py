@@ -389,6 +389,7 @@ class Settings:
         unit="steps",
         ge=1,
     )
+
     def __post_init__(self) -> None:
         """Fill in the defaults that depend on the optimizer."""
         for name, by_optimizer in (("learning_rate", LEARNING_RATES), ("decay", DECAYS)):
@@ -451,12 +452,11 @@ class Settings:
         name = nested.get("name")
         values: dict[str, Any] = {}
         for setting in TRAINING.values():
+            if isinstance(name, str) and not setting.applies_to(name):
+                continue
             source = tree if len(setting.path) == 1 else nested
             value = source.get(setting.path[-1], MISSING)
-            if value is not MISSING:
-                values[setting.name] = _typed(value) if is_of_type(value, setting.type) else MISSING
-            elif not isinstance(name, str) or setting.applies_to(name):
-                values[setting.name] = MISSING
+            values[setting.name] = _typed(value) if is_of_type(value, setting.type) else MISSING
         return cls(**values, **overrides)
 
 

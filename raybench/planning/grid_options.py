@@ -14,7 +14,6 @@ from raybench.errors import UsageError
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
 
-
 Requested = tuple[GridSpec, list[tuple[str, str]]]
 """A grid, and the filter on its cells."""
 

@@ -193,9 +193,7 @@ def skip_lines(plan: Plan, shown: Collection[str] = (), done: Collection[str] = 
         yield f"  raybench grid {plan.spec.source_path} --smoke"
 
 
-def make_plan(
-    spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()
-) -> Plan:
+def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
     """Make the plan of a grid for these machines.
 
     Args:
@@ -263,7 +261,9 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
     cells = {name: resolver.cell(point) for name, resolver in resolvers.items()}
     reasons = {name: cell.skip for name, cell in cells.items() if cell.skip}
     same = len(set(reasons.values())) == 1 and len(reasons) == len(cells)
-    skip = "; ".join(reasons[name] if same else f"{name} version: {reasons[name]}" for name in [*reasons][: 1 if same else None])
+    skip = "; ".join(
+        reasons[name] if same else f"{name} version: {reasons[name]}" for name in [*reasons][: 1 if same else None]
+    )
     return [
         replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip or None, fit=None if skip else cell.fit)
         for name, cell in cells.items()
@@ -295,7 +295,7 @@ def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
     """The trials, repeat by repeat, each repeat shuffled by the grid's seed.
 
-    A drift of the machine then affects all cells alike. The versions of a cell run one after the other, in random order.
+    A drift of the machine then affects all cells alike. The versions of a cell run in turn, in random order.
     """
     groups: dict[str, list[ResolvedCell]] = {}
     for cell in cells:

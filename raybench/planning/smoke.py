@@ -10,6 +10,7 @@ from raybench.config.command import Command
 from raybench.core.identity import SMOKE
 from raybench.core.settings import SETTINGS
 from raybench.devices import frameworks, hosted, loop_frameworks
+from raybench.environments import RECIPES
 from raybench.errors import UsageError
 from raybench.planning.expand import Point, expand, matches
 from raybench.planning.validate import place
@@ -47,15 +48,15 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
     axes = {**spec.axes, "device": ["cpu"]} if spec.axes.get("device", "available") == "available" else spec.axes
     points = list(expand(_thinned(spec, axes), [], where))
     cover = [small.values(point) for point in _cover(points, spec.baseline)]
-    update: dict[str, Any] = small.values({name: getattr(spec, name) for name in spec.model_fields_set & SETTINGS.keys()})
+    update: dict[str, Any] = small.values(
+        {name: getattr(spec, name) for name in spec.model_fields_set & SETTINGS.keys()}
+    )
     varied = {name for point in cover for name in point}
     if not info.command or info.command.reports:
         update |= {"epochs": EPOCHS} if "epochs" not in varied else {}
         update |= {"steps_per_epoch": STEPS} if info.own_loop and "steps_per_epoch" not in varied else {}
-    if "examples" not in varied and (not info.own_loop or info.dataset):
-        batch = info.defaults.get("batch_size", SETTINGS["batch_size"].default)
-        examples = 1 + max([small.value("batch_size", batch), *_all("batch_size", [update, *cover])])
-        update["examples"] = {"train": examples, "val": examples}
+    if not info.own_loop or info.dataset:
+        update = {"batch_size": small.default_batch, "examples": small.examples} | update
     update |= {"threads": 1} if "threads" not in varied else {}
     return spec.renamed(SMOKE).model_copy(
         update={
@@ -83,10 +84,17 @@ class _Small:
         names = spec.axes.get("device", [])
         kinds = [spec.profile(name).kind for name in ([] if names == "available" else names)]
         self._moves = not all(map(hosted, kinds))
+        default = info.parameters["batch_size"].default if info.parameters.get("batch_size") else None
+        self.default_batch = _batch(default or info.defaults.get("batch_size") or SETTINGS["batch_size"].default)
+        maps = [vars(spec), *spec.include, *(vars(rule.set) for rule in spec.overrides)]
+        batches = [*spec.axes.get("batch_size", []), *_all("batch_size", maps)]
+        number = 1 + max([self.default_batch, *(_batch(batch) for batch in batches if batch)])
+        self.examples = {"train": number, "val": number}
         by_name: dict[str, Callable[[Any], Any]] = {
             "batch_size": _batch,
             "checkpoint_every": lambda epochs: 1,
             "cpus": lambda cpus: 1,
+            "examples": lambda counts: self.examples,
             "epochs": lambda epochs: min(epochs, EPOCHS),
             "precision": lambda name: ON_A_CPU.get(name, name),
             "replicas": lambda number: min(number, REPLICAS),
@@ -100,7 +108,7 @@ class _Small:
             by_name["framework"] = lambda name: name if name in self._on_cpu else self._on_cpu[0]
         if info.command:  # the command says itself what makes it short
             kept = () if info.command.reports else ("epochs", "steps_per_epoch")
-            by_name = {name: small for name, small in by_name.items() if name not in (*kept, "batch_size")}
+            by_name = {name: small for name, small in by_name.items() if name not in (*kept, "batch_size", "examples")}
         self._by_name, self._is_command = by_name, info.command is not None
 
     def value(self, name: str, value: Any) -> Any:
@@ -124,6 +132,7 @@ class _Small:
         update |= {"accelerator_type": None, "memory_gb": None, "resources": None}
         if not hosted(profile.kind):
             update |= {"kind": "cpu", "count": profile.count if self._is_command else 1}
+            update |= {"environment": None} if profile.environment in RECIPES else {}
         return profile.model_copy(update=update)
 
 

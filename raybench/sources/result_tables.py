@@ -260,9 +260,7 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     A setting that was introduced later and is missing in the cell has the value that such cells always had.
     """
     cell_leaves = cell.leaves()
-    row = {
-        column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()
-    }
+    row = {column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()}
     settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
     texts = {column.name for column in LEAVES.values() if column.dtype == c.TEXT}

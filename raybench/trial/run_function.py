@@ -161,7 +161,6 @@ def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
         epochs=settings.epochs or None,
         data_dir=Path(job.data_root),
         output_dir=Path(job.folder).absolute() / OUTPUT,
-        replaces_count=True,
         steps_per_epoch=settings.steps_per_epoch or None,
         target=job.target,
         stop_at_target=job.cell.stop_at_target is not None,

@@ -88,9 +88,7 @@ class Command:
 
     def identity(self) -> str:
         """The parts that change results, as text."""
-        return json.dumps(
-            {name: value for name, value in asdict(self).items() if name not in ("reports", "given")}
-        )
+        return json.dumps({name: value for name, value in asdict(self).items() if name not in ("reports", "given")})
 
 
 def placeholders(text: str) -> Iterator[str]:

@@ -13,9 +13,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from raybench.cli.init import shipped_grids
 
 from raybench import datasets
-from raybench.cli.init import shipped_grids
 from raybench.config import load_grid
 from raybench.datasets import DataFile, DataSet, Source
 from raybench.environments import RECIPES
