@@ -94,6 +94,19 @@ class CellEngine:
     libraries: Mapping[str, str] = MISSING
 
 
+@dataclass(frozen=True)
+class ComparedVersion:
+    """The version of a cell in a comparison of two.
+
+    Attributes:
+        version: `BASE` or `NEW`.
+        pair: the digest of both versions: if either changes, both run again.
+    """
+
+    version: str = MISSING
+    pair: str = MISSING
+
+
 UNKNOWN_SETTINGS = Settings.from_json({})
 """Settings without any known value."""
 
@@ -110,8 +123,7 @@ class Cell:
         params: the user's own settings of a training function or a command.
         seed: the grid's seed.
         stop_at_target: the target at which training stops, as plain values; None if it does not.
-        version: in a grid that compares two versions, `BASE` or `NEW` and the digest of both, so that both run again
-            if either changes.
+        compared: its version, in a grid that compares two versions of the code or of an environment.
     """
 
     data: CellData = CellData()
@@ -124,7 +136,7 @@ class Cell:
     params: Mapping[str, Any] = MISSING
     seed: int = 0
     stop_at_target: Mapping[str, Any] | None = None
-    version: str = ""
+    compared: ComparedVersion = ComparedVersion()
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values, without missing values and defaults."""
@@ -170,7 +182,7 @@ class Cell:
 UNKNOWN_CELL = Cell()
 """A cell without any known value."""
 
-_NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine)
+_NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, ComparedVersion)
 
 
 @cache

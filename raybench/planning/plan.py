@@ -12,7 +12,7 @@ from typing import Any
 
 from raybench import datasets
 from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_parameters
-from raybench.core.cell import BASE, VERSION_AXIS
+from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
 from raybench.core.text import format_value, join_words
@@ -211,7 +211,13 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     infos = {name: _workload(each) for name, each in versions.items()}
     of_all = digest({name: [info.digest, info.version, versions[name].environments] for name, info in infos.items()})
     resolvers = {
-        name: Resolver(versions[name], info, nodes, data_of(info, data_root), f"{name} {of_all}" if name else "")
+        name: Resolver(
+            versions[name],
+            info,
+            nodes,
+            data_of(info, data_root),
+            ComparedVersion(name, of_all) if name else ComparedVersion(),
+        )
         for name, info in infos.items()
     }
     points = list(expand(spec, nodes, where))

@@ -13,7 +13,7 @@ from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.command_parameters import used_settings
-from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, Examples
+from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, ComparedVersion, Examples
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
@@ -89,10 +89,10 @@ class Resolver:
         info: WorkloadInfo,
         nodes: Sequence[Node],
         data: tuple[str | None, Mapping[str, int]],
-        version: str = "",
+        compared: ComparedVersion = ComparedVersion(),
     ) -> None:
         """Args are the grid, its workload, the machines, `data_of` the workload, and the compared version, if any."""
-        self._spec, self._info, self._nodes, self._version = spec, info, nodes, version
+        self._spec, self._info, self._nodes, self._compared = spec, info, nodes, compared
         self._digest, self._available = data[0], dict(data[1])
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
@@ -147,8 +147,7 @@ class Resolver:
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         examples = {**self._info.examples, **(resolved.get("examples") or {})}
         request["data"] = {"name": content.data.name, "examples": examples}
-        # The same request in both versions of a code that are compared, whatever the code is.
-        return request | ({"version": self._version.partition(" ")[0]} if self._version else {})
+        return request
 
     def _fit(self, need: ResourceRequest) -> Placement | str:
         """The placement of a trial.
@@ -252,7 +251,7 @@ class Resolver:
             workload=self._info.identity(),
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True) if target else None,
-            version=self._version,
+            compared=self._compared,
         )
         return replace(cell, params=params) if own_loop else cell
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raybench.config import GridSpec
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.text import format_value
+from raybench.devices import KINDS
 from raybench.errors import UsageError
 
 _MAY_DIFFER = {"name", "description", "workload", "files", "links", "tracking_uri", "baseline"}
@@ -20,12 +21,11 @@ def compared(base: GridSpec, new: GridSpec) -> GridSpec:
     Raises:
         UsageError: they differ in something else.
     """
-    values = []
-    for spec in (base, new):
-        tree = spec.model_dump(exclude=_MAY_DIFFER)
-        for profile in tree["devices"].values():
-            profile.pop("environment")
-        values.append(tree)
+    devices = sorted({*base.devices, *new.devices})
+    values = [spec.model_dump(exclude=_MAY_DIFFER) for spec in (base, new)]
+    for spec, tree in zip((base, new), values, strict=True):
+        names = [name for name in devices if name in spec.devices or name in KINDS]
+        tree["devices"] = {name: spec.profile(name).model_dump(exclude={"environment"}) for name in names}
     files = [str(spec.source_path or spec.name) for spec in (base, new)]
     for name, value in values[0].items():
         if value != values[1][name]:

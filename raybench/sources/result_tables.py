@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raybench.results.history import GridHistory
 
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
-_TOLD = frozenset(LEAVES) | {"engine.name", "seed", "version"}
+_TOLD = frozenset(LEAVES) | {"engine.name", "seed"}
 _MAPS = ("stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
 """Prefixes of a cell's fields that have no columns of their own.
 

@@ -30,7 +30,7 @@ TREE = {
     "workload": {"name": "mine", "digest": "sha256:77"},
     "seed": 3,
     "stop_at_target": {"metric": "val/accuracy", "at_least": 0.9},
-    "version": "base 7a1c2e5f0b3d",
+    "compared": {"version": "base", "pair": "7a1c2e5f0b3d"},
 }  # fmt: skip
 WRONG = (None, True, 0, -1.5, "", "text", [], [1], {}, {"name": 1}, {"optimizer": {"name": "novograd", "x": 1}})
 

@@ -119,7 +119,6 @@ def test_a_change_of_one_version_runs_both_again(versions):
 def test_a_different_environment_runs_both_again(versions):
     before = {cell.cell_id for cell in versions.plan().cells}
     versions.write(NEW, GRID + "devices: {cpu: {kind: cpu, environment: /other}}\n")
-    versions.write(BASE, GRID + "devices: {cpu: {kind: cpu}}\n")
     other = Interpreter(python="/other/bin/python", version="3.11.7", packages=NODE.packages)
     after = versions.plan(nodes=[replace(NODE, environments={"/other": other})])
     assert {cell.axes["version"]: cell.fit.environment for cell in after.cells} == {BASE: "", NEW: "/other"}
@@ -151,7 +150,6 @@ def test_a_difference_between_the_grids_is_refused(versions, grid, message):
 
 def test_a_version_that_cannot_run_skips_both(versions):
     versions.write(NEW, GRID + "devices: {cpu: {kind: cpu, environment: /gone}}\n")
-    versions.write(BASE, GRID + "devices: {cpu: {kind: cpu}}\n")
     plan = versions.plan(nodes=[replace(NODE, environments={"/gone": Interpreter(problem="/gone: no such file")})])
     assert {cell.skip for cell in plan.cells} == {"new version: /gone: no such file"}
     assert not any(cell.fit for cell in plan.cells)
