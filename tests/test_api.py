@@ -71,7 +71,7 @@ def test_the_examples_in_docstrings_are_true(example):
 
 @pytest.mark.usefixtures("quickstart")
 def test_the_examples_of_the_page_are_true():
-    (page,) = (ROOT / "docs").rglob("results_as_tables.md")
+    (page,) = (ROOT / "docs").glob("python.md")
     text = re.sub("```.*", "", page.read_text())  # a closing fence is no output
     example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     said = []
@@ -158,9 +158,9 @@ def test_run_grid_has_the_options_of_the_command():
         "tracking_uri": "tracking",
         "no_tracking": "tracking",
         "no_checks": "checks",
-        "file": "grid",
+        "source": "grid",
     }
-    not_of_python = {"strict", "find_max_batch", "timing"}  # an exit status, another job, and text for the terminal
+    not_of_python = {"strict", "timing"}  # an exit status, another job, and text for the terminal
     options = {param.name for param in command.params} - not_of_python
     parameters = set(inspect.signature(raybench.run_grid).parameters)
     assert {renamed.get(name, name) for name in options} == parameters - {"progress"}

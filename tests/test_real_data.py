@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from support import ROOT
 
 from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
@@ -72,8 +73,8 @@ def test_davidnet_runs_through_with_everything_it_augments(train):
 def test_airbench94_learns_in_forty_steps(train):
     """Its whole recipe, but for a rate that fits small batches."""
     (run,) = train(
-        "name: air\nworkload: airbench94\nepochs: 1.25\nbatch_size: 64\nlearning_rate: 0.2\n"
-        "examples: {train: 2048, val: 250}\n"
+        f"name: air\nworkload: {ROOT}/examples/airbench94/train.py:train\nepochs: 1.25\nbatch_size: 64\n"
+        "learning_rate: 0.2\nparams: {train_examples: 2048, val_examples: 250}\n"
     )
     assert [epoch.steps for epoch in run.epochs] == [32, 8]
     assert run.epochs[-1].metrics["val/accuracy"] > 0.25, "guessing gives 0.1"

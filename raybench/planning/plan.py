@@ -216,7 +216,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
             info,
             nodes,
             data_of(info, data_root),
-            ComparedVersion(name, of_all) if name else ComparedVersion(),
+            ComparedVersion(name, of_all) if name else None,
         )
         for name, info in infos.items()
     }

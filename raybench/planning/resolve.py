@@ -89,10 +89,10 @@ class Resolver:
         info: WorkloadInfo,
         nodes: Sequence[Node],
         data: tuple[str | None, Mapping[str, int]],
-        compared: ComparedVersion = ComparedVersion(),
+        compared: ComparedVersion | None = None,
     ) -> None:
         """Args are the grid, its workload, the machines, `data_of` the workload, and the compared version, if any."""
-        self._spec, self._info, self._nodes, self._compared = spec, info, nodes, compared
+        self._spec, self._info, self._nodes, self._compared = spec, info, nodes, compared or ComparedVersion()
         self._digest, self._available = data[0], dict(data[1])
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}

@@ -18,7 +18,7 @@ from raybench.planning.placement import ResourceRequest, find_placement
 from raybench.planning.plan import WorkItem, make_plan, notes
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.results.attempt import Attempt
-from raybench.workloads import declared, get
+from raybench.workloads import get, names
 
 GIB = 1024**3
 EPYC = Hardware("cpu", "AMD EPYC", 2, 16 * GIB, ids=("0", "1"))
@@ -420,7 +420,7 @@ def test_a_device_may_have_fewer_repeats_than_the_grid(plan_of):
     assert (runs["slow"], sorted(runs["fast"])) == ([0], [0, 1, 2]), "never more than the grid has"
 
 
-@pytest.mark.parametrize("workload", declared())
+@pytest.mark.parametrize("workload", names())
 def test_a_learning_rate_axis_is_what_each_workloads_own_schedule_multiplies(plan_of, workload):
     own = get(workload).defaults.get("schedule", "constant")
     low, high = plan_of(f"name: g\nworkload: {workload}\naxes: {{device: [cpu], learning_rate: [0.1, 0.4]}}\n").cells
