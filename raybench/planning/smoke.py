@@ -51,13 +51,11 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
     update: dict[str, Any] = small.values(
         {name: getattr(spec, name) for name in spec.model_fields_set & SETTINGS.keys()}
     )
-    varied = {name for point in cover for name in point}
     if not info.command or info.command.reports:
-        update |= {"epochs": EPOCHS} if "epochs" not in varied else {}
-        update |= {"steps_per_epoch": STEPS} if info.own_loop and "steps_per_epoch" not in varied else {}
+        update = {"epochs": EPOCHS, **({"steps_per_epoch": STEPS} if info.own_loop else {})} | update
     if not info.own_loop or info.dataset:
         update = {"batch_size": small.default_batch, "examples": small.examples} | update
-    update |= {"threads": 1} if "threads" not in varied else {}
+    update.setdefault("threads", 1)
     return spec.renamed(SMOKE).model_copy(
         update={
             **update,

@@ -74,7 +74,7 @@ def test_the_contract_s_numbers_are_in_the_tables(golden):
         "nesterov": True,
         "schedule": "constant",
         "precision": "fp32",
-        "decay_rule": "mean",
+        "decay_rule": None,
         "augmentation": "[]",
         "train_s": 7.904,
         "input_wait_s": 0.020,
@@ -280,5 +280,5 @@ def test_labels_that_cells_share_have_what_differs_put_in():
         *of("e-r0", "twice"),
     ]
     found = Results([GridSource("g", records)]).trials["label"].tolist()
-    assert found[:2] == ["device_model=T4 batch=none net b32 r0", "device_model=A100 batch=8 net b32 r0"]
-    assert found[2:] == ["device_model=T4 batch=none net b32 r1", "once", "d twice", "e twice"]
+    assert found[:2] == ["device_model=T4 batch_size=none net b32 r0", "device_model=A100 batch_size=8 net b32 r0"]
+    assert found[2:] == ["device_model=T4 batch_size=none net b32 r1", "once", "d twice", "e twice"]

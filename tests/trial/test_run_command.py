@@ -500,7 +500,6 @@ def test_smoke_adds_arguments(project):
     project.smoke = True
     attempt = project.one(PRINTS, "command: python script.py" + METRICS + "smoke: [--epochs=1]\n")
     assert (attempt.status, len(attempt.epochs)) == ("completed", 1)
-    assert attempt.cell.role.is_smoke
 
 
 def test_smoke_of_a_script_that_reports_takes_a_few_steps(project):
