@@ -23,7 +23,7 @@ IN_EVERY_RUN = {"quickstart": (), "cifar_three_frameworks": [pytest.mark.tensorf
 """Run also outside the exhaustive layer: one needs no data, and one has all frameworks, each in its interpreter."""
 
 
-def test_each_can_be_planned_in_full_and_cut():
+def test_plan():
     assert GRIDS
     refused = []
     for path in GRIDS:
@@ -51,7 +51,7 @@ def results(tmp_path_factory, migrated_database):
     "path",
     [pytest.param(path, marks=IN_EVERY_RUN.get(path.stem, pytest.mark.exhaustive), id=path.stem) for path in GRIDS],
 )
-def test_it_runs_from_its_file_to_its_report(path, ray_executor, results):
+def test_smoke_run(path, ray_executor, results):
     spec = smoke_grid(load_grid(path))
     name = read_reference(spec.workload, path.parent).dataset
     if name and datasets.get(name).status(datasets.data_root()).state != "ready":

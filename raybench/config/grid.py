@@ -97,8 +97,8 @@ class CellSettings(Settings):
 
     params: v.Params = Field(
         default_factory=dict,
-        description="Parameters of your own training function or command that are no settings of raybench, by name; as "
-        "axes they are called params.NAME.",
+        description="Parameters of your own training function or command that are not settings of raybench, by name; "
+        "as axes they are called params.NAME.",
         examples=[{"hidden": 128, "activation": "relu"}],
     )
 
@@ -138,7 +138,7 @@ class GridSpec(CellSettings):
     files: list[v.Text] = Field(
         default_factory=list,
         description="Further files of your own workload: globs and folders below that of the workload file. "
-        "Modules that it imports are added automatically. An edit of any of them makes another cell.",
+        "Modules that it imports are added automatically. Editing one starts new cells.",
         examples=[["vocabulary.txt", "layers/*.py"]],
     )
     links: list[v.Text] = Field(
@@ -159,7 +159,7 @@ class GridSpec(CellSettings):
         examples=[{"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]}],
     )
     repeats: v.Count = Field(
-        default=1, description="Runs of each cell, each with its own seed; with one there is no interval.", examples=[3]
+        default=1, description="Runs of each cell, each with its own seed; one run gives no interval.", examples=[3]
     )
     seed: v.Seed = Field(default=0, description="The seed of the first repeat; each further one adds 1.", examples=[0])
     devices: dict[str, DeviceProfile] = Field(
