@@ -17,7 +17,7 @@ from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import ACCURACY_MARGIN, as_difference, as_ratio, cost_summary
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest

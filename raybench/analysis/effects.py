@@ -13,7 +13,7 @@ from raybench.analysis.intervals import EffectEstimate, Residual, holm
 from raybench.analysis.matching import JOB_AXES, Matching
 from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import as_difference, as_ratio
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 
 DEPENDENCE_ALPHA = 0.01
 """Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""

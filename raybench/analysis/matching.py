@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from raybench.analysis.measured import Measured
+from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError, nearest
-from raybench.planning.plan import format_value, is_written
 
 JOB_AXES = ("workload", "data_set")
 """Axes between whose values nothing is compared."""

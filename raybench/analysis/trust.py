@@ -16,7 +16,7 @@ from raybench.analysis.intervals import TwoWayTable, f_probability
 from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 

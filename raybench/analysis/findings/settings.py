@@ -9,9 +9,8 @@ from raybench.analysis.findings.finding import Context, Observation, detects, in
 from raybench.core.identity import canonical
 from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
-from raybench.planning.plan import format_value
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
 
