@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Best, Configuration, Effect
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.results.columns import NUMBER, TEXT, WHOLE, YES_NO, Column
 from raybench.sources.result_tables import frame
 

@@ -87,7 +87,7 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
     gaps = GAP * (len(shown) - 1)
     sizes = [max(map(len, [column.head, *column.texts])) for column in shown]
     if sum(sizes) + gaps > width:
-        sizes = [max(map(len, [*column.head.split(), *column.texts])) for column in shown]
+        sizes = [max(_head_width(column.head), *map(len, column.texts)) for column in shown]
     excess = sum(sizes) + gaps - width
     sizes = [size - max(0, excess) if column.kind == LABEL else size for column, size in zip(shown, sizes, strict=True)]
     yield from ((line, "bold") for line in _row([column.head for column in shown], shown, sizes, bottom=True))
@@ -126,7 +126,7 @@ def fitting(columns: Sequence[Column], width: int, least_label: int = 20) -> lis
 
     def needed(column: Column) -> int:
         longest = max(map(len, column.texts), default=0)
-        return max(min(longest, least_label) if column.kind == LABEL else longest, *map(len, column.head.split()))
+        return max(min(longest, least_label) if column.kind == LABEL else longest, _head_width(column.head))
 
     while sum(needed(each) + GAP for each in shown) - GAP > width:
         last = max(shown, key=lambda column: column.drop)
@@ -134,3 +134,9 @@ def fitting(columns: Sequence[Column], width: int, least_label: int = 20) -> lis
             break
         shown.remove(last)
     return shown
+
+
+def _head_width(head: str) -> int:
+    """Return the smallest width at which a heading has at most two lines."""
+    longest = max(map(len, head.split()))
+    return next(width for width in range(longest, len(head) + 1) if len(textwrap.wrap(head, width)) <= 2)

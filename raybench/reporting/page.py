@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import printable
 from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, effect_columns
 from raybench.reporting.layout import Column
-from raybench.reporting.new_figures import rendered_figures
+from raybench.reporting.new_figures import RenderedFigure, rendered_figures
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -18,15 +19,22 @@ if TYPE_CHECKING:
     from raybench.reporting.new_report import Report
 
 
-def page(report: Report) -> str:
-    """Return the report as an HTML page in one file."""
-    return printable(str(_template().module.page(report, rendered_figures(report.answer))).lstrip())  # type: ignore[attr-defined]
+def page(report: Report, figures: Mapping[str, RenderedFigure] | None = None) -> str:
+    """Return the report as an HTML page in one file.
+
+    Args:
+        report: the report.
+        figures: if they are drawn already (`raybench.reporting.figures.rendered_figures`).
+    """
+    drawn = rendered_figures(report.answer) if figures is None else figures
+    module: Any = _template().module
+    return printable(str(module.page(report, drawn)).lstrip())
 
 
 def overview(answer: Answer) -> str:
     """Return the answer, the table of effects and the figure of speeds as HTML, for a notebook."""
-    figures = rendered_figures(answer, ["speed"])
-    return str(_template().module.overview(answer, figures))  # type: ignore[attr-defined]
+    module: Any = _template().module
+    return str(module.overview(answer, rendered_figures(answer, ["speed"])))
 
 
 @cache

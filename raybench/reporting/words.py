@@ -22,7 +22,7 @@ from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.settings import label
 from raybench.core.text import join_words
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.layout import NOTHING
 
 PERCENT_BELOW = 1.1

@@ -1,0 +1,217 @@
+"""Build reports from a grid's history or from results on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.analyze import analyze
+from raybench.analysis.answer import Caution
+from raybench.core.collector import collector_paused
+from raybench.core.events import now
+from raybench.core.files import write_atomic
+from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.secret_masking import redact
+from raybench.core.text import is_written
+from raybench.datasets.paths import user_path
+from raybench.errors import UsageError, nearest
+from raybench.reporting.report import Report, as_json, make_report
+from raybench.results.attempt import Attempt
+from raybench.results.folder import grids_in, has_results
+from raybench.results.grid_request import GridRequest, request_of_runs
+from raybench.sources import load_grids, mlflow_store
+from raybench.sources.result_tables import GridSource
+
+if TYPE_CHECKING:
+    from raybench.sources.mlflow_store import Progress
+
+HTML, DATA = "report.html", "report.json"
+
+
+def load_libraries() -> None:
+    """Load the libraries of statistics and figures, which takes half a second; any thread may do it in advance."""
+    import scipy.special  # noqa: F401
+
+
+def from_attempts(
+    attempts: Iterable[Attempt],
+    request: GridRequest,
+    baseline: Mapping[str, Any] | None = None,
+    warnings: Iterable[str] = (),
+) -> Report:
+    """Return the report of attempts.
+
+    Args:
+        attempts: of the grid; those of other configurations are ignored.
+        request: what was requested.
+        baseline: axes and values to compare with instead of the request's; a value may be written as text.
+        warnings: messages that are not results, such as results of checks.
+
+    Raises:
+        UsageError: no configuration has that baseline.
+    """
+    attempts = list(attempts)
+    own = {cell.cell_id for cell in request.cells}
+    answer = analyze(attempts, request, _values(request, baseline or {}) or None, warnings)
+    return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
+
+
+def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, everything: bool = False) -> Report:
+    """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
+
+    Args:
+        grid: the grid.
+        baseline: see `from_attempts`.
+        everything: whether to include every configuration with results, not only those of the latest request.
+    """
+    attempts = [record.attempt for record in grid.records]
+    known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
+    prices = {device: price for device, price in known if price is not None}
+    request = grid.request
+    if request is None or everything:
+        request = replace(request_of_runs(grid.name or "", attempts, prices), text=request.text if request else "")
+    damaged = len(grid.history.damaged) if grid.history else 0
+    warnings = [f"{damaged} damaged lines of the results were left out"] if damaged else []
+    return from_attempts(attempts, request, baseline, warnings)
+
+
+def with_warnings(report: Report, warnings: Iterable[str]) -> Report:
+    """Add notes for warnings that were raised after the report was made."""
+    notes = [Caution("warning", text.rstrip(".")) for text in warnings]
+    trust = report.answer.trust
+    added = [note for note in notes if note not in trust.notes]
+    return replace(report, answer=replace(report.answer, trust=replace(trust, notes=(*trust.notes, *added))))
+
+
+@collector_paused()
+def from_sources(
+    sources: Sequence[str],
+    results: Path,
+    everything: bool = False,
+    smoke: bool = False,
+    grid: str | None = None,
+    baseline: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    inline: bool = False,
+) -> Report:
+    """Return the report of one grid of which one or several sources have results.
+
+    Args:
+        sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
+        results: the results folder.
+        everything: see `from_grid`.
+        smoke: whether to report the smoke run of the named grid.
+        grid: the grid to report if the sources have several.
+        baseline: see `from_attempts`.
+        progress: gets the number of files fetched from a store and the total.
+        inline: whether to report the trials of `grid --inline` of the named grid.
+
+    Raises:
+        UsageError: a source cannot be read, or they are of several grids; the message lists them.
+        StoreError: an MLflow store cannot be reached or used.
+    """
+    return from_grid(one_grid(sources, results, smoke, grid, progress, inline), baseline, everything)
+
+
+@collector_paused()
+def files(report: Report) -> dict[str, str]:
+    """Return the files of a report by name: the page, the data, and each figure as an SVG."""
+    from raybench.reporting.figures import rendered_figures
+    from raybench.reporting.page import page
+
+    drawn = rendered_figures(report.answer)
+    figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn.values()}
+    return {HTML: page(report, drawn), DATA: as_json(report), **figures}
+
+
+def write_page(folder: Path, contents: Mapping[str, str]) -> None:
+    """Write the report's page next to the attempts, if one was made.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if HTML in contents:
+        write_atomic(folder / HTML, contents[HTML])
+
+
+def baseline_in(texts: Iterable[str]) -> dict[str, str]:
+    """Return the baseline that a user wrote: a device, or AXIS=VALUE."""
+    pairs = (text.partition("=") for text in texts)
+    return {left.strip() if equals else "device": (right if equals else left).strip() for left, equals, right in pairs}
+
+
+def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a baseline with the grid's own values.
+
+    Raises:
+        UsageError: the grid has no such axis or value; the message names the nearest one.
+    """
+    values = {}
+    for axis, value in baseline.items():
+        known = [cell.axes[axis] for cell in request.cells if axis in cell.axes]
+        if not known:
+            axes = list(dict.fromkeys(axis for cell in request.cells for axis in cell.axes))
+            raise UsageError(f"baseline: {request.name} has no axis {axis}; {nearest(axis, axes)}")
+        found = next((each for each in known if each == value or is_written(str(value), each)), None)
+        if found is None:
+            texts = list(dict.fromkeys(map(str, known)))
+            raise UsageError(f"baseline: {request.name} has no {axis} {value}; {nearest(str(value), texts)}")
+        values[axis] = found
+    return values
+
+
+def one_grid(
+    sources: Sequence[str],
+    results: Path,
+    smoke: bool = False,
+    grid: str | None = None,
+    progress: Progress | None = None,
+    inline: bool = False,
+) -> GridSource:
+    """Load the one grid of sources; see `from_sources`.
+
+    Raises:
+        UsageError: there is none, or several of which none is named.
+    """
+    named = [str(folder_of(source, results, smoke, inline) or source) for source in sources]
+    grids = load_grids(named, grid, "all", progress)
+    where = ", ".join(map(redact, sources))
+    if len(grids) > 1:
+        names = sorted(each.name or "" for each in grids)
+        raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
+    if not grids[0].records:
+        raise UsageError(f"{where}: no trial in it yet")
+    return grids[0]
+
+
+def folder_of(source: str, results: Path, smoke: bool = False, inline: bool = False) -> Path | None:
+    """Return the folder of a grid that is named by its file or its name; None for any other source.
+
+    Raises:
+        UsageError: there is no such grid.
+    """
+    path = user_path(source)
+    is_file = path.suffix in (".yaml", ".yml") and path.is_file()
+    if not is_file and (path.exists() or mlflow_store.is_store(source)):
+        return None
+    if is_file:
+        from raybench.config import load_grid
+
+        name = load_grid(path).name
+    else:
+        name = source
+    if inline and not is_inline(name):
+        name += INLINE
+    if smoke and not is_smoke(name):
+        name += SMOKE
+    if has_results(results / name):
+        return results / name
+    if is_file:
+        command = f"raybench grid {source}{' --inline' if inline else ''}{' --smoke' if smoke else ''}"
+        raise UsageError(f"{source}: no results of the grid {name} in {results}; `{command}` makes them")
+    if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
+        raise UsageError(f"{source}: there is no such file")
+    names = grids_in(results)
+    raise UsageError(f"{results}: no results of a grid {source}" + (f"; {nearest(source, names)}" if names else ""))

@@ -1,0 +1,284 @@
+"""Results for Python: tables of pandas, figures, and the answer in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from raybench.core.files import write_atomic
+from raybench.errors import UsageError
+from raybench.reporting import build, frames
+from raybench.reporting.text import report_text
+from raybench.reporting.words import plural
+from raybench.results import columns as c
+from raybench.sources import Attempts, load_grids, without_garbage_collection
+from raybench.sources.result_tables import GridSource, Record, tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from raybench.analysis.answer import Answer
+    from raybench.reporting.report import Report
+
+
+class Results:
+    """Results of one or several grids: returned by `raybench.run_grid` and `raybench.load`.
+
+    A notebook displays the answer, the table of effects and the figure of speeds; `print(results)` prints the report.
+
+    Attributes:
+        plot: the figures (`Plots`), each as a matplotlib Axes: `results.plot.speed()`.
+
+    Example:
+        >>> import raybench
+        >>> results = raybench.load("raybench-results", grid="quickstart")
+        >>> results
+        Results(quickstart: 4 configurations, 12 runs)
+        >>> results.comparison[["batch_size", "weight_decay", "completed"]].head(2)
+           batch_size  weight_decay  completed
+        0          32        0.0000          3
+        1          32        0.0005          3
+    """
+
+    def __init__(
+        self,
+        grids: Sequence[GridSource],
+        reports: Sequence[Report] | None = None,
+        baseline: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._grids, self._known_reports, self._baseline = list(grids), reports, dict(baseline or {})
+        self.plot = Plots(self)
+
+    def with_baseline(self, **values: Any) -> Results:
+        """Return the same results with a different baseline.
+
+        Args:
+            values: value by axis, such as `device="gpu"` or `batch_size=128`.
+
+        Raises:
+            UsageError: the grid has no such axis or value.
+
+        Example:
+            >>> import raybench
+            >>> results = raybench.load("raybench-results", grid="quickstart")
+            >>> effects = results.with_baseline(batch_size=128).effects
+            >>> effects.loc[effects["axis"] == "batch_size", "other"].tolist()
+            ['128']
+        """
+        changed = Results(self._grids, baseline=self._baseline | values)
+        _ = changed._reports
+        return changed
+
+    @cached_property
+    def _tables(self) -> tuple[DataFrame, DataFrame]:
+        with without_garbage_collection():
+            return tables(self._records)
+
+    @property
+    def _records(self) -> list[Record]:
+        return [record for grid in self._grids for record in grid.records]
+
+    @property
+    def trials(self) -> DataFrame:
+        """One row per trial: settings, status, times by every timing rule, accuracy, price.
+
+        `columns` describes the columns, with units.
+
+        Example:
+            >>> import raybench
+            >>> trials = raybench.load("raybench-results", grid="quickstart").trials
+            >>> trials["status"].value_counts().to_dict()
+            {'completed': 12}
+        """
+        return self._tables[0]
+
+    @property
+    def epochs(self) -> DataFrame:
+        """One row per epoch; `grid`, `trial` and `attempt` identify its trial.
+
+        `columns` describes the columns, with units. Metrics have columns by their own names, such as `val/accuracy`.
+
+        Example:
+            >>> import raybench
+            >>> epochs = raybench.load("raybench-results", grid="quickstart").epochs
+            >>> len(epochs), int(epochs["epoch"].max())
+            (36, 3)
+        """
+        return self._tables[1]
+
+    @cached_property
+    def comparison(self) -> DataFrame:
+        """One row per configuration: runs, time, ratio to its reference with interval, quality, price, energy.
+
+        `columns` describes the columns, with units. The axes of the grid have columns by their own names.
+
+        Example:
+            >>> import raybench
+            >>> comparison = raybench.load("raybench-results", grid="quickstart").comparison
+            >>> int(comparison["rank"].min()), bool((comparison["ratio"].dropna() > 0).all())
+            (1, True)
+        """
+        return frames.comparison(self._answers)
+
+    @cached_property
+    def effects(self) -> DataFrame:
+        """One row per axis and value: its effect on speed and quality over all pairs that differ in it alone.
+
+        Example:
+            >>> import raybench
+            >>> effects = raybench.load("raybench-results", grid="quickstart").effects
+            >>> sorted(effects["axis"])
+            ['batch_size', 'weight_decay']
+        """
+        return frames.effects(self._answers)
+
+    @cached_property
+    def best(self) -> DataFrame:
+        """One row per criterion: the best configuration, relative to its reference.
+
+        Example:
+            >>> import raybench
+            >>> best = raybench.load("raybench-results", grid="quickstart").best
+            >>> best["criterion"].tolist()
+            ['fastest']
+        """
+        return frames.best(self._answers)
+
+    @property
+    def columns(self) -> DataFrame:
+        """Description of every column: table, name, dtype, unit, meaning.
+
+        Example:
+            >>> import raybench
+            >>> columns = raybench.load("raybench-results", grid="quickstart").columns
+            >>> columns.set_index(["table", "name"]).loc[("trials", "steady_s"), "unit"]
+            's'
+        """
+        from pandas import DataFrame
+
+        described = {**frames.TABLES, "trials": c.TRIALS, "epochs": c.EPOCHS}
+        return DataFrame(
+            [
+                {"table": table, **{name: getattr(column, name) for name in ("name", "dtype", "unit", "meaning")}}
+                for table, columns in described.items()
+                for column in columns
+            ]
+        )
+
+    @property
+    def report(self) -> Report:
+        """The report as data: `report.answer` has everything that it says.
+
+        Raises:
+            UsageError: the results are of several grids, or there are none.
+        """
+        if len(self._reports) != 1:
+            names = ", ".join(sorted(grid.name or "" for grid in self._grids))
+            several = f"results of {len(self._reports)} grids ({names}): choose one with grid="
+            raise UsageError(several if self._reports else "no trial in these results yet")
+        return self._reports[0]
+
+    @cached_property
+    def _reports(self) -> list[Report]:
+        if self._known_reports is not None:
+            return list(self._known_reports)
+        return [build.from_grid(grid, self._baseline) for grid in self._grids if grid.records]
+
+    @property
+    def _answers(self) -> list[Answer]:
+        return [report.answer for report in self._reports]
+
+    def __repr__(self) -> str:
+        trials = {(record.grid, record.attempt.trial) for record in self._records}
+        cells = {(record.grid, record.attempt.cell_id) for record in self._records}
+        names = ", ".join(grid.name or "" for grid in self._grids) or "no grid"
+        return f"Results({names}: {plural(len(cells), 'configuration')}, {plural(len(trials), 'run')})"
+
+    def __str__(self) -> str:
+        width = get_terminal_size().columns
+        texts = [report_text(answer, width) for answer in self._answers]
+        if len(texts) > 1:
+            texts = [f"{answer.grid}\n\n{text}" for answer, text in zip(self._answers, texts, strict=True)]
+        return "\n".join(texts).rstrip("\n") or repr(self)
+
+    def _repr_html_(self) -> str:
+        from raybench.reporting.page import overview
+
+        return "\n".join(map(overview, self._answers))
+
+
+class Plots:
+    """Figures of a grid, as `Results.plot`.
+
+    Each method draws one figure of the report and returns its `matplotlib.axes.Axes`. A notebook displays the figure; a
+    script saves it with `axes.figure.savefig("speed.png")`. A figure that the grid has no data for raises a
+    `RaybenchError` with the reason.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    def speed(self) -> Axes:
+        """Speed of each configuration relative to its reference with its 95% interval, and its quality.
+
+        Example:
+            >>> import raybench
+            >>> results = raybench.load("raybench-results", grid="quickstart")
+            >>> axes = results.plot.speed()
+            >>> axes.figure.savefig("speed.png")
+        """
+        return self._draw("speed")
+
+    def learning(self) -> Axes:
+        """Quality over training time: mean over runs, smallest and largest run."""
+        return self._draw("learning")
+
+    def time_parts(self) -> Axes:
+        """Parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
+        return self._draw("time_parts")
+
+    def time_and_price(self) -> Axes:
+        """Time and price to the target or of a whole run; needs `price_per_hour` of a device."""
+        return self._draw("time_and_price")
+
+    def __repr__(self) -> str:
+        return "Plots(" + ", ".join(name for name in dir(type(self)) if not name.startswith("_")) + ")"
+
+    def _draw(self, name: str) -> Axes:
+        from raybench.reporting.figures import draw, managed_figures
+
+        with managed_figures():
+            return draw(name, self._results.report.answer).axes[0]
+
+
+def load(source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest") -> Results:
+    """Load results; see `raybench.load`."""
+    return Results(load_grids(source, grid, attempts))
+
+
+def write_report(
+    source: Results | str | Path | Sequence[str | Path],
+    html: str | Path,
+    results: str | Path,
+    grid: str | None,
+    baseline: Mapping[str, Any] | None,
+    smoke: bool,
+) -> Path:
+    """Write the report of results as a page; see `raybench.report`."""
+    from raybench.reporting.page import page
+
+    if isinstance(source, Results):
+        report = (source.with_baseline(**baseline) if baseline else source).report
+    else:
+        sources = [source] if isinstance(source, (str, Path)) else source
+        report = build.from_sources(list(map(str, sources)), Path(results), smoke=smoke, grid=grid, baseline=baseline)
+    path = Path(html)
+    try:
+        write_atomic(path, page(report))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return path
