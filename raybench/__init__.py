@@ -156,10 +156,10 @@ def load(
     Example:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
-        >>> results.comparison("batch_size", baseline=32)[["weight_decay", "runs", "baseline_runs"]]
-           weight_decay  runs  baseline_runs
-        0        0.0000     3              3
-        1        0.0005     3              3
+        >>> results.effects[["axis", "value", "other", "runs"]]
+                   axis value other  runs
+        0    batch_size   128    32     3
+        1  weight_decay  5e-4     0     3
         >>> raybench.load("raybench-results", grid="quickstar")
         Traceback (most recent call last):
         ...
@@ -241,11 +241,11 @@ def export(
         >>> raybench.load("colab.zip")
         Results(quickstart: 4 cells, 12 trials)
     """
-    from raybench.reporting.build import journal_of
+    from raybench.reporting.build import folder_of
     from raybench.results.bundle import SUFFIX, bundle_of, write_bundle
     from raybench.results.pseudonyms import with_pseudonyms
 
-    bundle, _ = bundle_of(journal_of(str(grid), Path(results), smoke).parent)
+    bundle, _ = bundle_of(folder_of(str(grid), Path(results), smoke) or Path(grid))
     path = Path(file or f"{bundle.events.grid}{SUFFIX}")
     write_bundle(with_pseudonyms(bundle) if anonymous else bundle, path)
     return path

@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
@@ -15,7 +15,6 @@ from types import FrameType
 
 from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
-from raybench.analysis.comparison import Row
 from raybench.analysis.grid_request import (
     GridRequest,
     latest_request,
@@ -41,8 +40,9 @@ from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.resume import missing_work
-from raybench.reporting.build import files, from_history, load_libraries, page_is_current, write_page
-from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
+from raybench.reporting.build import files, from_history, load_libraries, page_is_current, with_warnings, write_page
+from raybench.reporting.report import Report
+from raybench.reporting.text import report_text
 from raybench.results import executions
 from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import EFFECTIVE, GRID_FILE, PLAN, Summary
@@ -96,7 +96,7 @@ class Outcome:
 
     Attributes:
         latest: the attempt that counts for each planned trial that has attempts (`raybench.results.attempt.latest`).
-        report: the report of these results; its `rows` are the comparison, one row per cell.
+        report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
         history: events and attempts of the grid.
@@ -112,16 +112,6 @@ class Outcome:
     store: Store | None
     interrupted: bool = False
     strict: bool = False
-
-    @property
-    def rows(self) -> list[Row]:
-        """The comparison, one row per cell."""
-        return self.report.results.rows
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user that are not part of the results."""
-        return tuple(self.report.context.warnings)
 
     @property
     def folder(self) -> Path:
@@ -231,7 +221,6 @@ class _Session:
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._report: Report | None = None
-        self._reported_warnings = 0
         self._busy = False
         self._busy_warning = ""
 
@@ -390,37 +379,30 @@ class _Session:
 
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
+        # A caution says how busy the machine was during the runs themselves.
+        warnings = [warning for warning in self._warnings if warning != self._busy_warning]
         if self._report is None:
             request = request_of_all_sources(self._history, self._wanted)
-            self._report = from_history(self._plan.spec.name, self._history, request, self._warnings)
-            if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
-                # The finding says how busy the machine was during the runs themselves.
-                self._report = without_warning(self._report, self._busy_warning)
-        else:
-            later = self._warnings[self._reported_warnings :]
-            self._report = with_warnings(self._report, later, self._reported_warnings)
-        self._reported_warnings = len(self._warnings)
+            self._report = from_history(self._plan.spec.name, self._history, request, warnings)
+        self._report = with_warnings(self._report, warnings)
         return self._report
 
     def _summary(self, started_at: str) -> Summary:
         """The contents of the grid's own MLflow run: grid file, effective grid, plan, comparison, report."""
-        from raybench.reporting.comparison_table import text
-
         report = self._current_report()
-        attempts, rows = report.results.latest, report.results.rows
+        attempts = latest(self._history.attempts.values())
         effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
         data = {
             EFFECTIVE: mask(effective),
             PLAN: {"order_seed": self._plan.spec.seed, "wanted": to_dict(self._wanted)},
-            "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],
         }
         statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
         # Indented, a large plan takes ten times as long to write: Python has no C code for that.
         texts = {name: json.dumps(value, default=str) for name, value in data.items()}
         texts |= {
-            GRID_FILE: report.context.text,
-            "comparison.txt": text(rows, best_first=report.best_first),
+            GRID_FILE: report.grid_file,
+            "report.txt": report_text(report.answer, width=120),
             **self._files(report),
         }
         name = executions.execution_name(started_at)
@@ -466,8 +448,10 @@ class _Session:
     def outcome(self) -> Outcome:
         """The results as they are now."""
         report = self._current_report()
-        latest = report.results.latest
-        planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}
+        attempts = latest(self._history.attempts.values())
+        planned = {
+            trial.trial_id: attempts[trial.trial_id] for trial in self._plan.trials if trial.trial_id in attempts
+        }
         return Outcome(
             plan=self._plan,
             latest=planned,

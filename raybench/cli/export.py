@@ -42,10 +42,10 @@ def command(grid: str, results: Path, output: Path | None, smoke: bool, anonymou
     of each execution, and the end of each trial's output, with checksums; no checkpoints, no data, no code. Trials that
     still run are left out.
     """
-    from raybench.reporting.build import journal_of
+    from raybench.reporting.build import folder_of
     from raybench.results.bundle import SUFFIX, bundle_of, write_bundle
 
-    bundle, unfinished = bundle_of(journal_of(grid, results, smoke).parent)
+    bundle, unfinished = bundle_of(folder_of(grid, results, smoke) or Path(grid))
     for problem in bundle.events.problems:
         say(f"warning: {problem}", err=True)
     if anonymous:

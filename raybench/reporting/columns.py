@@ -7,7 +7,7 @@ from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.settings import label
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
 

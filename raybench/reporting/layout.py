@@ -13,6 +13,9 @@ NOTHING = "–"
 GAP = 2
 """Spaces between two columns."""
 
+LEAST_LABEL = 20
+"""Width to which columns of labels and sentences may be wrapped."""
+
 NO_BREAK = "\xa0"
 """A space between words of one line."""
 
@@ -21,6 +24,9 @@ Line = tuple[str, str]
 
 LABEL = "label"
 """Kind of the column that a terminal shows instead of those of kind `AXIS`."""
+
+TEXT = "text"
+"""Kind of a column of sentences, which are wrapped between words."""
 
 AXIS = "axis"
 """Kind of a column for an axis, with which a page sorts and filters."""
@@ -36,7 +42,7 @@ class Column:
         values: a number to sort each row by; empty to sort by the texts.
         right: whether it is aligned to the right.
         drop: narrow terminals leave out columns from the highest number on; those with 0 never.
-        kind: `LABEL`, `AXIS` or empty.
+        kind: `LABEL`, `TEXT`, `AXIS` or empty.
     """
 
     head: str
@@ -89,7 +95,8 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
     if sum(sizes) + gaps > width:
         sizes = [max(_head_width(column.head), *map(len, column.texts)) for column in shown]
     excess = sum(sizes) + gaps - width
-    sizes = [size - max(0, excess) if column.kind == LABEL else size for column, size in zip(shown, sizes, strict=True)]
+    if excess > 0 and (wraps := [number for number, column in enumerate(shown) if column.kind in (LABEL, TEXT)]):
+        sizes[wraps[0]] = max(LEAST_LABEL, sizes[wraps[0]] - excess)
     yield from ((line, "bold") for line in _row([column.head for column in shown], shown, sizes, bottom=True))
     yield "─" * (sum(sizes) + gaps), "dim"
     for number, texts in enumerate(zip(*(column.texts for column in shown), strict=True)):
@@ -114,19 +121,18 @@ def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], 
         yield (" " * GAP).join(texts).rstrip().replace(NO_BREAK, " ")
 
 
-def fitting(columns: Sequence[Column], width: int, least_label: int = 20) -> list[Column]:
+def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval.
 
     Args:
         columns: the columns; those of kind `AXIS` are left out, because the label has their values.
         width: columns of the terminal.
-        least_label: the width to which the column of labels may be wrapped.
     """
     shown = [column for column in columns if column.kind != AXIS]
 
     def needed(column: Column) -> int:
         longest = max(map(len, column.texts), default=0)
-        return max(min(longest, least_label) if column.kind == LABEL else longest, _head_width(column.head))
+        return max(min(longest, LEAST_LABEL) if column.kind in (LABEL, TEXT) else longest, _head_width(column.head))
 
     while sum(needed(each) + GAP for each in shown) - GAP > width:
         last = max(shown, key=lambda column: column.drop)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from raybench.core.text import printable
 from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, effect_columns
+from raybench.reporting.figures import RenderedFigure, rendered_figures
 from raybench.reporting.layout import Column
-from raybench.reporting.new_figures import RenderedFigure, rendered_figures
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
     from raybench.analysis.answer import Answer
-    from raybench.reporting.new_report import Report
+    from raybench.reporting.report import Report
 
 
 def page(report: Report, figures: Mapping[str, RenderedFigure] | None = None) -> str:

@@ -27,22 +27,29 @@ def report_text(answer: Answer, width: int, full: bool = False) -> str:
     return "".join(f"{text}\n" for text, _ in report_lines(answer, width, full))
 
 
-def print_report(answer: Answer, console: Console, full: bool = False) -> None:
-    """Print the report; `full` adds all configurations, all failures and the notes."""
-    for text, style in report_lines(answer, console.width, full):
+def print_report(answer: Answer, console: Console, full: bool = False, only_skips: bool = False) -> None:
+    """Print the report.
+
+    Args:
+        answer: the answer.
+        console: where.
+        full: whether to add all configurations, all reasons for missing results and the notes.
+        only_skips: whether to leave out why runs failed, if something else says so.
+    """
+    for text, style in report_lines(answer, console.width, full, only_skips):
         console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)
 
 
-def report_lines(answer: Answer, width: int, full: bool = False) -> Iterator[Line]:
+def report_lines(answer: Answer, width: int, full: bool = False, only_skips: bool = False) -> Iterator[Line]:
     """Yield the lines of the report, none longer than the width unless a single word is."""
-    for number, block in enumerate(filter(None, _blocks(answer, width, full))):
+    for number, block in enumerate(filter(None, _blocks(answer, width, full, only_skips))):
         if number:
             yield "", ""
         for text, style in block:
             yield printable(text), style
 
 
-def _blocks(answer: Answer, width: int, full: bool) -> Iterator[list[Line]]:
+def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterator[list[Line]]:
     """Yield the parts of the report, which empty lines separate."""
     yield wrapped(words.status_sentences(answer), width, "yellow")
     yield wrapped(map(str, words.best_texts(answer)), width, "bold")
@@ -53,7 +60,7 @@ def _blocks(answer: Answer, width: int, full: bool) -> Iterator[list[Line]]:
         yield list(table_lines(effect_columns(answer), width, details))
     if len(answer.configurations) > 1:
         yield list(_configurations(answer, width, full))
-    failures = words.failure_sentences(answer)
+    failures = words.failure_sentences(answer, only_skips)
     if not full and len(failures) > MAX_FAILURES:
         more = len(failures) - MAX_FAILURES
         failures = [*failures[:MAX_FAILURES], f"{words.plural(more, 'more reason')} for missing results: --full"]

@@ -21,8 +21,7 @@ from raybench.analysis.answer import (
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.settings import label
-from raybench.core.text import join_words
-from raybench.core.text import format_value
+from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING
 
 PERCENT_BELOW = 1.1
@@ -466,13 +465,13 @@ def outcome_text(configuration: Configuration) -> str:
     return ", ".join(STATUSES.get(ending.status, ending.status) for ending in configuration.endings) or "no time"
 
 
-def failure_sentences(answer: Answer) -> list[str]:
+def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
     """Why runs did not complete or cannot run: a sentence for each reason with the configurations concerned."""
     reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for each in answer.configurations:
         if each.skip:
             reasons.setdefault(("skipped", each.skip), []).append((each.label, 0))
-        for ending in each.endings:
+        for ending in () if only_skips else each.endings:
             if not each.skip and ending.status not in ("not run", "unfinished"):
                 reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
     sentences = []

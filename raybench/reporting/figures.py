@@ -20,8 +20,8 @@ from statistics import fmean
 from typing import IO, TYPE_CHECKING, Any
 
 from raybench.analysis.answer import Answer, Configuration, Ratio
+from raybench.core.text import format_value
 from raybench.errors import RaybenchError
-from raybench.planning.plan import format_value
 from raybench.reporting import words
 from raybench.reporting.columns import rows
 
@@ -154,25 +154,28 @@ def speed(answer: Answer) -> Figure:
     panel, colours = panels[0], _colours(answer)
     references = {each.reference for each in shown}
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
-    points = [_ratio(answer, each) if relative else _seconds(each) for each in shown]
+    points = [_ratio(answer, each) if relative else _seconds(answer, each) for each in shown]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
     _speed_axis(panel, values, 1.0 if relative else None)
     for row, (each, point) in enumerate(zip(shown, points, strict=True)):
         colour = colours[each.index]
         if point is None:
             continue
-        start = 1.0 if relative else panel.get_xlim()[0]
-        panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
+        # The length of a bar means nothing on a logarithmic scale without a reference.
+        if relative or panel.get_xscale() == "linear":
+            start = 1.0 if relative else 0.0
+            panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
         _interval(panel, row, point.value, point.low, point.high, colour, hollow=each.is_reference)
-        text = words.ratio_text(point).partition(" ")[0] if relative else words.number(point.value)
-        text = "reference" if relative and each.is_reference else text
+        own = _ratio(answer, each)
+        text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
+        text = text if relative else f"{words.number(point.value)} ({text})" if text else words.number(point.value)
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
+    goal = f" to {words.target_text(answer.target)}" if answer.target else ""
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
-        goal = f" to {words.target_text(answer.target)}" if answer.target else ""
         panel.set_xlabel(f"speed{goal} relative to the reference", loc="left")
     else:
-        panel.set_xlabel(f"seconds per {answer.unit.label} (less is faster)", loc="left")
+        panel.set_xlabel(f"seconds{goal or f' per {answer.unit.label}'} (less is faster)", loc="left")
     panel.set_yticks(range(len(shown)), [_fitted(each.label) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
@@ -328,7 +331,12 @@ def _ratio(answer: Answer, each: Configuration) -> Ratio | None:
     return (each.to_target.ratio if each.to_target else None) if answer.target else each.ratio
 
 
-def _seconds(each: Configuration) -> Ratio | None:
+def _seconds(answer: Answer, each: Configuration) -> Ratio | None:
+    """The seconds by which configurations are ranked, with their interval."""
+    if answer.target:
+        to = each.to_target
+        known = to is not None and to.expected_s is not None
+        return Ratio(to.expected_s or 0.0, to.expected_low_s, to.expected_high_s) if to and known else None
     seconds = each.seconds
     return Ratio(seconds.value, seconds.low, seconds.high) if seconds else None
 
@@ -376,13 +384,14 @@ def _interval(
 def _speed_axis(panel: Axes, values: Sequence[float], centre: float | None) -> None:
     """Set the axis of speeds: linear with some margin, logarithmic for a wide range."""
     low, high = min([*values, *([centre] if centre else [])]), max([*values, *([centre] if centre else [])])
-    if high / low > 4:
+    if high / low > (4 if centre else 10):
         _log(panel, low / 1.12, high * 1.12, "x")
     elif centre:
         margin = 0.06 * (high - low) or 0.05
         panel.set_xlim(low - margin, high + margin)
     else:
         panel.set_xlim(0, high * 1.05)
+    panel.set_autoscalex_on(False)
 
 
 def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x") -> None:
