@@ -10,8 +10,10 @@ from support import ROOT
 from raybench import datasets
 from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
+from raybench.core.identity import is_smoke
 from raybench.planning.node import probe_node
 from raybench.planning.plan import make_plan
+from raybench.planning.smoke import smoke_grid
 from raybench.reporting import build
 from raybench.run import Options, run_grid
 from raybench.workloads import read_reference
@@ -26,11 +28,11 @@ def test_plan():
     refused = []
     for path in GRIDS:
         full = load_grid(path)
-        for spec in (full, full.as_smoke()):
+        for spec in (full, smoke_grid(full)):
             plan = make_plan(spec, [probe_node(environments=spec.environments)], datasets.data_root())
             if not plan.cells:
                 refused.append(f"{spec.name}: no cells")
-            wrong = {cell.skip for cell in plan.cells if spec.smoke and cell.skip and find_spec("tensorflow")}
+            wrong = {cell.skip for cell in plan.cells if is_smoke(spec.name) and cell.skip and find_spec("tensorflow")}
             refused += [f"{spec.name}: {reason}" for reason in wrong]
     assert refused == []
 
@@ -50,7 +52,7 @@ def results(tmp_path_factory, migrated_database):
     [pytest.param(path, marks=IN_EVERY_RUN.get(path.stem, pytest.mark.exhaustive), id=path.stem) for path in GRIDS],
 )
 def test_smoke_run(path, ray_executor, results):
-    spec = load_grid(path).as_smoke()
+    spec = smoke_grid(load_grid(path))
     name = read_reference(spec.workload, path.parent).dataset
     if name and datasets.get(name).status(datasets.data_root()).state != "ready":
         pytest.skip(f"RAYBENCH_DATA names no folder with {name}")

@@ -329,8 +329,6 @@ def load_data(job: Job, workload: Workload) -> Data:
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
     counts = vars(job.cell.data.examples)
-    if job.cell.role.is_smoke:  # the number of examples of a user's own data is not known in advance
-        counts = {name: min(counts[name], len(split)) for name, split in vars(data).items()}
     return Data(_cut(data.train, counts["train"], "training"), _cut(data.val, counts["val"], "validation"))
 
 

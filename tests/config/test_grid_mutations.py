@@ -35,7 +35,6 @@ devices:
   gpu: {kind: cuda, price_per_hour: 0.35, environment: xla}
   other: {kind: cpu, environment: {pip: [a, b], env_vars: {A: b}}, memory_limit: 2GiB}
 baseline: {device: gpu}
-audit: {aa_test: true}
 """
 OWN = """\
 name: own
