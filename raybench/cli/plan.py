@@ -68,16 +68,16 @@ def command(
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
     from raybench.reporting.sentences import plain
     from raybench.results.history import GridHistory
-    from raybench.results.journal import JOURNAL, damage, grid_folder
+    from raybench.results.folder import grid_folder
 
     spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
     with closing(make_executor(address, inline)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, selection(where, spec), executor.isolation)
-    history = GridHistory.read(grid_folder(results, spec.name) / JOURNAL)
-    if history.damaged_lines:
-        log.warning("%s", damage(history.path, history.damaged_lines))
+    history = GridHistory.read(grid_folder(results, spec.name))
+    for warning in history.warnings:
+        log.warning("%s", warning)
     attempts = history.attempts.values()
     todo = missing_work(plan, attempts)
     others = done_on_other_machines(plan, attempts)

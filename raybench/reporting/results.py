@@ -23,7 +23,8 @@ from raybench.reporting.plots import Plots
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import as_html, environment, plain, plural
 from raybench.results import columns as c
-from raybench.sources import Attempts, load_grids, without_garbage_collection
+from raybench.core.collector import collector_paused
+from raybench.sources import Attempts, load_grids
 from raybench.sources.result_tables import GridSource, Record, frame, tables
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Results:
 
     @cached_property
     def _tables(self) -> tuple[DataFrame, DataFrame]:
-        with without_garbage_collection():
+        with collector_paused():
             return tables(self._records)
 
     @property
