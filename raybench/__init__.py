@@ -4,7 +4,6 @@
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
 - `export`: write the results of a grid to one small file, for another machine.
-- `published`: the published results that come with raybench.
 - `Results`: what `run_grid` and `load` return.
 - `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
@@ -27,7 +26,6 @@ from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
     from raybench.reporting.results import Results
-    from raybench.sources.published_results import Publication
     from raybench.tracking.tracker import Tracker
     from raybench.training import Trial, current_trial
 
@@ -42,7 +40,6 @@ __all__ = [
     "current_trial",
     "export",
     "load",
-    "published",
     "report",
     "run_grid",
 ]
@@ -139,8 +136,7 @@ def load(
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
             its database's file (`….db`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`);
-            `published:NAME`, a published result (`published`), or a file of your own in that format (`….yaml`); a
-            bundle of `raybench export` (`….zip`). Several of them, such as `["raybench-results", "colab.zip"]`, are
+            a bundle of `raybench export` (`….zip`). Several of them, such as `["raybench-results", "colab.zip"]`, are
             united: a run that is in two of them counts once, and machines of one model are hosts of one cell.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
@@ -238,24 +234,6 @@ def export(
     path = Path(file or f"{folder.name}.zip")
     write_archive(folder, path)
     return path
-
-
-def published() -> dict[str, Publication]:
-    """Return all published results that come with raybench, by name.
-
-    The names are those of `load("published:NAME")`. Each describes the source, its protocol, its timing rule and its
-    caveats.
-
-    Example:
-        >>> import raybench
-        >>> sorted(raybench.published())[:2]
-        ['airbench94', 'davidnet']
-        >>> raybench.load("published:resnet63").trials["device_model"].nunique()
-        3
-    """
-    from raybench import sources
-
-    return sources.published()
 
 
 def __getattr__(name: str) -> Any:

@@ -93,7 +93,7 @@ def test_dir_lists_the_public_names_alone():
 
 
 def test_everything_public_is_documented_with_an_example():
-    functions = [raybench.export, raybench.load, raybench.published, raybench.report, raybench.run_grid]
+    functions = [raybench.export, raybench.load, raybench.report, raybench.run_grid]
     functions += [raybench.Results]
     functions += [getattr(raybench.Results, name) for name in ("cells", "trials", "epochs", "columns", "comparison")]
     for each in functions:
@@ -253,7 +253,6 @@ def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
             "batch_size of quickstart is never 31; use one of 32, 128",
         ),
         (lambda: raybench.load("raybench-results").plot.time_and_cost(), "no device of the grid has a price_per_hour"),
-        (lambda: raybench.load("published:resnet63").comparison("device"), "resnet63 is a published result"),
     ],
 )
 @pytest.mark.usefixtures("quickstart")
@@ -295,8 +294,6 @@ def test_a_notebook_shows_the_answer_and_the_table(contract):
     assert "other" in html and "2.02" in html and "<table>" in html and "baseline" in html
     assert "2.02" in str(contract) and "s/epoch" in str(contract)
     assert repr(contract) == "Results(made_up: 2 cells, 6 trials)"
-    published = raybench.load("published:resnet63")
-    assert "159.42" in published._repr_html_() and "GTX 1080" in str(published)
 
 
 def test_names_from_files_are_no_html(tmp_path):

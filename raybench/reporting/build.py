@@ -29,7 +29,6 @@ from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, latest
@@ -37,7 +36,6 @@ from raybench.results.folder import grids_in, has_results
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_further_repeats
 from raybench.sources import load_grids, mlflow_store
-from raybench.sources.published_results import PREFIX
 from raybench.sources.result_tables import GridSource, Record
 
 log = logging.getLogger("raybench")
@@ -102,7 +100,6 @@ def from_history(
             warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
             drifts=drifts,
             notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
-            published=reported_numbers(shown_results),
             made=now(),
         ),
     )
@@ -352,7 +349,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     facts = [*_in_percent(results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(
         shown_results,
-        ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown_results), made=now()),
+        ReportContext(notes=list(map(plain, facts)), made=now()),
     )
 
 
@@ -374,7 +371,7 @@ def folder_of(source: str, results: Path, smoke: bool = False, inline: bool = Fa
     """
     path = user_path(source)
     is_file = path.suffix in (".yaml", ".yml") and path.is_file()
-    if not is_file and (path.exists() or mlflow_store.is_store(source) or source.startswith(PREFIX)):
+    if not is_file and (path.exists() or mlflow_store.is_store(source)):
         return None
     if is_file:
         from raybench.config import load_grid

@@ -27,7 +27,6 @@ SENTENCES = (
     "learning.html.j2",
     "summary.html.j2",
     "remarks.html.j2",
-    "published_sentences.html.j2",
 )
 """Templates with the sentences, in `templates/`."""
 

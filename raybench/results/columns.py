@@ -164,8 +164,6 @@ _RESULTS = [
     Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory, in all its epochs"),
     Column("steady_host_energy_j", NUMBER, "J", "the same in a steady epoch"),
     Column("energy_missing", TEXT, "", "why energy was not measurable"),
-    Column("reported_s", NUMBER, "s", "the time that the source reported; missing for runs of raybench"),
-    Column("reported_rule", TEXT, "", "raybench's name of the source's timing rule; missing if there is none"),
     Column("error", TEXT, "", "type and message of its error, or the reason why it was skipped"),
     Column("error_where", TEXT, "", "file and line of its error: of the user's own code, if it was raised there"),
     Column("warnings", TEXT, "", "warnings about its results, one per line"),

@@ -22,7 +22,6 @@ from raybench.sources.result_tables import GridSource, Record, prices
 
 if TYPE_CHECKING:
     from raybench.sources.mlflow_store import Progress
-    from raybench.sources.published_results import Publication
 
 Attempts = Literal["latest", "all"]
 
@@ -56,9 +55,8 @@ def load_grids(
     with ExitStack() as stack:
         for each in sources:
             try:
-                records = _records(each)
-                if records is not None:
-                    grids += _by_grid(records)
+                if user_path(each).suffix == ".csv" and user_path(each).is_file():
+                    grids += _by_grid(epochs_csv.load_csv(user_path(each)))
                     continue
                 for folder in _folders(each, grid, stack, progress):
                     folders.setdefault(folder.resolve().name, []).append(folder)
@@ -87,33 +85,9 @@ def of_history(name: str, history: GridHistory) -> GridSource:
     return GridSource(name, records, history, request)
 
 
-def published() -> dict[str, Publication]:
-    """Return all published results that raybench ships, by name.
-
-    The names are those of `load("published:NAME")`. Each describes the source, its protocol, its timing rule and its
-    caveats.
-    """
-    from raybench.sources import published_results as publications
-
-    return publications.published()
-
-
 def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
     """Load results as records, from which the tables are made."""
     return [record for each in load_grids(source, grid, attempts) for record in each.records]
-
-
-def _records(source: str) -> list[Record] | None:
-    """The rows of a CSV file or a published result; None for a different source."""
-    from raybench.sources import published_results as publications
-
-    path = user_path(source)
-    if source.startswith(publications.PREFIX):
-        name = source.removeprefix(publications.PREFIX)
-        return publications.load_named(name).records(name)
-    if path.suffix in (".yaml", ".yml") and path.is_file():
-        return publications.load_file(path).records(path.stem)
-    return epochs_csv.load_csv(path) if path.suffix == ".csv" and path.is_file() else None
 
 
 def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress | None) -> list[Path]:

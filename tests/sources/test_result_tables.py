@@ -269,7 +269,6 @@ def test_loading_needs_no_framework_no_ray_and_no_mlflow():
     code = f"""
 import sys, raybench
 assert len(raybench.load({str(GOLDEN / "journal.jsonl")!r}).trials) == 1
-assert len(raybench.load("published:resnet63").trials) == 9
 print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "matplotlib") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
