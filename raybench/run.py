@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
@@ -18,7 +18,6 @@ from raybench.analysis.comparison import Row
 from raybench.analysis.grid_request import GridRequest, latest_request, request_of, same_cells, to_dict
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
-from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.job import Job
@@ -32,16 +31,15 @@ from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.resume import missing_work
-from raybench.planning.versions import make_version_plan
 from raybench.reporting.build import HTML, files, from_history, load_libraries, write_page
 from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
-from raybench.results.attempt import Attempt, latest
+from raybench.results.attempt import Attempt
 from raybench.results.executions import Execution
 from raybench.results.folder import RESULTS, add_event, attempt_folder, grid_folder, has_end, read_events, results_id
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.tracking.store import Store, redact_text, resolve
-from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker, Writer
+from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker
 from raybench.tracking.writer import PATIENCE_S
 
 DEFAULT_STORE = "default"
@@ -146,54 +144,15 @@ def run_grid(
         JournalError: the results folder can no longer be written.
     """
     options = options or Options()
-    return _run(spec, partial(make_plan, spec), executor, view, options)
-
-
-def run_versions(
-    base: GridSpec,
-    new: GridSpec,
-    executor: Executor,
-    view: ProgressListener | None = None,
-    options: Options | None = None,
-) -> Outcome:
-    """Run the missing trials of two versions of a grid, as one grid in which they alternate.
-
-    Args:
-        base, new: the grid with the code and the environments of each version; what concerns the whole grid, such as
-            the MLflow store, is that of the new one.
-        executor, view, options: see `run_grid`.
-
-    Raises:
-        UsageError: the two do not have the same cells; otherwise as for `run_grid`.
-    """
-    environments = dict.fromkeys([*base.environments, *new.environments])
-    planner = partial(make_version_plan, base, new)
-    return _run(new.as_comparison(), planner, executor, view, options or Options(), list(environments))
-
-
-def _run(
-    spec: GridSpec,
-    planner: Callable[..., Plan],
-    executor: Executor,
-    view: ProgressListener | None,
-    options: Options,
-    environments: Sequence[str] | None = None,
-) -> Outcome:
-    """Plan a grid and run its missing trials.
-
-    Args:
-        planner: makes the plan from the nodes, the folder of the data sets, the filter of cells and the isolation.
-        environments: of the trials; by default those of the grid.
-    """
     view = view or SilentListener()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
-        nodes = executor.nodes(spec.environments if environments is None else environments)
-        plan = planner(nodes, root, options.where, executor.isolation)
+        nodes = executor.nodes(spec.environments)
+        plan = make_plan(spec, nodes, root, options.where)
         if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
-            plan = planner(nodes, root, options.where, executor.isolation)  # now with the digest of the data
+            plan = make_plan(spec, nodes, root, options.where)  # now with the digest of the data
         with locked(options.results, f"the grid {spec.name}"):
             history = GridHistory.read(folder)
             with _writing(folder):
@@ -257,9 +216,7 @@ class _Session:
         for attempt in history.attempts.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
-        # The trials of a pair belong to one session, so a comparison uses no checkpoint of an earlier one.
-        is_anew = options.rerun or plan.base_workload
-        self._evidence = PretrialChecks(*(() if is_anew else (history.checks, history.attempts.values())))
+        self._evidence = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)

@@ -16,6 +16,15 @@ from raybench.run import Options, run_grid
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/grid.yaml"))
 MNIST = ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.batch_size=[64]"]
 SMALL = {
+    "airbench94": [
+        "params.train_examples=256",
+        "params.val_examples=64",
+        "epochs=2",
+        "batch_size=64",
+        "axes.device=[cpu]",
+        "axes.compile=[false]",
+        "devices={}",
+    ],
     "jax_loop": MNIST,
     "keras_fit": MNIST,
     "lightning_module": MNIST,

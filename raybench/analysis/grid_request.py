@@ -50,8 +50,8 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             cell.axes,
             cell.repeats,
             cell.skip,
-            cell.group.price_per_hour,
-            cell.content.role.aa_of,
+            cell.price_per_hour,
+            None,
             cell.content,
             cell.request_id,
         )
@@ -83,7 +83,7 @@ def _part(plan: Plan) -> str:
     if not plan.left_out:
         return ""
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
-    cells = len([cell for cell in plan.cells if not cell.content.role.is_aa_test]) + plan.left_out
+    cells = len(plan.cells) + plan.left_out
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 
@@ -171,7 +171,6 @@ _DIFFERENCES: Mapping[str, str] = {
     "device.threads": "{} threads",
     "device.count": "count {}",
     "engine.framework_version": "framework {}",
-    "engine.version": "engine {}",
     "data.digest": "data {:.8}",
     "workload.version": "workload {}",
     "workload.digest": "files {:.8}",

@@ -24,7 +24,6 @@ from raybench.analysis.remarks import (
     finding_facts,
     remarks,
 )
-from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.analysis.verdict import OneMachineEachFact
 from raybench.checks.canary.judge import Drift
@@ -223,8 +222,6 @@ def without_warning(report: Report, warning: str) -> Report:
 
 
 def _remarks(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Remark]:
-    if cuts := smoke_cuts(cell.content for cell in results.cells):
-        yield Remark("smoke", plain(cuts))
     findings = finding_facts(results.rows)
     yield from (Remark(FINDING, plain(fact), remedy(fact), fact.runs, fact.mark) for fact in findings if fact.mark)
     yield from (Remark("warning", warning) for warning in context.warnings)

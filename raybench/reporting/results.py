@@ -14,16 +14,16 @@ from raybench.analysis.comparison import PlannedCell, Row, baseline_indices, cau
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import time_to_target
+from raybench.core.collector import collector_paused
 from raybench.core.files import write_atomic
+from raybench.core.text import format_value
 from raybench.errors import UsageError
-from raybench.planning.plan import format_value
 from raybench.reporting import build, comparison_table
 from raybench.reporting.comparison_table import TableColumn, cell_columns, excerpt, fitting, ranking_columns
 from raybench.reporting.plots import Plots
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import as_html, environment, plain, plural
 from raybench.results import columns as c
-from raybench.core.collector import collector_paused
 from raybench.sources import Attempts, load_grids
 from raybench.sources.result_tables import GridSource, Record, frame, tables
 

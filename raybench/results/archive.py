@@ -125,7 +125,9 @@ def _extract(path: Path, folder: Path) -> Path:
                 target.write_bytes(data)
             return folder / entries[0].filename.partition("/")[0]
     except _RefusedError as refusal:
-        raise UsageError(f"{path}: {refusal}; nothing was imported. Export it again, or ask for another copy.") from None
+        raise UsageError(
+            f"{path}: {refusal}; nothing was imported. Export it again, or ask for another copy."
+        ) from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     # What zipfile and zlib raise for damaged, encrypted, truncated or unknown content.

@@ -13,8 +13,8 @@ from raybench.results.attempt import Attempt, Key, latest
 def as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, int]) -> dict[Key, Attempt]:
     """Count a repeat that several machines ran as that many repeats of the cell.
 
-    Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one. Hosts of
-    the same name with different ids get different names.
+    Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one. Hosts
+    of the same name with different ids get different names.
 
     Args:
         attempts: all attempts of a grid.

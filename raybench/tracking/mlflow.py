@@ -153,9 +153,7 @@ class Runs:
         """
         with redacted_errors(self._store):
             tags = p.tags(attempt, self._grid)
-            started = p.milliseconds(
-                attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended
-            )
+            started = p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
             if run is None:
                 run, tags = StoredRun(self._create_run(p.run_name(attempt), started, tags)), {}
             if run.ended:
