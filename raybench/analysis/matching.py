@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from raybench.analysis.measured import Measured
-from raybench.core.text import format_value, is_written
-from raybench.errors import UsageError, nearest
+from raybench.core.text import format_value
 
 JOB_AXES = ("workload", "data_set")
 """Axes between whose values nothing is compared."""
@@ -29,6 +28,9 @@ class Matching:
 
     def __init__(self, configurations: Sequence[Measured], baseline: Mapping[str, Any]) -> None:
         self._configurations = configurations
+        self._texts = [{axis: format_value(value) for axis, value in each.axes.items()} for each in configurations]
+        self._sorted = [sorted(texts.items()) for texts in self._texts]
+        self._by_rest: dict[str, dict[tuple[Any, ...], dict[str, int]]] = {}
         self.axes = _varied_axes(configurations)
         self.replaced: Mapping[str, Any] = {}
         self.baseline = self._usable(dict(baseline) or self._first_values())
@@ -63,7 +65,7 @@ class Matching:
     def _follows(self, axis: str, master: str) -> bool:
         values: dict[str, set[str]] = {}
         for each in self._configurations:
-            values.setdefault(_text(each.axes.get(master)), set()).add(_text(each.axes.get(axis)))
+            values.setdefault(format_value(each.axes.get(master)), set()).add(format_value(each.axes.get(axis)))
         is_function = all(len(each) == 1 for each in values.values())
         names = list(self.axes)
         is_mutual = len({text for each in values.values() for text in each}) == len(values)
@@ -86,51 +88,21 @@ class Matching:
 
     def sets(self, axis: str, value: Any, other: Any) -> list[tuple[int, int]]:
         """Return pairs of configurations with two values of an axis, that differ in it alone and in what follows."""
-        ignored = self.tied_to([axis])
-        others = {
-            self._rest(each, ignored): each.index
-            for each in reversed(self._configurations)
-            if _has(each, {axis: other})
-        }
-        pairs = [
-            (each.index, others.get(self._rest(each, ignored)))
-            for each in self._configurations
-            if _has(each, {axis: value})
-        ]
-        return [(first, second) for first, second in pairs if second is not None]
+        if axis not in self._by_rest:
+            ignored = self.tied_to([axis])
+            groups = self._by_rest[axis] = {}
+            for each in self._configurations:
+                if axis in each.axes:
+                    of_rest = groups.setdefault(self._rest(each, ignored), {})
+                    of_rest.setdefault(self._texts[each.index][axis], each.index)
+        first, second = format_value(value), format_value(other)
+        groups = self._by_rest[axis]
+        return [(each[first], each[second]) for each in groups.values() if first in each and second in each]
 
     def _rest(self, configuration: Measured, ignored: Collection[str]) -> tuple[Any, ...]:
         """Return a configuration's job and values on axes that are not ignored."""
-        values = sorted((axis, _text(configuration.axes[axis])) for axis in configuration.axes if axis not in ignored)
+        values = (each for each in self._sorted[configuration.index] if each[0] not in ignored)
         return configuration.job, *values
-
-
-def parse_baseline(texts: Sequence[str], configurations: Sequence[Mapping[str, Any]], grid: str) -> dict[str, Any]:
-    """Return the values of `--baseline`: a device, or AXIS=VALUE.
-
-    Args:
-        texts: what the user wrote.
-        configurations: the axes of each.
-        grid: the grid's name, for messages.
-
-    Raises:
-        UsageError: the grid has no such axis or value; the message has the nearest one.
-    """
-    baseline = {}
-    for text in texts:
-        left, equals, right = (part.strip() for part in text.partition("="))
-        axis, written = (left, right) if equals else ("device", left)
-        names = dict.fromkeys(name for axes in configurations for name in axes)
-        if axis not in names:
-            hint = nearest(axis, names) if names else "there is none"
-            raise UsageError(f"--baseline {text}: {grid} has no axis {axis}; {hint}")
-        values = [axes[axis] for axes in configurations if axis in axes]
-        matches = [value for value in values if is_written(written, value)]
-        if not matches:
-            hint = nearest(written, dict.fromkeys(map(format_value, values)))
-            raise UsageError(f"--baseline {text}: {axis} of {grid} is never {written}; {hint}")
-        baseline[axis] = matches[0]
-    return baseline
 
 
 def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...]]:
@@ -138,7 +110,7 @@ def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...
     values: dict[str, dict[str, Any]] = {}
     for each in configurations:
         for axis, value in each.axes.items():
-            values.setdefault(axis, {})[_text(value)] = value
+            values.setdefault(axis, {})[format_value(value)] = value
     varied = {
         axis: tuple(listed.values())
         for axis, listed in values.items()
@@ -151,9 +123,6 @@ def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...
 def _has(configuration: Measured, values: Mapping[str, Any]) -> bool:
     """Return whether a configuration has values on axes."""
     return all(
-        axis in configuration.axes and _text(configuration.axes[axis]) == _text(value) for axis, value in values.items()
+        axis in configuration.axes and format_value(configuration.axes[axis]) == format_value(value)
+        for axis, value in values.items()
     )
-
-
-def _text(value: Any) -> str:
-    return format_value(value)

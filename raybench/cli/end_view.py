@@ -14,7 +14,7 @@ from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.text import print_report
 from raybench.reporting.words import STATUSES, plural
-from raybench.results.journal import attempt_folder
+from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def show_ends(outcome: Outcome, console: Console) -> None:
     for group in shown_groups[:MOST]:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
     if rest := sum(map(len, shown_groups[MOST:])):
-        console.print(f"… and {rest} more; see {outcome.folder / 'trials'}", soft_wrap=True)
+        console.print(f"… and {rest} more; see {outcome.folder / ATTEMPTS}", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
@@ -89,7 +89,7 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
     lines = [f"{head} {STATUSES.get(str(attempt.status), attempt.status)}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
-    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))
+    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)
 
 

@@ -77,7 +77,8 @@ def command(
     from raybench.reporting.text import print_report
 
     with reading(f"reading {', '.join(map(redact, sources))}") as progress:
-        report = build.from_sources(sources, results, everything, smoke, grid, baseline, progress, inline)
+        chosen = build.baseline_in(baseline)
+        report = build.from_sources(sources, results, everything, smoke, grid, chosen, progress, inline)
     if html:
         write_file(html, page(report))
     if data:

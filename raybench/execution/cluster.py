@@ -15,6 +15,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from raybench.core.events import events_file
 from raybench.core.job import Job
 from raybench.datasets.paths import user_cache
 from raybench.devices import KINDS, Hardware, hosted
@@ -233,6 +234,7 @@ def take_files(folder: Path) -> dict[str, bytes]:
     Its folder is removed, including other files.
     """
     files, oversized = {}, []
+    events_file(folder).unlink(missing_ok=True)  # the driver has received its events
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.stat().st_size > LARGEST_FILE:
             oversized.append(f"{path}\n")

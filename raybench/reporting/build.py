@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.analyze import analyze
 from raybench.analysis.answer import Caution
-from raybench.analysis.matching import parse_baseline
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.collector import collector_paused
@@ -17,18 +16,19 @@ from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.secret_masking import redact
+from raybench.core.text import is_written
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
+from raybench.reporting import words
 from raybench.reporting.report import Report, as_json, make_report
 from raybench.results.attempt import Attempt
+from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
-from raybench.results.history import GridHistory
-from raybench.results.journal import grids_in
-from raybench.results.journal import has_journal as has_results
 from raybench.sources import load_grids, mlflow_store
 from raybench.sources.result_tables import GridSource
 
 if TYPE_CHECKING:
+    from raybench.results.history import GridHistory
     from raybench.sources.mlflow_store import Progress
 
 HTML, DATA = "report.html", "report.json"
@@ -39,94 +39,55 @@ def load_libraries() -> None:
     import scipy.special  # noqa: F401
 
 
-def from_history(
-    name: str,
-    history: GridHistory,
-    request: GridRequest | None,
+def from_attempts(
+    attempts: Iterable[Attempt],
+    request: GridRequest,
+    baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
-    baseline: Sequence[str] = (),
 ) -> Report:
-    """Return the report of a grid's history.
+    """Return the report of attempts.
 
     Args:
-        name: of the grid.
-        history: its attempts.
-        request: what was requested; None if it is not known, and then every configuration is included.
+        attempts: of the grid; those of other configurations are ignored.
+        request: what was requested.
+        baseline: axes and values to compare with instead of the request's; a value may be written as text.
         warnings: messages that are not results, such as results of checks.
-        baseline: what to compare with instead of the request's baseline: a device, or AXIS=VALUE.
 
     Raises:
         UsageError: no configuration has that baseline.
     """
-    attempts = list(history.attempts.values())
-    asked = _new(request, name) if request else request_of_runs(name, attempts)
-    return _report(attempts, asked, baseline, [*warnings, *_check_warnings(history)])
+    attempts = list(attempts)
+    own = {cell.cell_id for cell in request.cells}
+    answer = analyze(attempts, request, _values(request, baseline or {}) or None, warnings)
+    return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
 
 
-def from_grid(grid: GridSource, baseline: Sequence[str] = (), everything: bool = False) -> Report:
+def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, everything: bool = False) -> Report:
     """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
 
     Args:
         grid: the grid.
-        baseline: see `from_history`.
+        baseline: see `from_attempts`.
         everything: whether to include every configuration with results, not only those of the latest request.
     """
     attempts = [record.attempt for record in grid.records]
-    request = _new(grid.request, grid.name or "") if grid.request else None
+    known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
+    prices = {device: price for device, price in known if price is not None}
+    request = grid.request
     if request is None or everything:
-        known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
-        prices = {device: price for device, price in known if price is not None}
         request = replace(request_of_runs(grid.name or "", attempts, prices), text=request.text if request else "")
-    warnings = _check_warnings(grid.history) if grid.history else []
-    return _report(attempts, request, baseline, [*grid.problems, *warnings])
+    warnings = history_warnings(grid.history) if grid.history else []
+    return from_attempts(attempts, request, baseline, warnings)
 
 
-def _check_warnings(history: GridHistory) -> list[str]:
-    """Return warnings that follow from the checks before the trials."""
-    proofs = PretrialChecks(list(history.of_kind("check_ended"))).proofs
+def history_warnings(history: GridHistory) -> list[str]:
+    """Return warnings that follow from a grid's checks, and from damaged files."""
     runs = list(history.attempts.values())
-    decay = [proof.warning for proof, _ in proofs.of(run.cell for run in runs if run.cell) if proof.warning]
-    return [*decay, *schedule.warnings(runs)]
-
-
-def _new(request, name):
-    from raybench.results.grid_request import PlannedCell
-
-    return GridRequest(
-        name,
-        [
-            PlannedCell(c.cell_id, c.axes, c.repeats, c.skip, c.price_per_hour, c.content)
-            for c in request.cells
-            if not getattr(c, "aa_of", None)
-        ],
-        request.baseline,
-        request.workload,
-        request.target,
-        "",
-        request.description,
-        request.text,
-        request.part,
-        request.price_per_kwh,
-        request.gco2_per_kwh,
-    )
-
-
-def page_is_current(history, request):
-    from raybench.analysis.grid_request import latest_request, same_cells
-
-    page = history.folder / HTML
-    if not page.is_file() or page.stat().st_mtime_ns < history.path.stat().st_mtime_ns:
-        return False
-    return same_cells(latest_request(history), request)
-
-
-def _report(
-    attempts: Sequence[Attempt], request: GridRequest, baseline: Sequence[str], warnings: Iterable[str]
-) -> Report:
-    cells = {cell.cell_id for cell in request.cells}
-    values = parse_baseline(baseline, [cell.axes for cell in request.cells], request.name)
-    answer = analyze(attempts, request, values or None, warnings)
-    return make_report(answer, [run for run in attempts if run.cell_id in cells], now(), request.text)
+    proofs = PretrialChecks(history.checks).proofs.of(run.cell for run in runs if run.cell)
+    warnings = [*(proof.warning for proof, _ in proofs if proof.warning), *schedule.warnings(runs)]
+    if history.damaged:
+        warnings.append(f"{words.plural(len(history.damaged), 'damaged line')} of the results left out")
+    return warnings
 
 
 def with_warnings(report: Report, warnings: Iterable[str]) -> Report:
@@ -144,7 +105,7 @@ def from_sources(
     everything: bool = False,
     smoke: bool = False,
     grid: str | None = None,
-    baseline: Sequence[str] = (),
+    baseline: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     inline: bool = False,
 ) -> Report:
@@ -156,7 +117,7 @@ def from_sources(
         everything: see `from_grid`.
         smoke: whether to report the smoke run of the named grid.
         grid: the grid to report if the sources have several.
-        baseline: see `from_history`.
+        baseline: see `from_attempts`.
         progress: gets the number of files fetched from a store and the total.
         inline: whether to report the trials of `grid --inline` of the named grid.
 
@@ -188,6 +149,32 @@ def write_page(folder: Path, contents: Mapping[str, str]) -> None:
         write_atomic(folder / HTML, contents[HTML])
 
 
+def baseline_in(texts: Iterable[str]) -> dict[str, str]:
+    """Return the baseline that a user wrote: a device, or AXIS=VALUE."""
+    pairs = (text.partition("=") for text in texts)
+    return {left.strip() if equals else "device": (right if equals else left).strip() for left, equals, right in pairs}
+
+
+def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a baseline with the grid's own values.
+
+    Raises:
+        UsageError: the grid has no such axis or value; the message names the nearest one.
+    """
+    values = {}
+    for axis, value in baseline.items():
+        known = [cell.axes[axis] for cell in request.cells if axis in cell.axes]
+        if not known:
+            axes = list(dict.fromkeys(axis for cell in request.cells for axis in cell.axes))
+            raise UsageError(f"baseline: {request.name} has no axis {axis}; {nearest(axis, axes)}")
+        found = next((each for each in known if each == value or is_written(str(value), each)), None)
+        if found is None:
+            texts = list(dict.fromkeys(map(str, known)))
+            raise UsageError(f"baseline: {request.name} has no {axis} {value}; {nearest(str(value), texts)}")
+        values[axis] = found
+    return values
+
+
 def one_grid(
     sources: Sequence[str],
     results: Path,
@@ -202,7 +189,7 @@ def one_grid(
         UsageError: there is none, or several of which none is named.
     """
     named = [str(folder_of(source, results, smoke, inline) or source) for source in sources]
-    grids = load_grids(named, grid, "all")
+    grids = load_grids(named, grid, "all", progress)
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)

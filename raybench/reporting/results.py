@@ -8,14 +8,14 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from raybench.core.collector import collector_paused
 from raybench.core.files import write_atomic
-from raybench.core.text import format_value
 from raybench.errors import UsageError
 from raybench.reporting import build, frames
 from raybench.reporting.text import report_text
 from raybench.reporting.words import plural
 from raybench.results import columns as c
-from raybench.sources import Attempts, load_grids, without_garbage_collection
+from raybench.sources import Attempts, load_grids
 from raybench.sources.result_tables import GridSource, Record, tables
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Results:
 
     @cached_property
     def _tables(self) -> tuple[DataFrame, DataFrame]:
-        with without_garbage_collection():
+        with collector_paused():
             return tables(self._records)
 
     @property
@@ -198,7 +198,7 @@ class Results:
     def _reports(self) -> list[Report]:
         if self._known_reports is not None:
             return list(self._known_reports)
-        return [build.from_grid(grid, _texts(self._baseline)) for grid in self._grids if grid.records]
+        return [build.from_grid(grid, self._baseline) for grid in self._grids if grid.records]
 
     @property
     def _answers(self) -> list[Answer]:
@@ -283,22 +283,15 @@ def write_report(
     """Write the report of results as a page; see `raybench.report`."""
     from raybench.reporting.page import page
 
-    texts = _texts(baseline)
+    chosen = {"device": baseline} if isinstance(baseline, str) else baseline
     if isinstance(source, Results):
-        report = build.from_grid(source.grid, texts) if texts else source.report
+        report = build.from_grid(source.grid, chosen) if chosen else source.report
     else:
         sources = [source] if isinstance(source, (str, Path)) else source
-        report = build.from_sources(list(map(str, sources)), Path(results), smoke=smoke, grid=grid, baseline=texts)
+        report = build.from_sources(list(map(str, sources)), Path(results), smoke=smoke, grid=grid, baseline=chosen)
     path = Path(html)
     try:
         write_atomic(path, page(report))
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
     return path
-
-
-def _texts(baseline: str | Mapping[str, Any] | None) -> list[str]:
-    """Return a baseline as the texts of `--baseline`."""
-    if isinstance(baseline, str):
-        return [baseline]
-    return [f"{axis}={format_value(value)}" for axis, value in (baseline or {}).items()]

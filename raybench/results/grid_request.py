@@ -96,6 +96,22 @@ class GridRequest:
         return contents[0] == contents[1]
 
 
+def latest_request(saved: Iterable[tuple[str | None, Any, str]]) -> GridRequest | None:
+    """Return the last saved request, with the cells of those of other machines; None if none is readable.
+
+    Args:
+        saved: the origin, the request as plain values, and the grid file of each execution, the last first.
+    """
+    by_origin: dict[str | None, GridRequest] = {}
+    for origin, tree, text in saved:
+        if origin not in by_origin and isinstance(tree, Mapping) and (request := GridRequest.from_json(tree, text)):
+            by_origin[origin] = request
+    if not by_origin:
+        return None
+    own = by_origin.pop(None) if None in by_origin else by_origin.pop(next(iter(by_origin)))
+    return unite(own, list(by_origin.values()))
+
+
 def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
     """Add the cells of other machines to a request.
 
