@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import GetPydanticSchema
 from pydantic_core.core_schema import no_info_plain_validator_function
 
+from raybench.analysis.bottleneck import roofline
 from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
 from raybench.analysis.energy import CellEnergy, cell_energy, energy_ratio
@@ -18,7 +19,6 @@ from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.analysis.samples import completed, samples_of, steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup, paired_or_welch, paired_speedup
 from raybench.analysis.step_breakdown import step_profile
-from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import trial_id
 from raybench.results import timing

@@ -15,9 +15,10 @@ from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
-from raybench.results.attempt import Attempt, precedence
+from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
 from raybench.results.grid_request import PlannedCell
+from raybench.results.machines import latest_of_machines
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -85,19 +86,14 @@ class Measured:
 
 
 def counted_attempts(cell: PlannedCell, attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
-    """Return the attempt that counts for each requested repeat on each machine, in order of repeat.
+    """Return the attempt that counts for each requested repeat on each machine, in order of repeat."""
+    counted = (run for run in latest_of_machines(attempts) if run.repeat < cell.repeats)
+    return tuple(sorted(counted, key=lambda run: (run.repeat, host_of(run))))
 
-    The last one that ended by itself counts, so that an attempt that was killed does not hide a result.
-    """
-    counted: dict[tuple[int, str], Attempt] = {}
-    for attempt in attempts:
-        key = attempt.repeat, str(attempt.host.get("name", ""))
-        if attempt.repeat < cell.repeats and (key not in counted or precedence(attempt) > precedence(counted[key])):
-            counted[key] = attempt
-    ended = {attempt.repeat for attempt in counted.values() if precedence(attempt)[0]}
-    return tuple(
-        counted[key] for key in sorted(counted) if precedence(counted[key])[0] or counted[key].repeat not in ended
-    )
+
+def host_of(run: Attempt) -> str:
+    """Return the name and the id of the machine of a run; two machines may have the same name."""
+    return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
 
 
 def choose_unit(attempts: Iterable[Attempt]) -> Unit:
@@ -199,7 +195,7 @@ class RoundingSteps:
 def sample_of(run: Attempt, value: float) -> Sample:
     """Return a number of a run with its repeat, machine and time."""
     times = [_seconds_since_1970(text) for text in (run.started, run.ended)]
-    return Sample(run.repeat, value, str(run.host.get("name", "")), *times)
+    return Sample(run.repeat, value, host_of(run), *times)
 
 
 def _seconds_since_1970(text: str | None) -> float | None:

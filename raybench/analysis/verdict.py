@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from raybench.analysis.bottleneck import INPUT, OVERHEAD
 from raybench.analysis.diagnostics.finding import kinds
 from raybench.analysis.fact import Fact
 from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
@@ -16,7 +17,6 @@ from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS, compare_accuracy
 from raybench.analysis.statistics.break_even import Estimate, break_even_price, cost_ratio
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup
-from raybench.checks.roofline.judge import INPUT, OVERHEAD
 
 OVERHEAD_BOUND = "overhead_bound"
 

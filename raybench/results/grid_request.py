@@ -12,6 +12,7 @@ from raybench.core.job import Target
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
+from raybench.results.history import GridHistory
 
 
 @dataclass(frozen=True)
@@ -96,20 +97,15 @@ class GridRequest:
         return contents[0] == contents[1]
 
 
-def latest_request(saved: Iterable[tuple[str | None, Any, str]]) -> GridRequest | None:
-    """Return the last saved request, with the cells of those of other machines; None if none is readable.
-
-    Args:
-        saved: the origin, the request as plain values, and the grid file of each execution, the last first.
-    """
-    by_origin: dict[str | None, GridRequest] = {}
-    for origin, tree, text in saved:
-        if origin not in by_origin and isinstance(tree, Mapping) and (request := GridRequest.from_json(tree, text)):
-            by_origin[origin] = request
-    if not by_origin:
-        return None
-    own = by_origin.pop(None) if None in by_origin else by_origin.pop(next(iter(by_origin)))
-    return unite(own, list(by_origin.values()))
+def latest_request(history: GridHistory) -> GridRequest | None:
+    """Return the request of the last execution, with the cells of those of other machines; None if none is readable."""
+    by_origin: dict[str, GridRequest] = {}
+    for execution in reversed(history.executions):
+        if execution.origin not in by_origin:
+            request = GridRequest.from_json(execution.request, execution.grid)
+            by_origin |= {execution.origin: request} if request else {}
+    first, *others = by_origin.values() or (None,)
+    return unite(first, others) if first else None
 
 
 def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:

@@ -261,7 +261,7 @@ def test_machines_of_one_model_are_samples():
     for attempt in list(grid.attempts):
         again = MadeUpGrid().add({"device": attempt.profile}, [attempt.epochs[0].ledger["train"] * 1.2], host="node-2")
         (copy,) = again.attempts
-        copy.trial, copy.cell = attempt.trial, attempt.cell
+        copy.trial, copy.cell, copy.origin = attempt.trial, attempt.cell, "other folder"
         grid.attempts.append(copy)
     gpu = by_label(grid.answer())["gpu"]
     assert (gpu.hosts, gpu.completed, gpu.planned) == (2, 8, 8)

@@ -18,7 +18,7 @@ from raybench.analysis.diagnostics.effects import compare_effects
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, kinds, only_a_note
 from raybench.analysis.statistics.change_point import BATCHES, SlowStart, slow_starts
 from raybench.checks.canary.judge import Drift
-from raybench.checks.roofline.judge import ENOUGH, input_share
+from raybench.analysis.bottleneck import LEAST_SHARE as ENOUGH, input_share
 from raybench.core.status import TrialStatus
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest

@@ -2,12 +2,9 @@
 
 import pytest
 
-from raybench.analysis.comparison import PlannedCell, compare
-from raybench.checks.roofline.judge import roofline, train_bytes
+from raybench.analysis.bottleneck import roofline, train_bytes
 from raybench.core.cell import Cell
-from raybench.reporting.comparison_table import text
 from raybench.results.attempt import attempts
-from raybench.tracking.mapping import roofline_metrics, summary_metrics, tags
 
 TRIAL = "e5728b716bd9-r0"
 WORK = {"flops": 6_818_304, "values": 257_246, "parameters": 111_498}
@@ -89,42 +86,10 @@ def test_the_optimizer_s_state_moves_too(changes, moves):
     ],
 )
 def test_without_what_it_is_made_of_there_is_none(told, label):
-    attempt = told(**label)
-    assert roofline(attempt) is None
-    assert roofline_metrics(attempt) == {}
-    assert "raybench.bottleneck" not in tags(attempt, "g")
+    assert roofline(told(**label)) is None
 
 
 def test_an_attempt_without_an_epoch_has_none(golden_events):
     started, *_, ended = golden_events
     (attempt,) = attempts([{**started, "roofline": {"work": WORK, "probes": {}}}, ended]).values()
     assert roofline(attempt) is None
-
-
-def test_on_the_run(told):
-    attempt = told(product=1e14, memory=1e12)
-    metrics = summary_metrics(attempt)
-    assert metrics["roofline/train_flops_per_example"] == 3 * 6_818_304
-    assert metrics["roofline/compute_share"] == metrics["roofline/flops_per_s"] / 1e14
-    assert metrics["roofline/probe_product_per_s"] == 1e14
-    assert tags(attempt, "g")["raybench.bottleneck"] == "overhead"
-
-
-def test_in_the_table(told):
-    cell = PlannedCell("e5728b716bd9", {"device": "cpu"}, 1)
-    (row,) = compare([cell], {TRIAL: told(product=1e14, memory=1e12)})
-    assert row.bottleneck.causes == ("overhead",)
-    table = text([row])
-    assert "limited by" in table and "overhead" in table and "3%" in table
-    assert "limited by: the bottleneck" in " ".join(table.split())
-    (row,) = compare([cell], {TRIAL: told(missing="TypeError: no")})
-    assert row.bottleneck is None
-    assert "limited by" not in text([row])
-
-
-def test_repeats_that_differ_are_both_named(told):
-    cell = PlannedCell("e5728b716bd9", {"device": "cpu"}, 3)
-    found = [told(product=4e11), told(product=4e11), told(product=1e14, memory=1e12)]
-    (row,) = compare([cell], {f"e5728b716bd9-r{number}": one for number, one in enumerate(found)})
-    assert row.bottleneck.causes == ("compute", "overhead")
-    assert row.bottleneck.share == pytest.approx(0.5208, abs=1e-4), "the median"
