@@ -30,7 +30,15 @@ from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.request import request_of
 from raybench.planning.resume import missing_work
-from raybench.reporting.build import HTML, files, from_attempts, load_libraries, with_warnings, write_page
+from raybench.reporting.build import (
+    HTML,
+    files,
+    from_attempts,
+    history_warnings,
+    load_libraries,
+    with_warnings,
+    write_page,
+)
 from raybench.reporting.report import Report
 from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import Execution
@@ -385,7 +393,8 @@ class _Session:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
             request = latest_request(self._history) or self._request
-            self._report = from_attempts(self._history.attempts.values(), request)
+            checks = history_warnings(self._history)
+            self._report = from_attempts(self._history.attempts.values(), request, warnings=checks)
             if any(each.code == "busy_host" for each in self._report.answer.trust.cautions):
                 # The caution says how busy the machine was during the runs themselves.
                 self._warnings = [each for each in self._warnings if each != self._busy_warning]
