@@ -160,60 +160,10 @@ def test_the_published_decay_rule_is_so_many_times_the_decay():
     same(apart, train(replicas=4, replication="grouped", weight_decay=0.04), 1e-6)
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"input": "host", "dropout": 0.4, "augmentation": AUGMENTED},
-        {"epochs": 2.5, **FORGETFUL, "schedule": TRIANGLE, "dropout": 0.4, "seed": 0, "steps_per_epoch": 5},
-        *(
-            pytest.param(how, marks=pytest.mark.exhaustive)
-            for how in (
-                {"precision": "bf16", "augmentation": AUGMENTED, "steps_per_epoch": 9},
-                {"replicas": 4, "replication": "grouped", "decay": "decoupled"},
-            )
-        ),
-    ],
-    ids=["host, dropout", "half an epoch, adam", "bf16", "replicas"],
-)
-def test_several_steps_of_a_call_are_single_steps(how):
-    """Calls of four steps and a shorter one, also of one step; Python runs the network once in the whole run."""
-    found, single = train(steps_per_execution=4, **how), train(**how)
-    same(found, single, 2e-3 if how.get("precision") == "bf16" else 2e-5)
-    assert [epoch["steps"] for epoch in found["epochs"]] == [epoch["steps"] for epoch in single["epochs"]]
-    epochs = len(found["epochs"])
-    assert [epoch["graphs"] for epoch in found["epochs"]] == [[1, 1]] + [[0, 0]] * (epochs - 1)
-    assert [epoch["traces"] for epoch in found["epochs"]] == [1] + [0] * (epochs - 1)
-    assert [epoch["traces"] for epoch in single["epochs"]] == [epoch["steps"] for epoch in single["epochs"]]
-
-
-def test_recording_a_step_is_compilation():
-    found = train(steps_per_execution=4, epochs=2)
-    ledger = found["ledger"]
-    assert ledger["compile"] + ledger["compile_evaluate"] > found["compiled"][1]
-    assert [epoch["ledger"].get("compile", 0.0) > 0 for epoch in found["epochs"]] == [True, False]
-    assert sum(ledger.values()) == pytest.approx(found["wall"], abs=1e-4)
-
-
-@pytest.mark.parametrize("replicas", [4, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_one_program_over_several_devices_takes_several_steps(replicas):
-    how = {"replication": "spmd", "devices": 8, "replicas": replicas, "augmentation": AUGMENTED}
-    found = train(steps_per_execution=4, **how)
-    same(found, train(**how), 2e-5)
-    assert [epoch["traces"] for epoch in found["epochs"]] == [1, 0]
-    assert found["epochs"][1]["graphs"] == [0, 0]
-
-
 def test_replicas_of_one_program_exchange_sums_only():
     """No example and no activation of another device: as processes that average their gradients."""
     how = {"replicas": 8, "augmentation": AUGMENTED, "batch_size": 64}
     assert call("torch_xla", "xla_side:exchanged", **how) == ["all-reduce"]
-    assert call("torch_xla", "xla_side:exchanged", **how, steps_per_execution=2) == ["all-reduce"]
-
-
-def test_a_step_that_reads_a_value_cannot_be_repeated_on_the_device():
-    assert train(reads=True, epochs=1)["epochs"][0]["steps"] == 6
-    with pytest.raises(AssertionError, match=r"reads a value of a tensor.*set steps_per_execution: 1"):
-        train(reads=True, epochs=1, steps_per_execution=4)
 
 
 def test_a_rank_averages_the_gradients_of_all_in_the_graph_of_its_step():
@@ -224,9 +174,6 @@ def test_a_rank_averages_the_gradients_of_all_in_the_graph_of_its_step():
     assert all(epoch["train"]["accuracy"] <= 1 for epoch in found["epochs"])
     assert found["epochs"][1]["train"]["loss"] < found["epochs"][0]["train"]["loss"]
     assert found["epochs"][1]["graphs"] == [0, 0]
-    several = remember("torch_xla", "xla_side:train_as_a_rank", ranks=2, steps_per_execution=4)
-    same(several, found, 2e-5)
-    assert [count for count, scale in several["reduced"] if scale == 0.5] == [5], "in the recorded step"
 
 
 def test_gradients_are_averaged_in_few_operations_from_the_last_layer_on():
