@@ -111,7 +111,7 @@ class XlaEngine(TorchEngine):
         def write(state: torch.Tensor) -> None:
             self._random = int.from_bytes(bytes(state.tolist()), "big")
 
-        return RandomStates({"host": (torch.get_rng_state, torch.set_rng_state), "device": (read, write)})
+        return {"host": (torch.get_rng_state, torch.set_rng_state), "device": (read, write)}
 
     def _make_optimizer(self) -> XlaOptimizer:
         recipe = self._recipe

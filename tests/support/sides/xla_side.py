@@ -98,22 +98,6 @@ def train_as_a_rank(ranks, **how):
     return found | {"reduced": reduced}
 
 
-def collectives(sizes):
-    """The operands of each collective operation in the program that averages gradients of these sizes in MiB."""
-    from raybench.engines.torch_xla.distributed import XlaProcessGroup
-
-    os.environ["CPU_NUM_DEVICES"] = "2"
-    group = XlaProcessGroup(Rank(0, 2))
-    parameters = [torch.nn.Parameter(torch.zeros(size, 1 << 18).to("xla")) for size in sizes]
-    for parameter in parameters:
-        parameter.grad = parameter.detach() * 2
-    group.average_gradients(parameters)
-    gradients = [parameter.grad for parameter in parameters]
-    program = torch_xla._XLAC._get_xla_tensors_hlo(gradients)
-    results = [line.split(") all-reduce(")[0] for line in program.splitlines() if ") all-reduce(" in line]
-    return [[int(size) for size in re.findall(rf"f32\[(\d+),{1 << 18}\]", result)] for result in results]
-
-
 def exchanged(**how):
     """The kinds of collective operations in the program of a step that XLA spreads over devices."""
     with tempfile.TemporaryDirectory() as folder:
