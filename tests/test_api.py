@@ -160,7 +160,7 @@ def test_run_grid_has_the_options_of_the_command():
         "no_checks": "checks",
         "file": "grid",
     }
-    not_of_python = {"strict", "find_max_batch", "timing"}  # an exit status, another job, and text for the terminal
+    not_of_python = {"strict", "timing"}  # an exit status, and text for the terminal
     options = {param.name for param in command.params} - not_of_python
     parameters = set(inspect.signature(raybench.run_grid).parameters)
     assert {renamed.get(name, name) for name in options} == parameters - {"progress"}

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from raybench.cli import options as opt
 from raybench.errors import UsageError
-
-if TYPE_CHECKING:
-    from raybench.config import GridSpec
 
 EPILOG = """\b
 Examples:
@@ -20,7 +16,6 @@ Examples:
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=available
   raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
-  raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 
 \b
 Exit status:
@@ -45,13 +40,8 @@ Exit status:
 @opt.results
 @opt.tracking_uri
 @opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed; not for results.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
 @opt.address
-@click.option(
-    "--find-max-batch",
-    is_flag=True,
-    help="Instead of training, find the largest batch that fits on each device.",
-)
 @click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
 @click.option(
     "--inline",
@@ -74,7 +64,6 @@ def command(
     no_tracking: bool,
     no_checks: bool,
     address: str | None,
-    find_max_batch: bool,
     timing: bool,
     inline: bool,
 ) -> int:
@@ -86,14 +75,10 @@ def command(
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import read_grid, selection
 
-    if smoke and find_max_batch:
-        raise UsageError("--smoke and --find-max-batch exclude each other; use one of them")
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
     spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
     # Slow imports come only now, so that a wrong file is reported at once.
-    if find_max_batch:
-        return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)
     executor = make_executor(address, inline)  # measures the load of other programs during the slow imports
     from raybench.cli.end_view import show_end
     from raybench.cli.notebook import progress_display
@@ -121,17 +106,4 @@ def command(
     show_end(outcome)
     view.stop()
     view.show(page())
-    return outcome.exit_status
-
-
-def _find_max_batch(spec: GridSpec, executor: Any, results: Path, where: list[tuple[str, str]], strict: bool) -> int:
-    from raybench import datasets
-    from raybench.checks.max_batch import search
-    from raybench.cli.max_batch import show
-    from raybench.cli.progress import fetch_with_progress, working
-
-    datasets.ensure(spec.read_workload().dataset, datasets.data_root(), fetch_with_progress)
-    with working() as tell:
-        outcome = search.find_max_batch(spec, executor, tell, results=results, where=where, strict=strict)
-    show(outcome)
     return outcome.exit_status

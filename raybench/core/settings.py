@@ -494,16 +494,6 @@ class RunOptions:
         examples=[{"train": 5000, "val": 1000}],
         affects=(CONVERGENCE, MEMORY),
     )
-    profile_steps: int | None = setting(
-        None,
-        "Further training steps in which input, forward, loss, backward and optimizer are timed separately, after "
-        "the training of the first repeat of a cell. They change no result. 0: none.",
-        examples=[20],
-        affects=(),
-        ignored_by=("torch_xla", "tensorflow"),
-        unit="steps",
-        ge=0,
-    )
     replicas: int = setting(
         1,
         "Copies of the model that share each batch, such as the cores of a TPU; each has the batch-norm statistics "

@@ -49,7 +49,6 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         timeout=group.timeout,
         memory_limit=group.memory_limit,
         checkpoint_every=group.checkpoint_every,
-        profile_steps=0 if trial.repeat else group.profile_steps,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
         code=code_of(workload, folder),

@@ -143,7 +143,6 @@ def notes(plan: Plan) -> Iterator[str]:
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    yield from profile_notes(plan)
     if plan.workload.command:
         names = " or ".join([*plan.workload.files, "the command"])
         yield f"A change of {names} makes new trials; name other files that should count under `workload.files`."
@@ -166,16 +165,6 @@ def _parts(cell: ResolvedCell) -> dict[str, str]:
     }
     parts |= {VERSION_AXIS: role.version} if role.version else {}
     return parts | ({"aa_of": "A/A"} if role.is_aa_test else {}) | ({"smoke": "smoke"} if role.is_smoke else {})
-
-
-def profile_notes(plan: Plan) -> Iterator[str]:
-    """One line per reason why cells lack a requested step profile."""
-    reasons = Counter[str]()
-    for group, count in plan.groups.items():
-        if group.no_profile and not group.skip:
-            reasons[group.no_profile] += count
-    for reason, count in reasons.items():
-        yield f"profile_steps was ignored for {count} of {len(plan.cells)} cells: {reason}."
 
 
 def plan_warnings(plan: Plan) -> Iterator[str]:

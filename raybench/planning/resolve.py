@@ -23,7 +23,6 @@ from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement, unsupported_reason
 from raybench.planning.validate import check_training, model_options, place
-from raybench.trial.launch_ranks import ranks_of
 from raybench.workloads import WorkloadInfo
 
 Conversion = Callable[[Any], Any]
@@ -39,7 +38,6 @@ class CellGroup:
         content: the content of one of the cells.
         fit: the placement; None if the cells cannot run, and then `skip` is the reason.
         repeats: requested number of runs.
-        profile_steps: extra steps of a cell's first repeat that are timed by section; 0 if `no_profile` gives a reason.
         own: the axes in whose values the cells differ, each with the conversion to the value in the content.
     """
 
@@ -52,8 +50,6 @@ class CellGroup:
     memory_limit: int = 0
     checkpoint_every: int = 0
     repeats: int = 1
-    profile_steps: int = 0
-    no_profile: str = ""
     own: Mapping[str, Conversion] = field(default_factory=dict)
 
     def content_of(self, axes: Mapping[str, Any]) -> Cell:
@@ -253,13 +249,12 @@ class Resolver:
         price = profile.price_per_hour
         timeout = float(resolved.get("timeout") or 0.0)
         checkpoint_every = int(resolved.get("checkpoint_every") or 0)
-        profiling = self._profiling(resolved, content)
         repeats = min(self._spec.repeats, profile.repeats or self._spec.repeats)
         tree = content.to_json()
         leaves = {_leaf(name): name for name in conversions}
         of_cell = DigestTemplate(identifying(tree), leaves)
         group = CellGroup(
-            point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every, repeats, **profiling,
+            point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every, repeats,
             own={leaves[gap]: conversions[leaves[gap]] for gap in of_cell.gaps},
         )  # fmt: skip
         of_request = DigestTemplate(self._request(profile, resolved, tree), leaves)
@@ -358,15 +353,6 @@ class Resolver:
         values = {name: value for name in missing if (value := getattr(settings, name)) != SETTINGS[name].default}
         lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
         return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None
-
-    def _profiling(self, resolved: Mapping[str, Any], content: Cell) -> dict[str, Any]:
-        """`profile_steps` and `no_profile` of a cell."""
-        steps, framework = int(resolved.get("profile_steps") or 0), content.framework
-        if steps and framework in engines.ONE_GRAPH:
-            return {"no_profile": f"{framework} compiles a whole training step into one program"}
-        if steps and ranks_of(content) > 1:
-            return {"no_profile": "an error in one of several replicas would block the others"}
-        return {"profile_steps": min(steps, smoke.PROFILE_STEPS) if self._spec.smoke else steps}
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         return ResourceRequest(

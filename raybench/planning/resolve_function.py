@@ -48,9 +48,6 @@ class FunctionResolver(Resolver):
     def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
         return None
 
-    def _profiling(self, resolved: Mapping[str, Any], content: Cell) -> dict[str, Any]:
-        return {}
-
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         return ResourceRequest(
             kind=profile.kind,

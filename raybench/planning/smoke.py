@@ -26,9 +26,6 @@ REPLICAS = 2
 EXAMPLES = 2
 """Examples per replica in the smallest batch: the fewest that have a variance."""
 
-PROFILE_STEPS = 2
-"""Maximum number of profiled steps."""
-
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 """Values of `precision` that a device may lack; a training function may have others of its own."""
 

@@ -17,7 +17,7 @@ from raybench.execution.jobs import make_job
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placement
-from raybench.planning.plan import WorkItem, format_value, make_plan, notes, profile_notes
+from raybench.planning.plan import WorkItem, format_value, make_plan, notes
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.results.attempt import Attempt
 from raybench.workloads import declared, get
@@ -483,34 +483,6 @@ def test_a_device_may_have_fewer_repeats_than_the_grid(plan_of):
     )
     runs = {cell.profile: [trial.repeat for trial in plan.trials if trial.cell is cell] for cell in plan.cells}
     assert (runs["slow"], sorted(runs["fast"])) == ([0], [0, 1, 2]), "never more than the grid has"
-
-
-def test_profile_steps_are_of_the_first_repeat_and_no_part_of_a_cell(plan_of, tmp_path):
-    plain, profiled = plan_of(GRID + "repeats: 2\n"), plan_of(GRID + "repeats: 2\nprofile_steps: 20\n")
-    assert [cell.cell_id for cell in profiled.cells] == [cell.cell_id for cell in plain.cells]
-    assert [cell.content for cell in profiled.cells] == [cell.content for cell in plain.cells]
-    for plan, first in ((plain, 0), (profiled, 20)):
-        steps = {
-            (trial.repeat, make_job(plan, placed(trial), tmp_path, tmp_path).profile_steps)
-            for trial in plan.trials
-            if not trial.cell.skip
-        }
-        assert steps == {(0, first), (1, 0)}
-        assert list(profile_notes(plan)) == []
-
-
-def test_what_cannot_be_profiled_is_trained_all_the_same_and_said(plan_of):
-    nodes = (replace(SERVER, packages={"torch": "2.13.0", "tensorflow": "2.21.0"}),)
-    two = "  two: {kind: cuda, count: 2, replicas: 2}\n"
-    text = f"{GRID}  framework: [torch, tensorflow]\ndevices:\n  cuda: {{kind: cuda}}\n{two}profile_steps: 20\n"
-    plan = plan_of(text.replace("[cpu, cuda]", "[cpu, two]"), nodes)
-    able = {(cell.profile, cell.content.framework): cell.group.profile_steps for cell in plan.cells if not cell.skip}
-    assert able == {("cpu", "torch"): 20, ("cpu", "tensorflow"): 0, ("two", "torch"): 0, ("two", "tensorflow"): 0}
-    compiled, several = profile_notes(plan)
-    assert compiled == (
-        "profile_steps was ignored for 8 of 16 cells: tensorflow compiles a whole training step into one program."
-    )
-    assert several.startswith("profile_steps was ignored for 4 of 16 cells: an error in one of several replicas")
 
 
 @pytest.mark.parametrize("workload", declared())

@@ -65,7 +65,6 @@ GRIDS = {
             "framework": ["torch", "tensorflow"],
             "batch_size": [8, 16],
         },
-        "profile_steps": 3,
     },
     "rules": ENGINE
     | {

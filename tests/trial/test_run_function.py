@@ -428,27 +428,13 @@ def test_a_wait_that_is_not_measured_is_absent(project):
 
 
 def test_what_needs_a_declared_workload_is_refused(project, fork_server):
-    from raybench.checks.max_batch.search import find_max_batch
     from raybench.checks.parity.run import run_parity
     from raybench.errors import UsageError
 
     project.write("my.py", TRAIN)
     project.write("grid.yaml", GRID)
-    with pytest.raises(UsageError, match="train is a training function with a loop of its own"):
-        find_max_batch(load_grid(project.folder / "grid.yaml"), ForkingExecutor(fork_server))
     with pytest.raises(UsageError, match="parity compares the models of a declared workload"):
         run_parity(f"{project.folder / 'my.py'}:train")
     project.write("grid.yaml", GRID + "synthetic_data: true\n")
     with pytest.raises(UsageError, match="reads its own data"):
         project.run(grid="synthetic_data: true\n")
-
-
-def test_canaries_run_beside_it_and_no_other_check(tmp_path):
-    project = Project(tmp_path)
-    project.write("my.py", TRAIN)
-    project.write("grid.yaml", GRID + "epochs: 1\n")
-    options = Options(tmp_path / "results", tracking=None, report=False)
-    run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-    checks = project.events("check_ended")
-    assert {(check["check"], check["error"]) for check in checks} == {("canary", None)}
-    assert all(check["call_s"] > 0 for check in checks)
