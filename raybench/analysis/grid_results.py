@@ -21,7 +21,6 @@ from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
 from raybench.planning.plan import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
-from raybench.results.epoch_table import EpochTable
 from raybench.results.timing import steady_epochs
 
 PERCENT = 100.0
@@ -265,7 +264,7 @@ class GridResults:
         None if no completed run has them.
         """
         # Use a steady epoch: with a fractional number of epochs such as 9.9, the last one is shorter.
-        epoch_steps = (steady_epochs(run)[-1:].column("steps")[0] for run in self.completed(cell) if run.epochs)
+        epoch_steps = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
         return next(filter(None, epoch_steps), None)
 
     def counts(self, cell: PlannedCell) -> RunCounts:
@@ -294,7 +293,7 @@ class GridResults:
         highest = lowest = 0.0
         for run in self.latest.values():
             for name in ACCURACIES:
-                values = run.epochs.column("metrics", name, 0.0)
+                values = [epoch.metrics.get(name, 0.0) for epoch in run.epochs]
                 highest = max(highest, max(values, default=0.0))
                 lowest = min(lowest, min(values, default=0.0))
         return 1 < highest <= PERCENT and lowest >= 0
@@ -338,7 +337,7 @@ def in_fractions(results: GridResults) -> GridResults:
             )
             for epoch in run.epochs
         ]
-        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=EpochTable(epochs))
+        latest[trial] = replace(run, target=scaled_targets[run.target], epochs=epochs)
     return replace(results, latest=latest, target=scaled_targets[target])
 
 

@@ -162,7 +162,7 @@ class Estimator:
 
         Any other is ignored, since its time is not that of a whole trial.
         """
-        examples_by_epoch = attempt.epochs.column("examples")
+        examples_by_epoch = [epoch.examples for epoch in attempt.epochs]
         examples = sum(examples_by_epoch)
         batch = attempt.cell.settings.batch_size
         if attempt.status != TrialStatus.COMPLETED or not attempt.ledger:

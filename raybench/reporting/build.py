@@ -32,7 +32,6 @@ from raybench.errors import UsageError, nearest
 from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
-from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
@@ -77,7 +76,6 @@ def from_history(
         UsageError: no cell has such a baseline.
     """
     all_attempts, checks, request = _of_every_machine(history, request)
-    timing.compute_together(list(all_attempts.values()))
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)

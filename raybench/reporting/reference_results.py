@@ -179,5 +179,5 @@ def _has(run: Attempt, protocol: Mapping[str, Any]) -> bool:
     """Return whether a run has a protocol's values, with its actual steps per epoch."""
     own = run.cell.leaves()
     if run.epochs:
-        own["settings.steps_per_epoch"] = run.epochs[:1].column("steps")[0]
+        own["settings.steps_per_epoch"] = run.epochs[0].steps
     return all(name in own and own[name] == value for name, value in protocol.items())

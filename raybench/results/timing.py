@@ -8,18 +8,13 @@ to the nanosecond, so that sums contain no floating-point noise.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
-from math import nan
 from statistics import fmean, median
 from typing import NamedTuple
-
-import numpy as np
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
-from raybench.results.epoch_table import Epochs, stacks
 
 Rule = Callable[[Attempt], float | None]
 
@@ -41,13 +36,12 @@ def epoch_seconds(epoch: Epoch) -> float:
     return _sum(epoch.ledger.get(name, 0.0) for name in TRAINING)
 
 
-def seconds_of_each(epochs: Epochs, sections: Iterable[str]) -> list[float]:
-    """Seconds of each epoch in some sections together, from the columns of their table."""
-    columns = (epochs.column("ledger", name, 0.0) for name in sections)
-    return [round(sum(seconds), DIGITS) for seconds in zip(*columns, strict=True)]
+def seconds_of_each(epochs: Sequence[Epoch], sections: Sequence[str]) -> list[float]:
+    """Seconds of each epoch in some sections together."""
+    return [_sum(epoch.ledger.get(name, 0.0) for name in sections) for epoch in epochs]
 
 
-def steady_epochs(attempt: Attempt) -> Epochs:
+def steady_epochs(attempt: Attempt) -> list[Epoch]:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
@@ -58,8 +52,7 @@ def steady_epochs(attempt: Attempt) -> Epochs:
 
 def steady_seconds(attempt: Attempt) -> Sequence[float]:
     """Train + input_wait of each of these epochs."""
-    # A list would take four times the memory.
-    return attempt.computed("steady_seconds", lambda: array("d", seconds_of_each(steady_epochs(attempt), STEADY)))
+    return seconds_of_each(steady_epochs(attempt), STEADY)
 
 
 def steady(attempt: Attempt) -> float | None:
@@ -67,7 +60,7 @@ def steady(attempt: Attempt) -> float | None:
 
     If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
-    return attempt.computed("steady_s", lambda: _median(steady_seconds(attempt)))
+    return _median(steady_seconds(attempt))
 
 
 def mean_steady(attempt: Attempt) -> float | None:
@@ -83,15 +76,12 @@ def steady_from_warmup(attempt: Attempt) -> bool:
 
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
-    first_epochs = attempt.epochs[:1]
-    return seconds_of_each(first_epochs, TRAINING)[0] if first_epochs.numbers == [1] else None
+    return epoch_seconds(attempt.epochs[0]) if attempt.epochs and attempt.epochs[0].epoch == 1 else None
 
 
 def epochs(attempt: Attempt) -> float | None:
     """Training alone: compile + train + input_wait of every epoch."""
-    return attempt.computed(
-        "epochs_s", lambda: _sum(seconds_of_each(attempt.epochs, TRAINING)) if attempt.epochs else None
-    )
+    return _sum(seconds_of_each(attempt.epochs, TRAINING)) if attempt.epochs else None
 
 
 def total(attempt: Attempt) -> float | None:
@@ -103,7 +93,7 @@ def airbench(attempt: Attempt) -> float | None:
     """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
     if not attempt.epochs:
         return None
-    return _sum((*seconds_of_each(attempt.epochs, STEADY), *attempt.epochs[-1:].column("ledger", "evaluate", 0.0)))
+    return _sum((*seconds_of_each(attempt.epochs, STEADY), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
 
 
 def dawnbench(attempt: Attempt) -> float | None:
@@ -193,13 +183,13 @@ def keras_example(attempt: Attempt) -> float | None:
 def tutorial_throughput(attempt: Attempt) -> float | None:
     """Steady examples per second: examples of the epochs after the warm-up divided by their train + input_wait."""
     seconds = sum(steady_seconds(attempt))
-    return _clean(sum(steady_epochs(attempt).column("examples")) / seconds) if seconds else None
+    return _clean(sum(epoch.examples for epoch in steady_epochs(attempt)) / seconds) if seconds else None
 
 
 def tutorial_end_to_end(attempt: Attempt) -> float | None:
     """End-to-end examples per second: all training examples over `total`, with loading, compilation and evaluation."""
     seconds = total(attempt)
-    return _clean(sum(attempt.epochs.column("examples")) / seconds) if seconds and attempt.epochs else None
+    return _clean(sum(epoch.examples for epoch in attempt.epochs) / seconds) if seconds and attempt.epochs else None
 
 
 class Published(NamedTuple):
@@ -249,45 +239,20 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
     place = _first_place(attempt, target)
     if place is None:
         return None
-    return attempt.computed(("until", place), lambda: _sum(seconds_of_each(attempt.epochs[: place + 1], TRAINING)))
+    return _sum(seconds_of_each(attempt.epochs[: place + 1], TRAINING))
 
 
 def first_reaching(attempt: Attempt, target: Target) -> int | None:
     """The number of the first epoch that reaches a target."""
     place = _first_place(attempt, target)
-    return None if place is None else attempt.epochs.numbers[place]
+    return None if place is None else attempt.epochs[place].epoch
 
 
 def _first_place(attempt: Attempt, target: Target) -> int | None:
     """The position of the first epoch that reaches a target."""
-
-    def find() -> int | None:
-        values = attempt.epochs.column("metrics", target.metric, nan)
-        return next((place for place, value in enumerate(values) if target.is_reached_by(value)), None)
-
-    return attempt.computed(("first to reach", target), find)
-
-
-def compute_together(attempts: Sequence[Attempt]) -> None:
-    """Compute the times of many attempts at once and remember them.
-
-    The rules then take a fraction of the time.
-    """
-    for positions, stack in stacks((attempt.epochs.table for attempt in attempts), "ledger"):
-        columns = {name: stack.column("ledger", name) for name in TRAINING}
-        steady, training = (
-            np.round(sum(columns[name] for name in sections), DIGITS) for sections in (STEADY, TRAINING)
-        )
-        elapsed = np.round(training.cumsum(axis=1), DIGITS)
-        for row, position in enumerate(positions):
-            attempt = attempts[position]
-            places = steady_epochs(attempt).places
-            seconds = steady[row, places.start : places.stop] if isinstance(places, range) else steady[row, places]
-            attempt.remember("steady_seconds", array("d", seconds.tobytes()))
-            attempt.remember("epochs_s", float(elapsed[row, -1]))
-            place = _first_place(attempt, attempt.target) if attempt.target else None
-            if place is not None:
-                attempt.remember(("until", place), float(elapsed[row, place]))
+    values = (epoch.metrics.get(target.metric) for epoch in attempt.epochs)
+    reached = (place for place, value in enumerate(values) if value is not None and target.is_reached_by(value))
+    return next(reached, None)
 
 
 def _sum(seconds: Iterable[float]) -> float:

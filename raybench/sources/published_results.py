@@ -22,7 +22,6 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.columns import NUMBER, TEXT, TRIALS, WHOLE, YES_NO
 from raybench.results.epoch import Epoch
-from raybench.results.epoch_table import EpochTable
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
 SHIPPED = files("raybench.sources") / "literature"
@@ -185,7 +184,7 @@ class Publication(Strict):
                 grid=name,
                 profile=run.machine,
                 status=TrialStatus.COMPLETED,
-                _epochs=EpochTable(_call(n, *call, columns.get("batch_size")) for n, call in enumerate(run.calls, 1)),
+                epochs=[_call(n, *call, columns.get("batch_size")) for n, call in enumerate(run.calls, 1)],
             )
             records.append(Record(attempt, name, self._known(run, attempt)))
         return records

@@ -21,8 +21,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import QUANTITIES, Kind, Quantity
-from raybench.results.epoch_table import Epochs
+from raybench.results.epoch import QUANTITIES, Epoch, Quantity
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -83,8 +82,6 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
     """Return the tables of trials and of epochs, in the order of the records."""
     records = list(records)
     trials = _Columns()
-    timing.compute_together([record.attempt for record in records])
-    diagnose.find_slow_starts([record.attempt for record in records])
     of_cells: dict[int, dict[str, Any]] = {}
     for record in records:
         cell = record.attempt.cell  # its trials share it
@@ -189,7 +186,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
+def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
     """Return the values that only an attempt with epochs has."""
     totals: dict[str, Any] = {
         quantity.total: quantity.over_epochs(_values(epochs, quantity))
@@ -199,8 +196,8 @@ def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
     steady = timing.steady_epochs(attempt)
     seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
-        totals["examples_per_s"] = sum(steady.column("examples")) / seconds or None
-    cpu = [cpu_s for cpu_s in steady.column("cpu_s") if cpu_s is not None]
+        totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
+    cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
     if attempt.status != TrialStatus.DIVERGED:  # its metrics before that are not those of a trained model
@@ -309,10 +306,9 @@ def as_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _values(epochs: Epochs, quantity: Quantity) -> list[Any]:
+def _values(epochs: Sequence[Epoch], quantity: Quantity) -> list[Any]:
     """Return one number of each epoch; None if it is not known."""
-    values = epochs.column(quantity.field, quantity.key, quantity.missing)
-    return [value or None for value in values] if quantity.kind is Kind.COUNT else values
+    return [quantity.of(epoch) for epoch in epochs]
 
 
 def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:
@@ -349,13 +345,14 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
 
 def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
     epochs = attempt.epochs
-    steady = set(attempt.steady.numbers)
+    steady = {epoch.epoch for epoch in attempt.steady}
+    metrics = dict.fromkeys(name for epoch in epochs for name in epoch.metrics)
     seconds = timing.seconds_of_each(epochs, timing.TRAINING)
     return {
-        **{name: epochs.column("metrics", name) for name in epochs.keys("metrics")},
-        "epoch": epochs.numbers,
-        "ended": epochs.times,
-        "steady": [number in steady for number in epochs.numbers],
+        **{name: [epoch.metrics.get(name) for epoch in epochs] for name in metrics},
+        "epoch": [epoch.epoch for epoch in epochs],
+        "ended": [epoch.t for epoch in epochs],
+        "steady": [epoch.epoch in steady for epoch in epochs],
         **{quantity.column: _values(epochs, quantity) for quantity in QUANTITIES},
         "epoch_s": seconds,
         "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, 9))),

@@ -172,7 +172,7 @@ def test_nothing_but_values_is_resolved_or_encoded_for_each_cell(made, monkeypat
 
         monkeypatch.setattr(owner, name, counted)
 
-    for name in ("_template", "_need", "_fit", "_profiling"):
+    for name in ("_template", "_need", "_fit"):
         count(Resolver, name)
     for module in (identity, resolve):
         count(module, "canonical")

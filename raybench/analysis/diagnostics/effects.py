@@ -108,7 +108,7 @@ def _same_metrics(group: Sequence[Attempt]) -> bool:
 
 def _optimizers(run: Attempt) -> list[Any]:
     """The optimizers of all epochs; empty if one is not known."""
-    optimizers = list(map(list, run.epochs.column("optimizers")))
+    optimizers = [list(epoch.optimizers) for epoch in run.epochs]
     return optimizers if all(optimizers) else []
 
 
@@ -200,7 +200,7 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
     """Detect a training loop that computes on the host."""
     if not attempt.cell.has_own_loop or hosted(attempt.cell.device.kind):
         return
-    if attempt.epochs[:1].column("memory_peak_bytes") == [0]:
+    if [epoch.memory_peak_bytes for epoch in attempt.epochs[:1]] == [0]:
         yield Observation(f"it allocated no memory on its {attempt.cell.device.kind} device", {"bytes": 0.0})
 
 
@@ -215,7 +215,7 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
 )
 def output_buffered(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a program whose output is buffered."""
-    together = list(filter(None, attempt.epochs.column("epochs_in_read")))
+    together = [epoch.epochs_in_read for epoch in attempt.epochs if epoch.epochs_in_read]
     if together:
         yield Observation(
             f"its output had up to {max(together)} epochs at once, whose times are not known singly",
