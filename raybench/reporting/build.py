@@ -29,7 +29,6 @@ from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, latest
@@ -103,7 +102,6 @@ def from_history(
             text=request.text if request else "",
             warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
             notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
-            published=reported_numbers(shown_results),
             made=now(),
         ),
     )
@@ -364,7 +362,7 @@ def _parts(
     grids = []
     for source in sources:
         path = user_path(source)
-        if path.suffix == ".csv" or source.startswith("published:"):
+        if path.suffix == ".csv":
             raise UsageError(f"{redact(source)}: has no journal to unite with other sources; report it alone")
         if is_bundle(path) or mlflow_store.is_store(source) or path.is_dir() or has_journal(path):
             grids.append(grids_of(source, grid, progress))
@@ -434,7 +432,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     facts = [*_in_percent(results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(
         shown_results,
-        ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown_results), made=now()),
+        ReportContext(notes=list(map(plain, facts)), made=now()),
     )
 
 

@@ -1,7 +1,6 @@
-"""Timing rules: compute a time from an attempt's ledgers, one function per published rule.
+"""Timing rules: compute a time from an attempt's ledgers, one function per rule.
 
-Every rule takes an `Attempt` and returns seconds, or None if the attempt lacks the required values. Rules in
-`PUBLISHED`, by which others reported their results, may have another unit, which the table names. Rules over epochs
+Every rule takes an `Attempt` and returns seconds, or None if the attempt lacks the required values. Rules over epochs
 also count the epochs of an attempt that did not finish. Ledgers have a resolution of a microsecond; results are rounded
 to the nanosecond, so that sums contain no floating-point noise.
 """
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, median
-from typing import NamedTuple
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt
@@ -118,117 +116,6 @@ RULES: dict[str, Rule] = {
     rule.__name__: rule for rule in (steady, mean_steady, first, epochs, total, airbench, dawnbench, mlperf)
 }
 """Every rule by its name."""
-
-
-RESNET63_CALLS = (3, 4)
-"""The calls that the protocol averages; the first two are its warm-up."""
-
-
-def resnet63(attempt: Attempt) -> float | None:
-    """Mean seconds of calls 3 and 4, each of one training step.
-
-    Each call (`steps_per_epoch: 1`) is timed separately by wall time, including any compilation; evaluation is
-    excluded.
-    """
-    calls = _resnet63_calls(attempt)
-    return _clean(fmean(map(epoch_seconds, calls))) if calls else None
-
-
-def resnet63_cpu(attempt: Attempt) -> float | None:
-    """Processor time of the same calls, over all threads of the process: the protocol's second clock."""
-    calls = [epoch.cpu for epoch in _resnet63_calls(attempt) if epoch.cpu]
-    if len(calls) < len(RESNET63_CALLS):
-        return None
-    return _clean(fmean(_sum(cpu.get(name, 0.0) for name in ("compile", "train", "input_wait")) for cpu in calls))
-
-
-def _resnet63_calls(attempt: Attempt) -> list[Epoch]:
-    """Calls 3 and 4.
-
-    Empty if one of them is missing or has more than one step.
-    """
-    calls = [epoch for epoch in attempt.epochs if epoch.epoch in RESNET63_CALLS and epoch.steps == 1]
-    return calls if len(calls) == len(RESNET63_CALLS) else []
-
-
-def with_validation(epoch: Epoch) -> float:
-    """Seconds of an epoch with validation: compile + train + input_wait + evaluate + compile_evaluate."""
-    evaluation = (epoch.ledger.get(name, 0.0) for name in ("evaluate", "compile_evaluate"))
-    return _sum((epoch_seconds(epoch), *evaluation))
-
-
-def katnoria_cnn(attempt: Attempt) -> float | None:
-    """Seconds of all epochs, including compilation and validation; without loading and building."""
-    return _sum(map(with_validation, attempt.epochs)) if attempt.epochs else None
-
-
-def keras_epoch(attempt: Attempt) -> float | None:
-    """Median seconds of an epoch as in Keras's progress line.
-
-    The clock of that line stops after validation. This includes waiting for input and, in the first line, compilation.
-    """
-    return _median(with_validation(epoch) for epoch in attempt.epochs)
-
-
-def keras_step(attempt: Attempt) -> float | None:
-    """`keras_epoch` per step: the epoch's seconds divided by its steps."""
-    return _median(with_validation(epoch) / epoch.steps for epoch in attempt.epochs if epoch.steps)
-
-
-def keras_example(attempt: Attempt) -> float | None:
-    """`keras_epoch` per example, which older Keras versions printed as a step."""
-    return _median(with_validation(epoch) / epoch.examples for epoch in attempt.epochs if epoch.examples)
-
-
-def tutorial_throughput(attempt: Attempt) -> float | None:
-    """Steady examples per second: examples of the epochs after the warm-up divided by their train + input_wait."""
-    seconds = sum(steady_seconds(attempt))
-    return _clean(sum(epoch.examples for epoch in steady_epochs(attempt)) / seconds) if seconds else None
-
-
-def tutorial_end_to_end(attempt: Attempt) -> float | None:
-    """End-to-end examples per second: all training examples over `total`, with loading, compilation and evaluation."""
-    seconds = total(attempt)
-    return _clean(sum(epoch.examples for epoch in attempt.epochs) / seconds) if seconds and attempt.epochs else None
-
-
-class Published(NamedTuple):
-    """A rule by which others reported a result.
-
-    Attributes:
-        rule: the function that computes the number from an attempt.
-        counts: short description of the included time.
-        unit: unit of the number.
-    """
-
-    rule: Rule
-    counts: str
-    unit: str
-
-
-PUBLISHED: dict[str, Published] = {
-    "airbench94": Published(airbench, "train + input_wait of every epoch, and the last evaluation", "s"),
-    "davidnet": Published(dawnbench, "data, and train + input_wait of every epoch", "s"),
-    "dawnbench": Published(dawnbench, "data, and train + input_wait of every epoch", "s"),
-    "katnoria_cnn": Published(katnoria_cnn, "train + input_wait + evaluate of every epoch, with compilation", "s"),
-    "keras_epoch": Published(keras_epoch, "an epoch with evaluation and compilation, the median", "s an epoch"),
-    "keras_example": Published(keras_example, "the same over an epoch's examples", "s an example"),
-    "keras_step": Published(keras_step, "the same over an epoch's steps", "s a step"),
-    "mlperf": Published(mlperf, "wall less setup, build and compile", "s"),
-    "resnet63": Published(resnet63, "compile + train + input_wait, the mean of calls 3 and 4", "s a call"),
-    "resnet63_cpu": Published(resnet63_cpu, "processor time of the same", "CPU s a call"),
-    "resunet": Published(first, "compile + train + input_wait of the first epoch", "s an epoch"),
-    "tutorial_end_to_end": Published(tutorial_end_to_end, "every example over template_import + wall", "examples/s"),
-    "tutorial_throughput": Published(
-        tutorial_throughput, "examples over train + input_wait after the warm-up", "examples/s"
-    ),
-}
-"""Timing rules of the reproduced benchmarks and of public contests, by name.
-
-`keras_epoch`, `keras_example` and `keras_step` belong to the IMDB examples; `tutorial_throughput` and
-`tutorial_end_to_end` to the tutorial with MNIST and DavidNet on a TPU and a GPU; the 79 s of `davidnet`, for 24 epochs,
-are DAWNBench's.
-"""
 
 
 def time_to_target(attempt: Attempt, target: Target) -> float | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from raybench.analysis import learning, smoke, summary  # noqa: F401 — they define facts
+from raybench.analysis import learning, summary  # noqa: F401 — they define facts
 from raybench.analysis.diagnostics import diagnose  # noqa: F401 — declares the kinds of findings
 from raybench.analysis.fact import Fact
 from raybench.analysis.remarks import SyntheticDataFact
@@ -21,7 +21,7 @@ from raybench.analysis.verdict import (
 )
 from raybench.core.job import Target
 from raybench.core.text import join_words
-from raybench.reporting import published_verdict, sentences  # noqa: F401 — the former defines facts
+from raybench.reporting import sentences
 from raybench.reporting.sentences import as_html, between, digits, end, markdown, plain, plural, render_phrase, starting
 
 ODD = EpochTimeFact("gpu*<b>", 'batch "1"', 2.02, None, None, False, 1)
