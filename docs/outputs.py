@@ -17,7 +17,6 @@ ROOT = Path(__file__).parent.parent
 OUTPUTS = {
     "plan": ["plan grids/quickstart.yaml --results empty"],
     "quickstart": ["report quickstart --results recorded"],
-    "import": ["import workstation.zip", "import colab.zip"],
     "machines": ["import workstation.zip colab.zip", "report grids/machines.yaml"],
 }
 """The commands of each output, of which the last one's is shown."""

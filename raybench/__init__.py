@@ -79,7 +79,7 @@ def run_grid(
         retry: statuses of finished trials to run again, such as `["failed"]`.
         tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
             MLFLOW_TRACKING_URI, or a database in the results folder.
-        checks: run the checks around the trials: weight decay, roofline, canary.
+        checks: run the checks around the trials: weight decay and roofline.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
         inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
             NAME~inline.
@@ -106,9 +106,9 @@ def run_grid(
     import json
 
     from raybench.cli.notebook import progress_display
+    from raybench.core.text import format_value
     from raybench.execution.executors import make_executor
-    from raybench.planning.grid_options import read_grid, selection
-    from raybench.planning.plan import format_value
+    from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
     from raybench.run import Options
     from raybench.run import run_grid as run
@@ -116,8 +116,16 @@ def run_grid(
 
     source = grid if isinstance(grid, Mapping) else Path(grid)
     changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
-    spec = read_grid(source, changes, repeats, synthetic_data, smoke, "set", inline)
-    cells = selection([f"{axis}={format_value(value)}" for axis, value in (where or {}).items()], spec, "where")
+    spec, cells = requested_grid(
+        source,
+        changes=changes,
+        where=[f"{axis}={format_value(value)}" for axis, value in (where or {}).items()],
+        repeats=repeats,
+        synthetic_data=synthetic_data,
+        smoke=smoke,
+        inline=inline,
+        options=("set", "where"),
+    )
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks)
     view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None
     outcome = run(spec, make_executor(address, inline), view, options)

@@ -117,6 +117,12 @@ def test_outputs_are_current():
         assert shown and set(shown) == {text}, "run `python docs/outputs.py`"
 
 
+def test_sizes():
+    words = sum(len(path.read_text().split()) for path in DOCS)
+    assert len(README.splitlines()) <= 200
+    assert (len(DOCS) <= 25, words <= 20_000) == (True, True), (len(DOCS), words)
+
+
 def test_versions_of_python():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     lowest, *_ = re.findall(r"Python :: (3\.\d+)", "\n".join(settings["project"]["classifiers"]))
@@ -142,5 +148,5 @@ def test_site_builds_strictly_without_external_files(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     pages = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.html")}
     assert not [match for text in pages.values() for match in EXTERNAL.findall(text)]
-    assert all(f"raybench {verb}" in pages["reference/command_line.html"] for verb in VERBS)
-    assert "Trial.epochs" in pages["reference/python.html"]
+    assert all(f"raybench {verb}" in pages["command_line.html"] for verb in VERBS)
+    assert "Trial.epochs" in pages["python.html"]

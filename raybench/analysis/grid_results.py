@@ -17,9 +17,9 @@ from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import PARAM, short_name
 from raybench.core.status import TrialStatus
+from raybench.core.text import format_value, is_written
 from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
-from raybench.planning.plan import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.timing import steady_epochs
 
@@ -404,9 +404,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         cell_axes = {axis: axes[cell][axis] for axis in kept_axes if axis in axes.get(cell, {})}
         skip = str(attempt.error["message"]) if attempt.status == TrialStatus.SKIPPED and attempt.error else None
         price = (prices or {}).get(str(cell_axes.get("device")))
-        original = attempt.cell.role.aa_of
-        original = original if original in attempt_by_cell else None
-        cells.append(PlannedCell(cell, cell_axes, repeats[cell], skip, price, original, attempt.cell))
+        cells.append(PlannedCell(cell, cell_axes, repeats[cell], skip, price, None, attempt.cell))
     first_attempt = next((attempt for attempt in attempt_by_cell.values() if attempt.cell), None)
     devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
     return GridResults(

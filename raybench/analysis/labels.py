@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raybench.core.settings import short_name
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 
 _NAMES = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "lr"}
 _BARE = ("device", "framework", "precision", "version", "workload", "data_set", "environment", "optimizer")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,11 @@ from click.core import ParameterSource
 
 from raybench.cli import options as opt
 from raybench.cli.report import OutputFile, write_file
+from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.analysis.before_after import BeforeAfter, CellChange, ChangedValue, Reason
+    from raybench.analysis.before_after import BeforeAfter, ChangedValue
     from raybench.planning.plan import Plan
 
 EPILOG = """\b
@@ -45,6 +45,14 @@ INTERLEAVE_OPTIONS = frozenset(
 
 SHOWN_VALUES = 3
 """Most values of one side of a difference that are printed."""
+
+
+REASONS = {
+    "no_times": "no completed run on one side",
+    "one_run": "one run on a side gives no interval; set `repeats: 3` or more",
+    "wide": "the interval includes the limit; more `repeats` make it narrower",
+}
+"""Reasons for inconclusive cells (`raybench.analysis.before_after.Reason`), with the remedy."""
 
 
 class Percentage(click.ParamType):  # type: ignore[type-arg]
@@ -89,7 +97,7 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
 @opt.retry
 @opt.tracking_uri
 @opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed.")
 @opt.address
 def command(
     base: str,
@@ -107,9 +115,8 @@ def command(
     grids in the results folder. The change may be another version of PyTorch, of a driver or of your code. Cells are
     matched by what the grid file asks for.
 
-    A cell is slower if the whole 95% interval of its ratio of times is above the limit, and the ratio is above the
-    change of the machine's own speed between the two sessions, which canaries measure. As the sessions are not
-    interleaved, a smaller difference is inconclusive, and so is an equal time on a machine that has become faster.
+    A cell is slower if the whole 95% interval of its ratio of times is above the limit. The two were measured at
+    different times, so a change of the machine in between counts as a change of the time.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
     trials of both run now, alternating, so that a change of the machine affects both alike and the interval alone
@@ -166,23 +173,27 @@ def _run_both(
 ) -> int:
     """Run both versions in one grid and compare them; return the exit status."""
     from raybench.execution.executors import make_executor
-    from raybench.planning.grid_options import read_grid, selection
+    from raybench.planning.grid_options import requested_grid
+    from raybench.planning.versions import compared
 
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
-    specs = [read_grid(_grid_file(source), changes, repeats) for source in (base, new)]
+    requested = [
+        requested_grid(_grid_file(source), changes=changes, where=where, repeats=repeats) for source in (base, new)
+    ]
+    spec, cells = compared(requested[0][0], requested[1][0]), requested[1][1]
     executor = make_executor(address)  # measures the load of other programs during the slow imports
     from raybench.analysis.before_after import interleaved
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.live import Display
     from raybench.cli.notebook import progress_display
-    from raybench.run import DEFAULT_STORE, Options, run_versions
+    from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
         results,
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
-        where=selection(where, specs[1]),
+        where=cells,
         retry=frozenset(retry),
         rerun=rerun,
         checks=not no_checks,
@@ -190,7 +201,7 @@ def _run_both(
     quiet = data == STANDARD_OUTPUT
     console = Terminal(stderr=True) if quiet else page()
     display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
-    outcome = run_versions(specs[0], specs[1], executor, display, options)
+    outcome = run_grid(spec, executor, display, options)
     comparison = interleaved(outcome.report.results, max_slowdown, _files(outcome.plan))
     _write(comparison, data)
     if not can_run(outcome):
@@ -205,7 +216,7 @@ def _run_both(
 
 def _files(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
     """The digests of the user's files in the base and in the new version, by name."""
-    base, new = plan.base_workload or plan.workload, plan.workload
+    base, new = ({cell.axes[VERSION_AXIS]: cell.workload for cell in plan.cells}[name] for name in (BASE, NEW))
     return {**base.files, **base.elsewhere}, {**new.files, **new.elsewhere}
 
 
@@ -260,7 +271,13 @@ def _show(comparison: BeforeAfter) -> None:
         console.print(fitted_table(columns, console.width))
     for reason in dict.fromkeys(cell.reason for cell in cells if cell.reason):
         count = sum(cell.reason is reason for cell in cells)
-        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {_reason(reason, cells)}.")
+        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {REASONS[reason]}.")
+    if cells and not comparison.interleaved:
+        print_text(
+            console,
+            "Caution: the two were measured at different times, and the machine may have changed in between; "
+            "`raybench compare --interleave` excludes that.",
+        )
     for name, labels in (("base", comparison.only_in_base), ("new", comparison.only_in_new)):
         if labels:
             print_text(console, f"Only in {name}: {', '.join(labels)}.")
@@ -284,28 +301,6 @@ def _headline(comparison: BeforeAfter) -> str:
     if within == len(comparison.cells):
         return f"No cell is slower by more than {limit}."
     return f"No cell is shown to be slower by more than {limit}; {len(comparison.cells) - within} inconclusive."
-
-
-def _reason(reason: Reason, cells: Sequence[CellChange]) -> str:
-    """The sentence on a reason for inconclusive cells, with its remedy."""
-    from raybench.analysis.before_after import Reason
-
-    largest = max(cell.machine_ratio or 1.0 for cell in cells)
-    software = dict.fromkeys(name for cell in cells for name in cell.canary_software)
-    fastest = min(cell.machine_change or 1.0 for cell in cells)
-    return {
-        Reason.NO_TIMES: "no completed run on one side",
-        Reason.ONE_RUN: "one run on a side gives no interval; set `repeats: 3` or more",
-        Reason.WIDE: "the interval includes the limit; more `repeats` make it narrower",
-        Reason.MACHINE: f"the machine may have changed as much (canaries allow for {largest:.3g}x)",
-        Reason.FASTER_MACHINE: f"the machine was faster in new (its canaries took {fastest:.3g}x as long), "
-        "which may hide a slow-down",
-        Reason.OTHER_CANARY: f"the canaries ran with another {', '.join(software)} too, so they cannot show whether "
-        "the machine changed or the software did; use `--interleave`",
-        Reason.UNPROBED: "this framework has no canaries, which would show that the machine was equally fast; use "
-        "`--interleave`",
-        Reason.NO_CANARY: "no canary shows that the machine was equally fast; run both without `--no-checks`",
-    }[reason]
 
 
 def _change(difference: ChangedValue) -> str:

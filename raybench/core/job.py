@@ -108,11 +108,11 @@ class Job:
         cores: the CPU cores reserved for the trial.
         visible: the accelerators it may use, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
+        own_process: whether it has a process of its own, and not that of the command.
         host_busy: whether other programs keep the machine busy; its threads then wait without spinning.
         timeout: seconds after which it is ended; 0: no limit.
         memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
         checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
-        profile_steps: additional training steps, timed by section after the trial; 0: none.
         resume: number of completed epochs of earlier attempts, from which it may resume; None: start from scratch, even
             if there are checkpoints.
         labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
@@ -134,12 +134,12 @@ class Job:
     cores: list[int] = field(default_factory=list)
     visible: list[str] = field(default_factory=list)
     exclusive: bool = True
+    own_process: bool = True
     host_busy: bool = False
     timeout: float = 0.0
     memory_limit: int = 0
     target: Target | None = None
     checkpoint_every: int = 0
-    profile_steps: int = 0
     resume: int | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

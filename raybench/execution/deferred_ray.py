@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raybench.core.cell import PROCESS
 from raybench.environments import runtime_env_of
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.ray_requirements import check_settings
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 class DeferredRayExecutor:
     """`RayTuneExecutor` that is created at the first call that needs it."""
 
-    isolation = PROCESS
+    uses_ray = True
 
     def __init__(self, address: str | None = None) -> None:
         self._address = address

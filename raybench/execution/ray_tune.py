@@ -45,7 +45,6 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from raybench.core import events
-from raybench.core.cell import PROCESS
 from raybench.core.collector import collector_paused
 from raybench.core.events import Event
 from raybench.core.files import PACKAGE
@@ -293,7 +292,7 @@ def _sigterm_kept() -> Iterator[None]:
 class RayTuneExecutor:
     """Ray Tune on this machine (`address` None: a local Ray, shut down with it) or on a running cluster."""
 
-    isolation = PROCESS
+    uses_ray = True
     own_is_up = False
     """Whether the Ray of this process is a local one that was started by one of these executors."""
 

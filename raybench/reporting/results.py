@@ -15,8 +15,8 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import time_to_target
 from raybench.core.files import write_atomic
+from raybench.core.text import format_value
 from raybench.errors import UsageError
-from raybench.planning.plan import format_value
 from raybench.reporting import build, comparison_table
 from raybench.reporting.comparison_table import TableColumn, cell_columns, excerpt, fitting, ranking_columns
 from raybench.reporting.plots import Plots

@@ -52,8 +52,7 @@ def environment() -> Environment:
 
     from raybench.core.memory import size
     from raybench.core.settings import label
-    from raybench.core.text import join_words
-    from raybench.planning.plan import format_value
+    from raybench.core.text import format_value, join_words
 
     loader = PackageLoader("raybench.reporting", "templates")
     templates = Environment(

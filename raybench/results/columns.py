@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from raybench.core.ledger import STEP_SECTIONS
 from raybench.core.settings import TRAINING, Setting
 from raybench.results import timing
 from raybench.results.epoch import QUANTITIES, Combine, Kind, Quantity
@@ -73,9 +72,8 @@ _CELL = [
     Column("data_digest", TEXT, "", "the digest of its content", "data.digest"),
     Column("train_examples", WHOLE, "examples", "number of training examples", "data.examples.train"),
     Column("val_examples", WHOLE, "examples", "number of validation examples", "data.examples.val"),
-    Column("framework", TEXT, "", "torch, torch_xla, tensorflow, or another one in published results", "framework"),
+    Column("framework", TEXT, "", "torch, torch_xla, tensorflow, or a different one in a CSV", "framework"),
     Column("framework_version", TEXT, "", "its major and minor version", "engine.framework_version"),
-    Column("engine_version", WHOLE, "", "the version of raybench's training loop for it", "engine.version"),
     Column("device", TEXT, "", "the device's name in the grid: the axis `device`"),
     Column("device_kind", TEXT, "", "its kind, such as cpu or cuda", "device.kind"),
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),
@@ -87,7 +85,7 @@ _CELL = [
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
     Column("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "the seed of this trial"),
-    Column("aa_of", TEXT, "", "the cell that this one repeats under another name, for an A/A check", "aa_of"),
+    Column("aa_of", TEXT, "", "the cell that this one repeats under a different name, for an A/A check", "aa_of"),
     Column("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),
 ]
 
@@ -153,11 +151,6 @@ _RESULTS = [
     Column("findings", TEXT, "", "codes of its findings, separated by commas"),
     Column("decay_check", TEXT, "", "result of the weight-decay check"),
     Column("decay_factor", NUMBER, "", "the effective decay as a multiple of the declared one"),
-    Column("profile_steps", WHOLE, "steps", "number of profiled steps after training"),
-    *(
-        Column(f"profile_{name}_s", NUMBER, "s", f"time of {name} in a step, the median over those steps")
-        for name in STEP_SECTIONS
-    ),
     Column("price_per_hour", NUMBER, "currency/h", "price of its device, in the currency of its grid"),
     Column("total_price", NUMBER, "currency", "price of the whole run"),
     Column("energy_j", NUMBER, "J", "energy of the device in all its epochs, with evaluation; missing if not measured"),

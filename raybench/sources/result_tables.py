@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from raybench.results.history import GridHistory
 
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
-_AFTER_ALL = {f"settings.{name}": setting.default for name, setting in TRAINING.items() if setting.optional}
-_TOLD = frozenset(LEAVES) | {"schema", "engine.name", "seed"}
-_MAPS = ("settings.stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
+_TOLD = frozenset(LEAVES) | {"engine.name", "seed"}
+_MAPS = ("stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
 """Prefixes of a cell's fields that have no columns of their own.
 
 The columns of their parents contain them.
@@ -170,8 +169,6 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "findings": diagnose.finding_codes(attempt),
         "decay_check": attempt.decay_check.get("says"),
         "decay_factor": attempt.decay_check.get("factor"),
-        "profile_steps": attempt.profile_steps,
-        **{f"profile_{name}_s": seconds for name, seconds in attempt.step_profile.items()},
     }
     row |= of_cell
     row |= {f"{name}_s": rule(attempt) for name, rule in timing.RULES.items()}
@@ -261,9 +258,7 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     A setting that was introduced later and is missing in the cell has the value that such cells always had.
     """
     cell_leaves = cell.leaves()
-    row = {
-        column.name: cell_leaves.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()
-    }
+    row = {column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()}
     settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
     texts = {column.name for column in LEAVES.values() if column.dtype == c.TEXT}

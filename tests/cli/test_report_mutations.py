@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from support.made_up_grids import cell_of, contract_events, told
-from support.mutations import Tally, cases, changed_bytes, changed_lines, changed_value, json_lines, one_of, report
+from support.mutations import Tally, cases, changed_bytes, changed_lines, changed_value, json_lines, one_of
 
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_request import GridRequest, to_dict
@@ -31,13 +31,9 @@ def made_up():
     for repeat, status in enumerate(("oom", "failed", "timeout")):
         made += told(failed, repeat, [1.0], [0.4], status, error, "gpu")
         cells[made[-1]["trial"]] = failed
-    audit = {"host": {"other_cpu_s": 0.1}, "cores": [0, 1], "seconds": 8.0, "canary": {"before_s": 0.1}}
+    audit = {"host": {"other_cpu_s": 0.1}, "cores": [0, 1], "seconds": 8.0}
     made.insert(3, events.trial_audited(made[3]["trial"], 1, **audit))
     made.append(events.trial_skipped("0123456789ab-r0", "0123456789ab", "no node has a tpu"))
-    for number, call_s in enumerate((0.002, 0.009, 0.002)):
-        subject = {"framework": "torch", "device": {"kind": "cpu", "model": "a cpu"}}
-        found = {"check": "canary", "subject": subject, "call_s": call_s, "noise": 0.05, "calls": 95, "host": "node-1"}
-        made.append(events.check_ended(f"canary-{number}", 1, **found))
     planned = {
         cell_id(cell): PlannedCell(
             cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, content=Cell.from_json(cell)
@@ -85,7 +81,6 @@ def test_only_ever_a_report_or_a_message(journal, kind, number):
         tally.run("report", journal, *one_of(outputs, made))
 
     check()
-    report(tally, f"{number} journals, {kind}")
 
 
 def test_the_journal_they_begin_with_is_right(journal):

@@ -22,6 +22,7 @@ DIGESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes_and_numbers_of_real_data(name, tmp_path):
     dataset = datasets.get(name)

@@ -12,9 +12,8 @@ from raybench.analysis.diagnostics.finding import Context, Observation, detects
 from raybench.core.identity import canonical
 from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
-from raybench.planning.plan import format_value
 from raybench.results.attempt import Attempt, Key
 from raybench.results.epoch import Epoch
 
@@ -42,7 +41,7 @@ def compare_effects(attempts: Iterable[Attempt], axes: Iterable[str]) -> Observa
     Returns:
         Observations by attempt and by the code of the finding.
     """
-    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.cell and not run.cell.role.is_smoke]
+    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.cell]
     observations: dict[Key, dict[str, Observation]] = {}
 
     def note(code: str, group: Iterable[Attempt], says: str, remedy: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults, axis_label
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.figures.line_styles import styles_by_label
 from raybench.reporting.figures.theme import GREY, NoDataError, fitted, legend, log_where_wide, new_figure
 from raybench.reporting.sentences import render_phrase
