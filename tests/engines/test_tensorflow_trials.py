@@ -9,7 +9,6 @@ from support.cells import make_cell
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.engines import VERSIONS
 from raybench.workloads import read_reference
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -25,11 +24,7 @@ def make_job(folder, attribute="fine", device=None, **settings):
         workload=info.identity(),
         data={"name": info.name, "digest": None, "examples": {"train": 512, "val": None}},
         device=there | (device or {}),
-        engine={
-            "name": "tensorflow",
-            "version": VERSIONS["tensorflow"],
-            "framework_version": metadata.version("tensorflow")[:4],
-        },
+        engine={"name": "tensorflow", "framework_version": metadata.version("tensorflow")[:4]},
         resolved=DEFAULTS | {"framework": "tensorflow", "epochs": 3, "batch_size": 64, **settings},
     )
     return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores)
