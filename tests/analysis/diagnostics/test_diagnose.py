@@ -78,7 +78,6 @@ def test_the_contracts_own_journal_has_none(golden_events):
     ("change", "code", "says", "too_long"),
     [
         ({"host": {"other_cpu_s": 4.0}}, "busy_host", "used 0.5 of 2 cores", 0.5 / 0.75),
-        ({"runtime_conditions": {"host_busy": True}}, "busy_host", "threads waited without spinning", 1.8),
         ({"host": {"steal_s": 0.96}}, "steal", "gave 6% of its cores' time", 0.06 / 0.94),
         ({"audit": {"seconds": 0.2}, "host": {"other_cpu_s": 0.3}}, "load_unknown", "0.2 s are too short", None),
         ({"host": {"mhz": {"first": 3000.0, "last": 2000.0}}}, "throttled", "2000 MHz, after 3000 at the start", 0.5),
