@@ -18,6 +18,7 @@ from raybench.analysis.comparison import Row
 from raybench.analysis.grid_request import GridRequest, latest_request, request_of, same_cells, to_dict
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
+from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.job import Job
@@ -64,7 +65,7 @@ class Options:
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
         strict: exit with status 3 if any cell fits no node, even if other cells can run.
-        checks: run the weight-decay check, the roofline measurement and the canary around the trials.
+        checks: run the weight-decay check and the roofline measurement before the trials.
         report: write the report's page and figures.
     """
 
