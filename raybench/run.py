@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -16,6 +16,7 @@ from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
+from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.job import Job
@@ -294,6 +295,7 @@ class _Session:
             self._interrupted = True
         finally:
             try:
+                self._close_open(record)
                 view.end("Writing the report")
                 if page := self._write_page():
                     writer.put_file(page)
@@ -357,6 +359,14 @@ class _Session:
         if event["event"] == "trial_ended":
             self._ran += event["status"] != TrialStatus.KILLED
             self._ended[event["trial"]] = event["status"]
+
+    def _close_open(self, record: Callable[[Event], None]) -> None:
+        """End the attempts of this execution of which the executor has not reported the end."""
+        status = TrialStatus.KILLED if self._interrupted else TrialStatus.LOST
+        for key in self._folders:
+            attempt = self._history.attempts.get(key)
+            if attempt and attempt.status is None:
+                record(events.trial_ended(*key, status))
 
     def _close_executor(self, executor: Executor) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""

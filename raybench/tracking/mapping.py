@@ -87,6 +87,7 @@ def parameters(attempt: Attempt) -> dict[str, str]:
     cell = attempt.cell
     leaves = cell.leaves()
     values = {name: value for name, value in leaves.items() if name.startswith(("settings.", PARAM))}
+    values = {name: value for name, value in values.items() if value is not False and value not in (None, [])}
     values |= {
         "device": attempt.profile or leaves.get("device.kind"),
         "replicas": leaves.get("device.replicas"),
