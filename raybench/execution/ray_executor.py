@@ -92,7 +92,7 @@ class RayProcess:
 
     def __init__(self, address: str | None, cores: int) -> None:
         self.address = address
-        self.inbox: Queue[tuple[Connection | None, Mapping[str, Any]]] = Queue()
+        self.inbox: Queue[tuple[Connection, Mapping[str, Any]]] = Queue()
         self._key = secrets.token_bytes(32)
         self._scratch = Scratch(for_sockets=True)
         folder = self._scratch.path
@@ -408,6 +408,7 @@ class _Grid:
         self._return_timeout_s = return_timeout_s
         self._nodes = {node.name: node for node in dispatcher.nodes}
         self._agents: dict[str, _Agent] = {}
+        self._folders: dict[str, Path] = {}
         self._ray_version = metadata.version("ray")
 
     def run(self) -> None:
@@ -444,6 +445,7 @@ class _Grid:
     def _start(self, placement: AssignedWork) -> None:
         job = self._make_job(placement)
         job = replace(job, versions={**job.versions, "ray": self._ray_version})
+        self._folders[job.trial] = Path(job.folder)
         with suppress(OSError):  # its connection is closed, which the next message says
             self._agents[placement.node.name].start(job)
 
@@ -458,9 +460,8 @@ class _Grid:
             placement = running.get((event["trial"], event["attempt"]))
             if placement is None:  # given up as lost before
                 return
-            if event["event"] in events.ENDS:
-                if message["files"]:
-                    put_files(Path(self._make_job(placement).folder), message["files"])
+            if message.get("files"):
+                put_files(self._folders[event["trial"]], message["files"])
             own_end = self._sink(event)
             if event["event"] in events.ENDS:
                 lost = event.get("status") == TrialStatus.LOST and not own_end

@@ -97,9 +97,7 @@ def start_ray(address: str | None, cores: int) -> None:
     """Start a local Ray, or join the cluster at an address."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        ray.init(
-            "local", num_cpus=cores, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **quiet
-        )
+        ray.init("local", num_cpus=cores, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **quiet)
     else:
         ray.init(address, **quiet)
 
