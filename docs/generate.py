@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from raybench.analysis.diagnostics.finding import FindingKind, kinds
+from raybench.analysis.diagnostics.finding import kinds
 from raybench.cli import group
 from raybench.config.error_messages import flow
 from raybench.config.schema import json_schema
-from raybench.core import events
-from raybench.core.settings import SETTINGS, Effect, Setting
+from raybench.core.settings import SETTINGS, Setting
 from raybench.devices import KINDS
 from raybench.results.columns import CELLS, COMPARISON, EPOCHS, TRIALS, Column
-from raybench.results.epoch import EPOCH_FIELDS
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -63,31 +61,20 @@ def only_notes() -> str:
 
 
 def _findings(distorts: bool) -> str:
-    return "\n\n".join(_finding(kind) for kind in kinds().values() if kind.distorts == distorts)
-
-
-def _finding(kind: FindingKind) -> str:
-    lines = {"Reported if": kind.condition, "Its time may be too long by": kind.bias, "Remedy": kind.remedy}
-    return f"### `{kind.code}`\n\n" + "\n".join(f"- {head}: {text}." for head, text in lines.items() if text)
+    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.distorts == distorts]
+    return table(("code", "reported if", "remedy"), rows)
 
 
 def settings() -> str:
-    """Every setting of a grid file, with a heading for each."""
-    return "\n\n".join(map(_setting, SETTINGS.values()))
+    """Every setting of a grid file."""
+    return table(("setting", "meaning", "default", "example", "frameworks"), map(_setting, SETTINGS.values()))
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: Setting) -> tuple[str, ...]:
     default = "null" if setting.nullable else None if setting.default is None else _yaml(setting.default)
-    engines = code(sorted(setting.engines)) if setting.engines else "all"
-    ignored = f"; ignored by {code(sorted(setting.ignored_by))}" if setting.ignored_by else ""
-    affected = [effect.value.replace("_", " ") for effect in Effect if effect in setting.affects]
-    lines = [
-        f"Default: `{default}`" if default else "Default: depends on the workload, other settings or the machine",
-        f"Examples: {code(map(_yaml, setting.examples))}",
-        f"Frameworks: {engines}{ignored}",
-        f"Affects: {', '.join(affected) or 'none of these'}",
-    ]
-    return f"### `{setting.name}`\n\n{setting.description}\n\n" + "\n".join(f"- {line}" for line in lines)
+    frameworks = ", ".join(sorted(setting.engines)) if setting.engines else "all"
+    example = code(map(_yaml, setting.examples[:1]))
+    return f"`{setting.name}`", setting.description, f"`{default}`" if default else "–", example, frameworks
 
 
 def _yaml(value: Any) -> str:
@@ -153,21 +140,10 @@ def _columns(columns: Iterable[Column]) -> str:
     return table(("column", "meaning", "unit"), rows)
 
 
-def journal_events() -> str:
-    """The kinds of events, as the functions that make them are documented."""
-    makers = [
-        maker
-        for name, maker in inspect.getmembers(events, inspect.isfunction)
-        if not name.startswith("_") and inspect.signature(maker).return_annotation == "Event"
-    ]
-    makers.sort(key=lambda maker: maker.__code__.co_firstlineno)
-    return "\n\n".join(f"### `{maker.__name__}`\n\n{inspect.getdoc(maker)}" for maker in makers)
-
-
-def epoch_fields() -> str:
-    """The measured fields of `epoch_ended`."""
-    rows = [(f"`{each.name}`", each.kind.value, each.meaning, each.over_ranks.value) for each in EPOCH_FIELDS]
-    return table(("field", "type", "meaning", "of several ranks"), rows)
+def shipped_grids() -> str:
+    """The shipped grids with their descriptions."""
+    grids = [(path.name, yaml.safe_load(path.read_text())) for path in sorted((ROOT / "grids").glob("*.yaml"))]
+    return table(("grid", "content"), ((f"`{name}`", grid.get("description", "")) for name, grid in grids))
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -176,14 +152,13 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "device keys": device_keys,
     "grid keys": grid_keys,
     "settings": settings,
+    "shipped grids": shipped_grids,
     "possible cautions": possible_cautions,
     "only notes": only_notes,
     "trial columns": trial_columns,
     "epoch columns": epoch_columns,
     "cell columns": cell_columns,
     "comparison columns": comparison_columns,
-    "journal events": journal_events,
-    "epoch fields": epoch_fields,
 }
 """The generator of each part, by its name in the comment `<!-- table: NAME -->`."""
 

@@ -1,8 +1,7 @@
 """The outputs of commands that the README and the documentation show.
 
 A page has the comment `<!-- output: NAME -->` above the block with the output NAME. `python docs/outputs.py` runs the
-commands (a few seconds) and writes what they print into all pages. Results are those in `notebooks/recorded` and in the
-bundles of the tutorial, so the outputs are the same every time, except what depends on this machine's devices.
+commands on recorded results (a few seconds) and writes what they print into all pages.
 """
 
 from __future__ import annotations
@@ -12,32 +11,18 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-COLUMNS = 80
-
-
-class Output(NamedTuple):
-    """What a command prints; of several paragraphs, only the first if `beginning`."""
-
-    command: str
-    beginning: bool = False
-    of_machine: bool = False
-    """Whether it depends on this machine's devices."""
-    setup: str = ""
-    """A command that is run before."""
-
-
-OUTPUTS: Mapping[str, Output] = {
-    "plan": Output("plan grids/quickstart.yaml --results empty", of_machine=True),
-    "quickstart": Output("report quickstart --results recorded"),
-    "published": Output("report published:resnet63", beginning=True),
-    "import": Output("import colab.zip", setup="import workstation.zip"),
-    "machines": Output("report grids/machines.yaml", setup="import workstation.zip colab.zip"),
+OUTPUTS = {
+    "plan": ["plan grids/quickstart.yaml --results empty"],
+    "quickstart": ["report quickstart --results recorded"],
+    "machines": ["import workstation.zip colab.zip", "report grids/machines.yaml"],
 }
+"""The commands of each output, of which the last one's is shown."""
+
+OF_MACHINE = {"plan"}
+"""Outputs that depend on this machine's devices."""
 
 BLOCK = re.compile(
     r"(?P<head>^<!-- output: (?P<name>\w+) -->\n```text\n)(?P<text>.*?)(?=^```$)", re.MULTILINE | re.DOTALL
@@ -49,27 +34,26 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def text_of(output: Output) -> str:
-    """What a command prints on standard output, in a folder with the grids, the recorded results and the bundles."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": str(COLUMNS)}
+def texts(of_machine: bool = True) -> dict[str, str]:
+    """Each output by its name; without `of_machine` only those that are the same on every machine."""
+    return {name: _run(commands) for name, commands in OUTPUTS.items() if of_machine or name not in OF_MACHINE}
+
+
+def _run(commands: list[str]) -> str:
+    """What the last command prints in a folder with the grids, the recorded results and the exported ones."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "grids").symlink_to(ROOT / "grids")
         (Path(folder) / "recorded").symlink_to(ROOT / "notebooks" / "recorded")
-        for bundle in (ROOT / "docs" / "tutorial").glob("*.zip"):
+        for bundle in (ROOT / "docs").rglob("*.zip"):
             (Path(folder) / bundle.name).symlink_to(bundle)
-        for arguments in filter(None, [output.setup, output.command]):
+        for arguments in commands:
             command = [sys.executable, "-m", "raybench", *arguments.split()]
             done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    text = "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()) + "\n"
-    return text.partition("\n\n")[0].rstrip() + "\n" if output.beginning else text
-
-
-def with_outputs(page: str, texts: Mapping[str, str]) -> str:
-    """A page with these outputs."""
-    return BLOCK.sub(lambda match: match["head"] + texts[match["name"]], page)
+    return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()) + "\n"
 
 
 if __name__ == "__main__":
-    texts = {name: text_of(output) for name, output in OUTPUTS.items()}
+    outputs = texts()
     for path in pages():
-        path.write_text(with_outputs(path.read_text(), texts))
+        path.write_text(BLOCK.sub(lambda match: match["head"] + outputs[match["name"]], path.read_text()))

@@ -4,7 +4,6 @@
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
 - `export`: write the results of a grid to one small file, for another machine.
-- `published`: the published results that come with raybench.
 - `Results`: what `run_grid` and `load` return.
 - `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
@@ -27,7 +26,6 @@ from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
     from raybench.reporting.results import Results
-    from raybench.sources.published_results import Publication
     from raybench.tracking.tracker import Tracker
     from raybench.training import Trial, current_trial
 
@@ -42,7 +40,6 @@ __all__ = [
     "current_trial",
     "export",
     "load",
-    "published",
     "report",
     "run_grid",
 ]
@@ -109,9 +106,9 @@ def run_grid(
     import json
 
     from raybench.cli.notebook import progress_display
+    from raybench.core.text import format_value
     from raybench.execution.executors import make_executor
-    from raybench.planning.grid_options import read_grid, selection
-    from raybench.planning.plan import format_value
+    from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
     from raybench.run import Options
     from raybench.run import run_grid as run
@@ -119,8 +116,16 @@ def run_grid(
 
     source = grid if isinstance(grid, Mapping) else Path(grid)
     changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
-    spec = read_grid(source, changes, repeats, synthetic_data, smoke, "set", inline)
-    cells = selection([f"{axis}={format_value(value)}" for axis, value in (where or {}).items()], spec, "where")
+    spec, cells = requested_grid(
+        source,
+        changes=changes,
+        where=[f"{axis}={format_value(value)}" for axis, value in (where or {}).items()],
+        repeats=repeats,
+        synthetic_data=synthetic_data,
+        smoke=smoke,
+        inline=inline,
+        options=("set", "where"),
+    )
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks)
     view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None
     outcome = run(spec, make_executor(address, inline), view, options)
@@ -139,8 +144,7 @@ def load(
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
             its database's file (`….db`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`);
-            `published:NAME`, a published result (`published`), or a file of your own in that format (`….yaml`); a
-            bundle of `raybench export` (`….zip`). Several of them, such as `["raybench-results", "colab.zip"]`, are
+            a bundle of `raybench export` (`….zip`). Several of them, such as `["raybench-results", "colab.zip"]`, are
             united: a run that is in two of them counts once, and machines of one model are hosts of one cell.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
@@ -245,24 +249,6 @@ def export(
     path = Path(file or f"{bundle.events.grid}{SUFFIX}")
     write_bundle(with_pseudonyms(bundle) if anonymous else bundle, path)
     return path
-
-
-def published() -> dict[str, Publication]:
-    """Return all published results that come with raybench, by name.
-
-    The names are those of `load("published:NAME")`. Each describes the source, its protocol, its timing rule and its
-    caveats.
-
-    Example:
-        >>> import raybench
-        >>> sorted(raybench.published())[:2]
-        ['airbench94', 'davidnet']
-        >>> raybench.load("published:resnet63").trials["device_model"].nunique()
-        3
-    """
-    from raybench import sources
-
-    return sources.published()
 
 
 def __getattr__(name: str) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
@@ -25,7 +25,6 @@ from raybench.analysis.grid_request import (
     to_dict,
 )
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
-from raybench.checks.weight_decay import measure as decay
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
@@ -42,7 +41,6 @@ from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.resume import missing_work
-from raybench.planning.versions import make_version_plan
 from raybench.reporting.build import files, from_history, load_libraries, page_is_current, write_page
 from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
 from raybench.results import executions
@@ -163,54 +161,15 @@ def run_grid(
         JournalError: the results folder can no longer be written.
     """
     options = options or Options()
-    return _run(spec, partial(make_plan, spec), executor, view, options)
-
-
-def run_versions(
-    base: GridSpec,
-    new: GridSpec,
-    executor: Executor,
-    view: ProgressListener | None = None,
-    options: Options | None = None,
-) -> Outcome:
-    """Run the missing trials of two versions of a grid, as one grid in which they alternate.
-
-    Args:
-        base, new: the grid with the code and the environments of each version; what concerns the whole grid, such as
-            the MLflow store, is that of the new one.
-        executor, view, options: see `run_grid`.
-
-    Raises:
-        UsageError: the two do not have the same cells; otherwise as for `run_grid`.
-    """
-    environments = dict.fromkeys([*base.environments, *new.environments])
-    planner = partial(make_version_plan, base, new)
-    return _run(new.as_comparison(), planner, executor, view, options or Options(), list(environments))
-
-
-def _run(
-    spec: GridSpec,
-    planner: Callable[..., Plan],
-    executor: Executor,
-    view: ProgressListener | None,
-    options: Options,
-    environments: Sequence[str] | None = None,
-) -> Outcome:
-    """Plan a grid and run its missing trials.
-
-    Args:
-        planner: makes the plan from the nodes, the folder of the data sets, the filter of cells and the isolation.
-        environments: of the trials; by default those of the grid.
-    """
     view = view or SilentListener()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
-        nodes = executor.nodes(spec.environments if environments is None else environments)
-        plan = planner(nodes, root, options.where, executor.isolation)
+        nodes = executor.nodes(spec.environments)
+        plan = make_plan(spec, nodes, root, options.where)
         if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
-            plan = planner(nodes, root, options.where, executor.isolation)  # now with the digest of the data
+            plan = make_plan(spec, nodes, root, options.where)  # now with the digest of the data
         with locked(options.results, f"the grid {spec.name}"):
             try:
                 history = GridHistory.recover(folder / JOURNAL)
@@ -267,9 +226,7 @@ class _Session:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
         # The checks of another machine prove nothing about this one.
         own_events = [event for event in history.events if not event.get(ORIGIN)]
-        # The trials of a pair belong to one session, so a comparison uses no checkpoint of an earlier one.
-        is_anew = options.rerun or plan.base_workload
-        self._evidence = PretrialChecks(*(() if is_anew else (own_events, history.attempts.values())))
+        self._evidence = PretrialChecks(*(() if options.rerun else (own_events, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
@@ -504,8 +461,7 @@ class _Session:
         self._tracker.catch_up(self._plan.spec.name, self._history, self._warnings.append)
 
     def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
-        cells = {cell.variant(decay.RULE): cell for cell in self._plan.cells if not cell.skip}
-        return self._evidence.proofs.of(cell.content for cell in cells.values())
+        return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self) -> Outcome:
         """The results as they are now."""

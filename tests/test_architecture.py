@@ -43,18 +43,18 @@ def import_faults(name, tree):
         yield "a device is probed without its framework"
 
 
-def test_files_import_only_what_belongs_there():
+def test_imports_of_each_file():
     assert [f"{name}: {fault}" for name, tree in MODULES.items() for fault in import_faults(name, tree)] == []
 
 
-def test_packages_import_only_packages_of_lower_layers():
+def test_layers():
     # The contracts in pyproject.toml; `lint-imports` shows them with the chains of imports that break one.
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     done = subprocess.run([*command, "--no-cache"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_only_devices_and_engines_branch_on_a_device_or_framework():
+def test_branches_on_device_or_framework():
     names = {"cuda", "mps", "tpu", "torch", "torch_xla", "torch_tpu", "tensorflow"}
     faults = []
     for name, tree in MODULES.items():
@@ -72,7 +72,7 @@ def test_every_module_has_a_docstring():
 
 
 @pytest.mark.slow
-def test_light_modules_load_nothing_heavy():
+def test_light_modules_stay_light():
     light = ["config", "planning.plan", "workloads", "datasets", "environments", "planning.node", "cli"]
     heavy = sorted(HEAVY | {"pandas", "scipy", "sklearn", "matplotlib", "pooch"})
     loaded = {}
@@ -84,7 +84,7 @@ def test_light_modules_load_nothing_heavy():
 
 
 @pytest.mark.slow
-def test_the_trial_layer_loads_without_the_rest():
+def test_trial_layer_needs_only_a_framework():
     """A machine with a framework and NumPy alone can run trials."""
     missing = ["ray", "mlflow", "pydantic", "click", "rich", "pooch", "yaml", "filelock", "platformdirs"]
     needed = [

@@ -35,8 +35,8 @@ def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
         ("imdb_cnn", {"dropout": 0.2}, "not an option of imdb_cnn's model; the model has no options"),
         ("imdb_lstm", {"recurrent_dropout": "much"}, "'much' is not allowed; use a number"),
         ("imdb_lstm", {"recurrent_dropout": True}, "True is not allowed; use a number"),
-        ("resunet_v2", {"side": 32.5}, "32.5 is not allowed; use an integer"),
-        ("resunet_v1", {"concatenate": 1}, "1 is not allowed; use true or false"),
+        ("resunet", {"side": 32.5}, "32.5 is not allowed; use an integer"),
+        ("resunet", {"skip": 1}, "1 is not allowed; use a name"),
     ],
 )
 def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
@@ -46,17 +46,19 @@ def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen:
     assert str(caught.value) == f"{spec.source_path}:3: model.{name}: {said}"
 
 
-def test_what_is_chosen_of_the_data_reaches_them_and_the_model() -> None:
-    from raybench import workloads
-    from raybench.datasets import synthetic_scenes
+def test_data_options_reach_the_data_and_the_model() -> None:
+    from raybench import datasets, workloads
 
-    unet = workloads.get("resunet_v2")
-    data = synthetic_scenes.read(Path())
-    assert unet.prepare_data(data) is data
-    assert unet.with_options({"side": 32}).prepare_data(data).train.inputs.shape[1:] == (32, 32, 6)
-    for wrong in (33, 8, -16, 0):
-        with pytest.raises(ValueError, match=f"^model.side: {wrong} is not allowed, since the network"):
-            unet.with_options({"side": wrong}).prepare_data(data)
+    resunet = workloads.get("resunet")
+    data = datasets.get("scenes-synthetic").load(Path("/nowhere"))
+    assert resunet.prepare_data(data).train.inputs.shape[1:] == (96, 96, 6)
+    small = resunet.with_options({"side": 32}).prepare_data(data).train
+    assert (small.inputs.shape[1:], small.targets.shape[1:]) == ((32, 32, 6), (2, 32, 32))
+    for wrong in (33, 8, -16, 0, 112):
+        with pytest.raises(ValueError, match=f"^model.side: {wrong} is not a multiple of 16 from 16 to 96"):
+            resunet.with_options({"side": wrong}).prepare_data(data)
+    with pytest.raises(ValueError, match=r"^model.skip: 'both' is neither 'add' nor 'concat'"):
+        resunet.with_options({"skip": "both"}).build_model("torch")
 
 
 def test_the_chosen_model_is_what_is_built() -> None:

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from support import ROOT
 
 from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
@@ -34,7 +35,7 @@ def train(real_data, tmp_path, monkeypatch):
         pytest.param("imdb_cnn", {"train": 25_000, "val": 25_000}, marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_real_data_set_is_read_whole_and_trained_on(train, workload, examples):
+def test_data_set_is_read_whole(train, workload, examples):
     (run,) = train(f"name: short\nworkload: {workload}\nepochs: 2\nsteps_per_epoch: 2\nbatch_size: 32\n")
     assert vars(run.cell.data.examples) == examples
     assert [epoch.steps for epoch in run.epochs] == [2, 2]
@@ -42,14 +43,14 @@ def test_a_real_data_set_is_read_whole_and_trained_on(train, workload, examples)
 
 
 @pytest.mark.exhaustive
-def test_mnist_reaches_90_percent_with_a_sixth_of_its_pictures(train):
+def test_mnist_reaches_90_percent(train):
     settings = "epochs: 3\nstop_at_target: true\nexamples: {train: 10000, val: 1000}\n"
     (run,) = train(f"name: mnist\nworkload: mnist_cnn\ntarget: {{metric: val/accuracy, at_least: 0.9}}\n{settings}")
     assert run.epochs[-1].metrics["val/accuracy"] >= 0.9
 
 
 @pytest.mark.exhaustive
-def test_cifar_10_is_learned_from_raw_pixels(train):
+def test_cifar_10_is_learned(train):
     (run,) = train(
         "name: cifar\nworkload: katnoria_cnn\nepochs: 2\nexamples: {train: 12800, val: 2000}\n"
         "axes: {batch_size: [64], weight_decay: [5.0e-4]}\n"
@@ -59,7 +60,7 @@ def test_cifar_10_is_learned_from_raw_pixels(train):
 
 
 @pytest.mark.exhaustive
-def test_davidnet_runs_through_with_everything_it_augments(train):
+def test_davidnet_with_augmentation(train):
     (run,) = train(
         "name: david\nworkload: davidnet\nepochs: 2\nbatch_size: 64\nprecision: bf16\n"
         "examples: {train: 640, val: 256}\n"
@@ -69,11 +70,11 @@ def test_davidnet_runs_through_with_everything_it_augments(train):
 
 
 @pytest.mark.exhaustive
-def test_airbench94_learns_in_forty_steps(train):
+def test_airbench94_learns(train):
     """Its whole recipe, but for a rate that fits small batches."""
     (run,) = train(
-        "name: air\nworkload: airbench94\nepochs: 1.25\nbatch_size: 64\nlearning_rate: 0.2\n"
-        "examples: {train: 2048, val: 250}\n"
+        f"name: air\nworkload: {ROOT}/examples/airbench94/train.py:train\nepochs: 1.25\nbatch_size: 64\n"
+        "learning_rate: 0.2\nparams: {train_examples: 2048, val_examples: 250}\n"
     )
     assert [epoch.steps for epoch in run.epochs] == [32, 8]
     assert run.epochs[-1].metrics["val/accuracy"] > 0.25, "guessing gives 0.1"

@@ -10,8 +10,10 @@ from support import ROOT
 from raybench import datasets
 from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
+from raybench.core.identity import is_smoke
 from raybench.planning.node import probe_node
 from raybench.planning.plan import make_plan
+from raybench.planning.smoke import smoke_grid
 from raybench.reporting import build
 from raybench.run import Options, run_grid
 from raybench.workloads import read_reference
@@ -21,16 +23,16 @@ IN_EVERY_RUN = {"quickstart": (), "cifar_three_frameworks": [pytest.mark.tensorf
 """Run also outside the exhaustive layer: one needs no data, and one has all frameworks, each in its interpreter."""
 
 
-def test_each_can_be_planned_in_full_and_cut():
+def test_plan():
     assert GRIDS
     refused = []
     for path in GRIDS:
         full = load_grid(path)
-        for spec in (full, full.as_smoke()):
+        for spec in (full, smoke_grid(full)):
             plan = make_plan(spec, [probe_node(environments=spec.environments)], datasets.data_root())
             if not plan.cells:
                 refused.append(f"{spec.name}: no cells")
-            wrong = {cell.skip for cell in plan.cells if spec.smoke and cell.skip and find_spec("tensorflow")}
+            wrong = {cell.skip for cell in plan.cells if is_smoke(spec.name) and cell.skip and find_spec("tensorflow")}
             refused += [f"{spec.name}: {reason}" for reason in wrong]
     assert refused == []
 
@@ -49,8 +51,8 @@ def results(tmp_path_factory, migrated_database):
     "path",
     [pytest.param(path, marks=IN_EVERY_RUN.get(path.stem, pytest.mark.exhaustive), id=path.stem) for path in GRIDS],
 )
-def test_it_runs_from_its_file_to_its_report(path, ray_executor, results):
-    spec = load_grid(path).as_smoke()
+def test_smoke_run(path, ray_executor, results):
+    spec = smoke_grid(load_grid(path))
     name = read_reference(spec.workload, path.parent).dataset
     if name and datasets.get(name).status(datasets.data_root()).state != "ready":
         pytest.skip(f"RAYBENCH_DATA names no folder with {name}")

@@ -11,7 +11,7 @@ from itertools import starmap
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from raybench.analysis.comparison import interleaved_speedup, speedup_of
+from raybench.analysis.comparison import PlannedCell, interleaved_speedup, speedup_of
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.samples import steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup
@@ -19,9 +19,8 @@ from raybench.checks.canary.judge import QUIET
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.events import Event
 from raybench.core.identity import canonical
+from raybench.core.text import format_value
 from raybench.engines import PACKAGES, PROBED
-from raybench.planning.plan import format_value
-from raybench.planning.versions import cell_pairs
 from raybench.results.attempt import Attempt
 
 NORMAL = 1.96
@@ -343,3 +342,14 @@ def _values(runs: Iterable[Attempt]) -> dict[str, set[str]]:
             if not name.startswith("compared."):
                 add(name, value)
     return values
+
+
+def cell_pairs(base: Sequence[PlannedCell], new: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, PlannedCell]]:
+    """Yield the cells of the same request or, if the code changes that, with the same values on the axes."""
+    rest = list(new)
+    for cell in base:
+        match = next((other for other in rest if cell.request_id and other.request_id == cell.request_id), None)
+        match = match or next((other for other in rest if dict(other.axes) == dict(cell.axes)), None)
+        if match:
+            rest.remove(match)
+            yield cell, match

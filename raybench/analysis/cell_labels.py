@@ -8,7 +8,7 @@ from typing import Any
 
 from raybench.core.cell import Cell
 from raybench.core.settings import short_name
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.results.columns import TRIALS
 
 _NAMES = {column.leaf: column.name for column in TRIALS if column.leaf}

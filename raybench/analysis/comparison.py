@@ -23,7 +23,7 @@ from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import trial_id
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
-from raybench.results.shared_values import cell_in
+from raybench.results.parsing import cell_in
 
 ACCURACY = "val/accuracy"
 
@@ -279,8 +279,8 @@ def have_equal_steps(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> b
 
 
 def _examples_per_step(runs: Sequence[Attempt]) -> float | None:
-    epochs = (timing.steady_epochs(run)[-1:] for run in completed(runs) if run.epochs and run.cell.has_own_loop)
-    counts = ((epoch.column("examples")[0], epoch.column("steps")[0]) for epoch in epochs)
+    epochs = (timing.steady_epochs(run)[-1] for run in completed(runs) if run.epochs and run.cell.has_own_loop)
+    counts = ((epoch.examples, epoch.steps) for epoch in epochs)
     return next((examples / steps for examples, steps in counts if examples and steps), None)
 
 
@@ -289,10 +289,7 @@ def examples_of(runs: Sequence[Attempt]) -> int | None:
 
     None if not known.
     """
-    return (
-        next((timing.steady_epochs(run)[-1:].column("examples")[0] for run in completed(runs) if run.epochs), None)
-        or None
-    )
+    return next((timing.steady_epochs(run)[-1].examples for run in completed(runs) if run.epochs), None) or None
 
 
 def cautions_of(

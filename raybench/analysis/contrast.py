@@ -13,7 +13,7 @@ from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import rounding
 from raybench.analysis.statistics.intervals import Difference
 from raybench.analysis.statistics.speedup import Speedup, is_heterogeneous, mean_speedup
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 
 CellPairs = Sequence[tuple[int, int]]
 """The indices of a baseline and of a cell that is compared with it, for each pair."""

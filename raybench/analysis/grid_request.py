@@ -52,8 +52,8 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             cell.axes,
             cell.repeats,
             cell.skip,
-            cell.group.price_per_hour,
-            cell.content.role.aa_of,
+            cell.price_per_hour,
+            None,
             cell.content,
             cell.request_id,
         )
@@ -85,7 +85,7 @@ def _part(plan: Plan) -> str:
     if not plan.left_out:
         return ""
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
-    cells = len([cell for cell in plan.cells if not cell.content.role.is_aa_test]) + plan.left_out
+    cells = len(plan.cells) + plan.left_out
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 
@@ -139,7 +139,6 @@ def _request_of_runs(request: GridRequest, attempts: Iterable[Attempt]) -> GridR
             cell_id=attempt.cell_id,
             content=attempt.cell,
             skip=None,
-            aa_of=attempt.cell.role.aa_of,
         )
         for attempt in attempts
         if attempt.cell and attempt.request_id in by_id
@@ -215,7 +214,6 @@ _DIFFERENCES: Mapping[str, str] = {
     "device.threads": "{} threads",
     "device.count": "count {}",
     "engine.framework_version": "framework {}",
-    "engine.version": "engine {}",
     "data.digest": "data {:.8}",
     "workload.version": "workload {}",
     "workload.digest": "files {:.8}",

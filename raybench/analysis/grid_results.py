@@ -17,11 +17,10 @@ from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import PARAM, short_name
 from raybench.core.status import TrialStatus
+from raybench.core.text import format_value, is_written
 from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
-from raybench.planning.plan import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
-from raybench.results.epoch_table import EpochTable
 from raybench.results.timing import steady_epochs
 
 PERCENT = 100.0
@@ -265,7 +264,7 @@ class GridResults:
         None if no completed run has them.
         """
         # Use a steady epoch: with a fractional number of epochs such as 9.9, the last one is shorter.
-        epoch_steps = (steady_epochs(run)[-1:].column("steps")[0] for run in self.completed(cell) if run.epochs)
+        epoch_steps = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
         return next(filter(None, epoch_steps), None)
 
     def counts(self, cell: PlannedCell) -> RunCounts:
@@ -294,7 +293,7 @@ class GridResults:
         highest = lowest = 0.0
         for run in self.latest.values():
             for name in ACCURACIES:
-                values = run.epochs.column("metrics", name, 0.0)
+                values = [epoch.metrics.get(name, 0.0) for epoch in run.epochs]
                 highest = max(highest, max(values, default=0.0))
                 lowest = min(lowest, min(values, default=0.0))
         return 1 < highest <= PERCENT and lowest >= 0
@@ -338,7 +337,7 @@ def in_fractions(results: GridResults) -> GridResults:
             )
             for epoch in run.epochs
         ]
-        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=EpochTable(epochs))
+        latest[trial] = replace(run, target=scaled_targets[run.target], epochs=epochs)
     return replace(results, latest=latest, target=scaled_targets[target])
 
 
@@ -405,9 +404,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         cell_axes = {axis: axes[cell][axis] for axis in kept_axes if axis in axes.get(cell, {})}
         skip = str(attempt.error["message"]) if attempt.status == TrialStatus.SKIPPED and attempt.error else None
         price = (prices or {}).get(str(cell_axes.get("device")))
-        original = attempt.cell.role.aa_of
-        original = original if original in attempt_by_cell else None
-        cells.append(PlannedCell(cell, cell_axes, repeats[cell], skip, price, original, attempt.cell))
+        cells.append(PlannedCell(cell, cell_axes, repeats[cell], skip, price, None, attempt.cell))
     first_attempt = next((attempt for attempt in attempt_by_cell.values() if attempt.cell), None)
     devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
     return GridResults(

@@ -40,8 +40,8 @@ from raybench.core.cell import Cell
 from raybench.core.job import Target
 from raybench.core.settings import CONVERGENCE, MISSING, PARAM, SETTINGS, TRAINING, affecting, label
 from raybench.core.status import TrialStatus
+from raybench.core.text import format_value
 from raybench.datasets import is_synthetic
-from raybench.planning.plan import format_value
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
 

@@ -19,7 +19,7 @@ from raybench.analysis.statistics.time_to_target import compare_targets
 from raybench.analysis.target import mean_accuracy, to_target
 from raybench.analysis.verdict import Outcome, aa_test, epoch_time, outcome, verdict
 from raybench.core.job import Target
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 
 FEW = 3
 """Maximum number of facts in an answer."""

@@ -49,7 +49,7 @@ class PretrialChecks:
             self.take(event)
         for attempt in attempts:
             if attempt.epochs:
-                self._over[attempt.trial] = max(attempt.epochs.numbers[-1], self._over.get(attempt.trial, 0))
+                self._over[attempt.trial] = max(attempt.epochs[-1].epoch, self._over.get(attempt.trial, 0))
 
     def take(self, event: Event) -> None:
         """Record an event: a check's end, or an epoch's for a trial's progress."""

@@ -30,12 +30,10 @@ VERBS = {
     "parity": "Check that a workload trains alike in several frameworks.",
     "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
     "compare": "Compare two results of one grid: what has become slower.",
-    "export": "Write the results of a grid to one file, for another machine.",
-    "import": "Add results of another machine to the results folder.",
+    "export": "Write the results of a grid to one file, for a different machine.",
+    "import": "Add results of a different machine to the results folder.",
     "sync": "Update MLflow from the journal.",
     "ui": "Open the MLflow UI with the runs.",
-    "init": "Copy the example grids to a folder.",
-    "schema": "Print the JSON Schema of a grid file, for editors.",
 }
 
 
@@ -75,9 +73,8 @@ def group() -> None:
 
     \b
     Start here:
-      raybench init                          copy the example grids to ./grids
-      raybench grid grids/quickstart.yaml    run one, in half a minute
-      raybench ui                            open the runs in a browser
+      raybench grid quickstart    run a small grid, in half a minute
+      raybench ui                 open the runs in a browser
     """
     try:
         Path.cwd()
@@ -126,7 +123,7 @@ def main() -> None:
         logging.lastResort.setFormatter(PrintableFormatter())
     status = _run()
     failure = streams.end()
-    if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: the reader has ended
+    if failure and not isinstance(failure, BrokenPipeError):  # `raybench plan --schema | head`: the reader has ended
         say(f"The output is incomplete: {failure.strerror}.", err=True)
     gc.freeze()  # otherwise Python looks for garbage in all of Ray, MLflow and pandas before it ends: 1 to 2 s
     # A grid keeps its results in files, so its display may fail; for other commands the output is the result.

@@ -16,8 +16,7 @@ from raybench.core.identity import trial_id
 from raybench.core.job import DEVICES, GROUPED, SPMD
 from raybench.core.settings import SETTINGS, short_name
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value, join_words
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def plural(count: int, noun: str) -> str:
 
 def size_text(plan: Plan) -> str:
     """The size of a grid: `4 cells x 3 repeats = 12 trials`."""
-    repeats = {group.repeats for group in plan.groups}
+    repeats = {cell.repeats for cell in plan.cells}
     up_to = "" if len(repeats) == 1 else "up to "
     return f"{plural(len(plan.cells), 'cell')} x {up_to}{plural(max(repeats), 'repeat')} = {trials_text(plan)}"
 
@@ -118,17 +117,17 @@ def headline(
 
 def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[ResolvedCell, float, int]]:
     """The cells of which a trial's seconds can be estimated, with those and the number of missing trials."""
-    counts = Counter(work.trial.cell for work in todo) if estimator.knows_any else {}
-    estimates = ((cell, estimator.planned_seconds(cell), count) for cell, count in counts.items())
+    counts = Counter(work.trial.cell for work in todo)
+    estimates = ((cell, estimator.seconds(cell.content), count) for cell, count in counts.items())
     return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 
 
 def price_line(todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
     """The price of the missing trials, if their devices have one and their time can be estimated."""
     prices = [
-        (cell.group.price_per_hour * seconds / 3600, count)
+        (cell.price_per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
-        if cell.group.price_per_hour
+        if cell.price_per_hour
     ]
     if prices:
         number = sum(count for _, count in prices)
@@ -220,7 +219,7 @@ def cell_table(
     reason_counts = Counter(cell.skip for cell in skipped if cell.skip)
     shown_reasons = {reason for reason, count in reason_counts.items() if count == 1}
     with_reason = {cell.cell_id for cell in skipped if cell.skip in shown_reasons}
-    seconds = [None if cell.skip else estimator.planned_seconds(cell) for cell in cells]
+    seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
     columns = {f"axis {name}": column for name, column in axes.items()} | {
         "device": _Column("device", [_device(cell) for cell in cells]),
         "state": _Column(
@@ -307,7 +306,7 @@ class TrialLabels:
 
     def __init__(self, plan: Plan) -> None:
         self._titles, self._partial = _axes(plan.cells)
-        self._has_devices = len({group.profile for group in plan.groups}) > 1
+        self._has_devices = len({cell.profile for cell in plan.cells}) > 1
 
     def text(self, trial: Trial, with_device: bool = False) -> str:
         """The label of a trial; with the device, even if there is only one."""
@@ -315,20 +314,19 @@ class TrialLabels:
         parts = [cell.profile] if with_device or self._has_devices else []
         parts += [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
         parts += _partial_texts(cell, self._partial)
-        parts += ["A/A test"] if cell.group.content.role.is_aa_test else []
         parts += [f"repeat {trial.repeat}"] if cell.repeats > 1 else []
-        return ", ".join(parts) or f"{cell.group.content.shown_name} on {cell.profile}"
+        return ", ".join(parts) or f"{cell.content.shown_name} on {cell.profile}"
 
 
 def hardware_texts(plan: Plan) -> list[str]:
     """The hardware of each device that can run here: `cpu: AMD EPYC, 2 cores`."""
     texts: dict[str, str] = {}
-    for group in plan.groups:
-        if group.fit and not group.skip:
-            fit = group.fit
+    for cell in plan.cells:
+        if cell.fit and not cell.skip:
+            fit = cell.fit
             count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
             cores = "" if fit.accelerators else f", {plural(fit.cpus, 'core')}"
-            texts.setdefault(group.profile, f"{group.profile}: {count}{fit.hardware.model}{cores}")
+            texts.setdefault(cell.profile, f"{cell.profile}: {count}{fit.hardware.model}{cores}")
     return list(texts.values())
 
 
@@ -340,7 +338,7 @@ def _device(cell: ResolvedCell) -> str:
     """A device with its hardware, as far as it is known: `cpu (2 cores)`, `gpu (NVIDIA H100)`."""
     if cell.skip or cell.fit is None:
         return cell.profile
-    fit, replicas = cell.fit, cell.group.content.device.replicas
+    fit, replicas = cell.fit, cell.content.device.replicas
     count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
     hardware = f"{count}{fit.hardware.model}" if fit.accelerators else plural(fit.cpus, "core")
     replicas_text = f", {plural(replicas, 'replica')}{FORMS[fit.replication.form]}" if fit.replication.form else ""

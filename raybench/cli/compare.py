@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from raybench.cli import options as opt
 from raybench.cli.report import OutputFile, write_file
+from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -166,23 +167,27 @@ def _run_both(
 ) -> int:
     """Run both versions in one grid and compare them; return the exit status."""
     from raybench.execution.executors import make_executor
-    from raybench.planning.grid_options import read_grid, selection
+    from raybench.planning.grid_options import requested_grid
+    from raybench.planning.versions import compared
 
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
-    specs = [read_grid(_grid_file(source), changes, repeats) for source in (base, new)]
+    requested = [
+        requested_grid(_grid_file(source), changes=changes, where=where, repeats=repeats) for source in (base, new)
+    ]
+    spec, cells = compared(requested[0][0], requested[1][0]), requested[1][1]
     executor = make_executor(address)  # measures the load of other programs during the slow imports
     from raybench.analysis.before_after import interleaved
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.live import Display
     from raybench.cli.notebook import progress_display
-    from raybench.run import DEFAULT_STORE, Options, run_versions
+    from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
         results,
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
-        where=selection(where, specs[1]),
+        where=cells,
         retry=frozenset(retry),
         rerun=rerun,
         checks=not no_checks,
@@ -190,7 +195,7 @@ def _run_both(
     quiet = data == STANDARD_OUTPUT
     console = Terminal(stderr=True) if quiet else page()
     display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
-    outcome = run_versions(specs[0], specs[1], executor, display, options)
+    outcome = run_grid(spec, executor, display, options)
     comparison = interleaved(outcome.report.results, max_slowdown, _files(outcome.plan))
     _write(comparison, data)
     if not can_run(outcome):
@@ -205,7 +210,7 @@ def _run_both(
 
 def _files(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
     """The digests of the user's files in the base and in the new version, by name."""
-    base, new = plan.base_workload or plan.workload, plan.workload
+    base, new = ({cell.axes[VERSION_AXIS]: cell.workload for cell in plan.cells}[name] for name in (BASE, NEW))
     return {**base.files, **base.elsewhere}, {**new.files, **new.elsewhere}
 
 

@@ -9,6 +9,7 @@ from raybench.cli.console import page
 from raybench.cli.live import evidence, trouble
 from raybench.cli.report_view import show_remarks, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
+from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
@@ -103,12 +104,12 @@ def _next(outcome: Outcome) -> list[str]:
         lines.append(f"Report  {_short(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
-    if outcome.plan.spec.inline:
+    if is_inline(outcome.plan.spec.name):
         lines.append(
             f"These results are those of a separate grid (raybench report {_short(outcome.folder)}): "
             "for times that count, run the same command without --inline."
         )
-    elif outcome.plan.spec.smoke:
+    elif is_smoke(outcome.plan.spec.name):
         lines.append("These numbers are not results of the grid: run the same command without --smoke.")
     if outcome.interrupted:
         lines.append("Stopped. Run the same command again to continue.")

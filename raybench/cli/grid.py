@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.config import GridSpec
+    from raybench.execution.base import Executor
 
 EPILOG = """\b
 Examples:
@@ -20,7 +21,6 @@ Examples:
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=available
   raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
-  raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 
 \b
 Exit status:
@@ -33,12 +33,7 @@ Exit status:
 
 
 @click.command("grid", epilog=EPILOG)
-@opt.grid_file
-@opt.changes
-@opt.where
-@opt.repeats
-@opt.smoke
-@opt.synthetic_data
+@opt.grid
 @opt.rerun
 @opt.retry
 @click.option("--strict", is_flag=True, help="Exit with status 3 if any cell cannot run here.")
@@ -46,26 +41,11 @@ Exit status:
 @opt.tracking_uri
 @opt.no_tracking
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed; not for results.")
-@opt.address
-@click.option(
-    "--find-max-batch",
-    is_flag=True,
-    help="Instead of training, find the largest batch that fits on each device.",
-)
 @click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
-@click.option(
-    "--inline",
-    is_flag=True,
-    help="Run trials in this process without Ray, for a debugger. The results are those of a separate grid, "
-    "NAME~inline.",
-)
 def command(
-    file: Path,
-    changes: tuple[str, ...],
-    where: tuple[str, ...],
-    repeats: int | None,
-    smoke: bool,
-    synthetic_data: bool,
+    spec: GridSpec,
+    cells: list[tuple[str, str]],
+    executor: Executor,
     rerun: bool,
     retry: tuple[str, ...],
     strict: bool,
@@ -73,65 +53,35 @@ def command(
     tracking_uri: str | None,
     no_tracking: bool,
     no_checks: bool,
-    address: str | None,
-    find_max_batch: bool,
     timing: bool,
-    inline: bool,
 ) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
 
-    Each trial trains a model in its own process on its own device. All results are kept: the same command again runs
-    only the missing trials.
+    FILE is a grid file or the name of a grid that comes with raybench, such as quickstart. Each trial trains a model in
+    its own process on its own device. All results are kept: the same command again runs only the missing trials.
     """
-    from raybench.execution.executors import make_executor
-    from raybench.planning.grid_options import read_grid, selection
-
-    if smoke and find_max_batch:
-        raise UsageError("--smoke and --find-max-batch exclude each other; use one of them")
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
-    spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
-    # Slow imports come only now, so that a wrong file is reported at once.
-    if find_max_batch:
-        return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)
-    executor = make_executor(address, inline)  # measures the load of other programs during the slow imports
+    from raybench.cli.console import page
     from raybench.cli.end_view import show_end
     from raybench.cli.notebook import progress_display
+    from raybench.cli.timing import TimedListener
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
         results,
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
-        where=selection(where, spec),
+        where=cells,
         retry=frozenset(retry),
         rerun=rerun,
         strict=strict,
         checks=not no_checks,
     )
-    display = progress_display(ray=not inline, mlflow=not no_tracking)
-    if not timing:
-        outcome = run_grid(spec, executor, display, options)
-        show_end(outcome)
-        return outcome.exit_status
-    from raybench.cli.console import page
-    from raybench.cli.timing import TimedListener
-
-    view = TimedListener(display)
+    display = progress_display(ray=executor.uses_ray, mlflow=not no_tracking)
+    view = TimedListener(display) if timing else display
     outcome = run_grid(spec, executor, view, options)
     show_end(outcome)
-    view.stop()
-    view.show(page())
-    return outcome.exit_status
-
-
-def _find_max_batch(spec: GridSpec, executor: Any, results: Path, where: list[tuple[str, str]], strict: bool) -> int:
-    from raybench import datasets
-    from raybench.checks.max_batch import search
-    from raybench.cli.max_batch import show
-    from raybench.cli.progress import fetch_with_progress, working
-
-    datasets.ensure(spec.read_workload().dataset, datasets.data_root(), fetch_with_progress)
-    with working() as tell:
-        outcome = search.find_max_batch(spec, executor, tell, results=results, where=where, strict=strict)
-    show(outcome)
+    if isinstance(view, TimedListener):
+        view.stop()
+        view.show(page())
     return outcome.exit_status

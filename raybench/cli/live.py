@@ -17,7 +17,6 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybench.analysis.smoke import smoke_cuts
 from raybench.checks.roofline import measure as roofline
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.cli.cell_table import TrialLabels, hardware_texts, plural, size_text
@@ -30,10 +29,9 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
-from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime, similarity_key
+from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
-from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.history import GridHistory
 from raybench.results.journal import attempt_folder
@@ -199,7 +197,7 @@ class Display:
         """Print the headline, then show what is being started."""
         self._history, self._total = history, len(todo)
         self._estimator = Estimator(history.attempts.values())
-        self._waiting = {work.trial.trial_id: self._estimator.planned_key(work.trial.cell) for work in todo}
+        self._waiting = {work.trial.trial_id: self._estimator.key(work.trial.cell.content) for work in todo}
         self._waiting_time = WaitingTime(self._estimator, self._waiting.values())
         self._labels = TrialLabels(plan)
         self._trials = {work.trial.trial_id: work.trial for work in todo}
@@ -209,8 +207,7 @@ class Display:
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
-        cuts = smoke_cuts(group.content for group in plan.groups)
-        for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
+        for line in notes(plan):
             print_text(self._console, line, style="dim")
         if skipped:
             others = done_on_other_machines(plan, history.attempts.values())
@@ -220,7 +217,7 @@ class Display:
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.group.content.framework for work in todo)
+        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
@@ -333,7 +330,6 @@ class Display:
         self._ended.add(trial)
         attempt = self._attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
-        self._waiting_time.update(similarity_key(attempt.cell))
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
         count = f"   ({len(self._ended)}/{self._total}{remaining})"
         if event["status"] != TrialStatus.COMPLETED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from raybench.core.status import TrialStatus
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-grid_file: Decorator = click.argument("file", type=click.Path(path_type=Path))
 changes: Decorator = click.option(
     "--set",
     "changes",
@@ -39,17 +39,6 @@ results: Decorator = click.option(
 tracking_uri: Decorator = click.option(
     "--tracking-uri", metavar="URI", help="MLflow store; otherwise that of the file or of MLFLOW_TRACKING_URI."
 )
-smoke: Decorator = click.option(
-    "--smoke",
-    is_flag=True,
-    help="Test whether the grid runs: a few cells, a few steps each, on the CPU, in a minute or two. The results are "
-    "those of a separate grid, NAME~smoke.",
-)
-synthetic_data: Decorator = click.option(
-    "--synthetic-data",
-    is_flag=True,
-    help="Train on generated data of the same shape, without a download. Times are real, accuracies are not.",
-)
 rerun: Decorator = click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
 retry: Decorator = click.option(
     "--retry",
@@ -62,3 +51,46 @@ no_tracking: Decorator = click.option("--no-tracking", is_flag=True, help="Write
 address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine."
 )
+
+_OF_GRID: tuple[Decorator, ...] = (
+    click.argument("source", metavar="FILE", type=click.Path(path_type=Path)),
+    changes,
+    where,
+    repeats,
+    click.option(
+        "--smoke",
+        is_flag=True,
+        help="Test whether the grid runs: a few cells, a few steps each, on the CPU, in a minute or two. The results "
+        "are those of a separate grid, NAME~smoke.",
+    ),
+    click.option(
+        "--synthetic-data",
+        is_flag=True,
+        help="Train on generated data of the same shape, without a download. Times are real, accuracies are not.",
+    ),
+    click.option(
+        "--inline",
+        is_flag=True,
+        help="Run trials in this process without Ray, for a debugger. The results are those of a separate grid, "
+        "NAME~inline.",
+    ),
+)
+
+
+def grid(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the grid in FILE with its changes (`spec`), the filter on its cells, and how to execute them."""
+
+    @wraps(verb)
+    def with_grid(address: str | None, inline: bool, **options: Any) -> Any:
+        from raybench.execution.executors import make_executor
+        from raybench.planning.grid_options import requested_grid
+
+        names = ("source", "changes", "where", "repeats", "smoke", "synthetic_data")
+        spec, cells = requested_grid(**{name: options.pop(name) for name in names}, inline=inline)
+        # Slow imports come only now, so that a wrong file is reported at once.
+        return verb(spec=spec, cells=cells, executor=make_executor(address, inline), **options)
+
+    decorated: Callable[..., Any] = with_grid
+    for add in (address, *reversed(_OF_GRID)):
+        decorated = add(decorated)
+    return decorated

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
-from raybench.core.collector import collector_paused
+
+if TYPE_CHECKING:
+    from raybench.config import GridSpec
+    from raybench.execution.base import Executor
 
 log = logging.getLogger("raybench")
 
@@ -22,34 +27,38 @@ EPILOG = """\b
 Examples:
   raybench plan grids/quickstart.yaml
   raybench plan grids/cifar_tpu_vs_gpu.yaml --set repeats=5
+  raybench plan --schema > grid.schema.json
 """
 
 
+def _print_schema(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        from raybench.config import json_schema
+
+        say(json.dumps(json_schema(), indent=2))
+        context.exit()
+
+
 @click.command("plan", epilog=EPILOG)
-@opt.grid_file
-@opt.changes
-@opt.where
-@opt.repeats
-@opt.smoke
-@opt.synthetic_data
+@opt.grid
 @opt.results
-@opt.address
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
-@click.option("--inline", is_flag=True, help="Plan for `grid --inline`.")
 @click.option("--order", is_flag=True, help="Show the trials to run, in their order.")
-@collector_paused()
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of a grid file, with which an editor completes and checks one, and exit.",
+)
 def command(
-    file: Path,
-    changes: tuple[str, ...],
-    where: tuple[str, ...],
-    repeats: int | None,
-    smoke: bool,
-    synthetic_data: bool,
+    spec: GridSpec,
+    cells: list[tuple[str, str]],
+    executor: Executor,
     results: Path,
-    address: str | None,
     everything: bool,
     order: bool,
-    inline: bool,
 ) -> int:
     """Show the cells of the grid in FILE on this machine.
 
@@ -57,23 +66,18 @@ def command(
     costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.analysis.smoke import smoke_cuts
     from raybench.cli.cell_table import cell_table, headline, price_line, states, statuses
     from raybench.cli.console import page, print_text
-    from raybench.execution.executors import make_executor
     from raybench.planning.estimate import Estimator
-    from raybench.planning.grid_options import read_grid, selection
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
-    from raybench.reporting.sentences import plain
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder
 
-    spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
-    with closing(make_executor(address, inline)) as executor:
+    with closing(executor):
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
-    plan = make_plan(spec, nodes, root, selection(where, spec), executor.isolation)
+    plan = make_plan(spec, nodes, root, cells)
     history = GridHistory.read(grid_folder(results, spec.name) / JOURNAL)
     if history.damaged_lines:
         log.warning("%s", damage(history.path, history.damaged_lines))
@@ -92,22 +96,16 @@ def command(
             say(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
         hidden = len(todo) - len(shown)
     else:
-        cells = plan.cells if everything else plan.cells[:SHOWN]
-        table = cell_table(plan, cells, states(cells, counts, others), estimator, console.width)
+        shown_cells = plan.cells if everything else plan.cells[:SHOWN]
+        table = cell_table(plan, shown_cells, states(shown_cells, counts, others), estimator, console.width)
         console.print(table.table)
         if table.omitted:
             print_text(console, f"Not shown at this width: {', '.join(table.omitted)}.")
-        hidden = len(plan.cells) - len(cells)
+        hidden = len(plan.cells) - len(shown_cells)
         reasons = () if hidden else table.reasons  # hidden cells may have the same reason
     if hidden:
         say(f"… and {hidden:,} more (--all)")
-    cuts = smoke_cuts(group.content for group in plan.groups)
-    for line in (
-        *([plain(cuts)] if cuts else []),
-        *notes(plan),
-        *skip_lines(plan, reasons, complete),
-        *price_line(todo, estimator),
-    ):
+    for line in (*notes(plan), *skip_lines(plan, reasons, complete), *price_line(todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
         print_text(console, f"warning: {line}")

@@ -24,11 +24,8 @@ Examples:
   raybench report /elsewhere/journal.jsonl --json - | jq .verdict
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
-  raybench report published:resnet63
 """
 
-PREFIX = "published:"
-"""Prefix of the name of a published result."""
 
 OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
@@ -73,17 +70,10 @@ def command(
     """Show the results of a grid: the answer, the table and the cautions.
 
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; a bundle of `raybench export`;
-    an MLflow store (its URI or its .db file), or a CSV of epochs; or published:NAME, a published result that raybench
-    ships, of which published: lists all. Nothing is run.
+    an MLflow store (its URI or its .db file), or a CSV of epochs. Nothing is run.
 
     Several are united: a run that is in two of them counts once.
     """
-    source = sources[0]
-    if source.startswith(PREFIX) and len(sources) == 1:
-        if baseline:
-            raise UsageError("--baseline: a published result is compared as its source does; leave the option out")
-        _published(source, html, data)
-        return 0
     from raybench.reporting import build
     from raybench.reporting.report import as_json
 
@@ -100,33 +90,6 @@ def command(
         show_report(report, full=full)
         _say_written(html, data)
     return 0
-
-
-def _published(source: str, html: Path | None, data: Path | None) -> None:
-    """The report of a published result, or the list of all.
-
-    Raises:
-        UsageError: there is no result of that name.
-    """
-    from raybench.cli.published_view import show_names, show_published
-    from raybench.reporting.build import text
-    from raybench.reporting.html import published_page
-    from raybench.reporting.published import as_json, published_report
-    from raybench.sources import published
-    from raybench.sources.published_results import load_named
-
-    name = source.removeprefix(PREFIX)
-    if not name and not html and not data:
-        show_names(published())
-        return
-    report = published_report(Path(name).stem, load_named(name))
-    if html:
-        write_file(html, published_page(report))
-    if data:
-        write_file(data, text(as_json(report)))
-    if not {html, data} & {Path("-")}:
-        show_published(report)
-        _say_written(html, data)
 
 
 def _say_written(*files: Path | None) -> None:

@@ -125,8 +125,7 @@ class Command(Strict):
 
     def plain(self) -> c.Command:
         """The command without the files."""
-        smoke = None if self.smoke is None else tuple(self.smoke)
-        return c.Command(tuple(self.command), self.env, self.metrics, self.json_lines, smoke)
+        return c.Command(tuple(self.command), self.env, self.metrics, self.json_lines)
 
 
 def _kind(value: Any) -> str | None:

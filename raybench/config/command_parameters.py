@@ -23,7 +23,6 @@ _TRIAL = "which a command needs raybench.current_trial() for"
 REFUSED = {
     "replicas": "the batch is divided by a loop of raybench; give the device a count, and use {count}",
     "replication": "the batch is divided by a loop of raybench",
-    "profile_steps": "only a loop of raybench has sections that can be timed apart",
     "examples": "the command loads its own data; give it a parameter for their number, under params",
 }
 

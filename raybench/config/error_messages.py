@@ -195,7 +195,11 @@ def _unknown(path: Path) -> str:
     label = "unknown setting" if len(keys) > 10 else "unknown name"
     if hint:
         return f"{label}{hint}"
-    return f"{label}; `raybench schema` lists them all" if len(keys) > 12 else f"{label}; use one of {', '.join(keys)}"
+    return (
+        f"{label}; `raybench plan --schema` lists them all"
+        if len(keys) > 12
+        else f"{label}; use one of {', '.join(keys)}"
+    )
 
 
 def known_keys(path: Path) -> list[str]:

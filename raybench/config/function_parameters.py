@@ -36,7 +36,6 @@ ARITHMETIC = ("fp32", "tf32")
 REFUSED = {
     "replicas": "the batch is divided by a loop of raybench; give the device a count",
     "replication": "the batch is divided by a loop of raybench",
-    "profile_steps": "only a loop of raybench has sections that can be timed apart",
     "examples": "the function loads its own data; give it a parameter for their number, under params",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
-from raybench.core.identity import COMPARE, INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.identity import COMPARE
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
 from raybench.environments import key_of
@@ -90,24 +91,13 @@ class Target(Strict):
         return self
 
 
-class Audit(Strict):
-    """What a grid checks of itself, on request."""
-
-    aa_test: bool = Field(
-        default=False,
-        description="Run the first baseline cell once more under another name: the table shows whether the "
-        "interval of their ratio contains 1, as it should.",
-        examples=[True],
-    )
-
-
 class CellSettings(Settings):
     """Settings and parameters of the user's own training function or command."""
 
     params: v.Params = Field(
         default_factory=dict,
-        description="Parameters of your own training function or command that are no settings of raybench, by name; as "
-        "axes they are called params.NAME.",
+        description="Parameters of your own training function or command that are not settings of raybench, by name; "
+        "as axes they are called params.NAME.",
         examples=[{"hidden": 128, "activation": "relu"}],
     )
 
@@ -147,7 +137,7 @@ class GridSpec(CellSettings):
     files: list[v.Text] = Field(
         default_factory=list,
         description="Further files of your own workload: globs and folders below that of the workload file. "
-        "Modules that it imports are added automatically. An edit of any of them makes another cell.",
+        "Modules that it imports are added automatically. Editing one starts new cells.",
         examples=[["vocabulary.txt", "layers/*.py"]],
     )
     links: list[v.Text] = Field(
@@ -168,7 +158,7 @@ class GridSpec(CellSettings):
         examples=[{"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]}],
     )
     repeats: v.Count = Field(
-        default=1, description="Runs of each cell, each with its own seed; with one there is no interval.", examples=[3]
+        default=1, description="Runs of each cell, each with its own seed; one run gives no interval.", examples=[3]
     )
     seed: v.Seed = Field(default=0, description="The seed of the first repeat; each further one adds 1.", examples=[0])
     devices: dict[str, DeviceProfile] = Field(
@@ -215,11 +205,6 @@ class GridSpec(CellSettings):
         description="Settings for some cells only, in order; they take precedence over all others.",
         examples=[[{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}]],
     )
-    audit: Audit = Field(
-        default=Audit(),
-        description="Additional checks of the grid itself.",
-        examples=[{"aa_test": True}],
-    )
     retries: v.Whole = Field(
         default=2, description="How many times a trial is tried again if its worker or node was lost.", examples=[2]
     )
@@ -231,6 +216,7 @@ class GridSpec(CellSettings):
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
     def source_text(self) -> str | None:
@@ -261,26 +247,19 @@ class GridSpec(CellSettings):
         return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
 
     @property
-    def smoke(self) -> bool:
-        """Whether it is to be cut to see that it runs (`as_smoke`)."""
-        return is_smoke(self.name)
+    def versions(self) -> Mapping[str, GridSpec]:
+        """The grid in each version that is compared; empty for any other grid."""
+        return self._versions
 
-    @property
-    def inline(self) -> bool:
-        """Whether its trials run in the command's own process (`as_inline`)."""
-        return is_inline(self.name)
+    def renamed(self, suffix: str) -> GridSpec:
+        """The same grid under a name that no grid file can have, so that its results are kept apart."""
+        return self.model_copy(update={"name": f"{self.name}{suffix}"})
 
-    def as_inline(self) -> GridSpec:
-        """The same grid for `--inline`, under another name, so that its results are kept apart."""
-        return self.model_copy(update={"name": f"{self.name}{INLINE}"})
-
-    def as_comparison(self) -> GridSpec:
-        """The same grid, to run two versions of it: under another name, so that its results are kept apart."""
-        return self.model_copy(update={"name": f"{self.name}{COMPARE}"})
-
-    def as_smoke(self) -> GridSpec:
-        """The same grid, to be cut (`raybench.smoke`): under another name, so that its results are kept apart."""
-        return self.model_copy(update={"name": f"{self.name}{SMOKE}", "repeats": 1})
+    def with_versions(self, versions: Mapping[str, GridSpec]) -> GridSpec:
+        """The same grid, with an axis of these versions."""
+        spec = self.renamed(COMPARE)
+        spec._versions = versions
+        return spec
 
     def environment(self, profile: DeviceProfile) -> str:
         """The key of a profile's environment (`raybench.environments.interpreter`)."""
@@ -288,9 +267,10 @@ class GridSpec(CellSettings):
 
     @property
     def environments(self) -> list[str]:
-        """The keys of the environments that the grid's devices name, each once."""
-        keys = map(self.environment, self.devices.values())
-        return list(dict.fromkeys(key for key in keys if key))
+        """The keys of the environments that the grid's devices name in any version, each once."""
+        specs = [*self._versions.values()] or [self]
+        keys = [spec.environment(profile) for spec in specs for profile in spec.devices.values()]
+        return list(dict.fromkeys(filter(None, keys)))
 
     def profile(self, name: str) -> DeviceProfile:
         """The profile of a device of the grid: the declared one, or for a bare kind the implied one.

@@ -12,6 +12,7 @@ import yaml
 from raybench.config.grid import GridSpec
 from raybench.config.validate import validate
 from raybench.config.yaml_document import Document, Place, dotted, read_yaml
+from raybench.core.files import PACKAGE
 from raybench.errors import GridFileError, Problem
 
 MAX_BYTES = 256 * 1024
@@ -33,10 +34,11 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
     """
     if isinstance(source, Mapping):
         return _of_mapping(source, changes, option)
+    source = _shipped(source)
     text = _read(source)
     document = read_yaml(text, str(source))
     if document.value is None:
-        raise _error(source, "the file is empty; `raybench init` copies example grids")
+        raise _error(source, "the file is empty; write lines such as `name: my_grid`")
     if not isinstance(document.value, dict):
         place = document.values[()]
         raise GridFileError(
@@ -53,6 +55,18 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
     spec = _validated(document, changes, source.parent, option)
     spec._source_text, spec._source_path = text, source
     return spec
+
+
+def shipped_grids() -> Path:
+    """The folder of the shipped grids: inside the installed package, or next to it in a checkout."""
+    grids = PACKAGE / "grids"
+    return grids if grids.is_dir() else PACKAGE.parent / "grids"
+
+
+def _shipped(source: Path) -> Path:
+    """The file of a shipped grid for its bare name, such as `quickstart`, if there is no file of that name."""
+    shipped = {name: file for file in shipped_grids().glob("*.yaml") for name in (file.name, file.stem)}
+    return shipped[str(source)] if str(source) in shipped and not source.exists() else source
 
 
 MAPPING = "grid"

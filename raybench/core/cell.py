@@ -7,16 +7,12 @@ the JSON, or has another type there, is `MISSING`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import Any, Self, get_type_hints
 
 from raybench.core import identity
 from raybench.core.settings import MISSING, Settings, is_of_type
-
-PROCESS = "process"
-"""Each trial in its own process: the default isolation."""
-
 
 BASE, NEW = "base", "new"
 """The versions that a comparison runs in one grid."""
@@ -87,56 +83,29 @@ class CellDevice:
 
 @dataclass(frozen=True)
 class CellEngine:
-    """The training loop and its version, and the framework's major.minor version.
+    """The training loop, and the framework's major.minor version.
 
     Attributes:
         libraries: major.minor versions of further libraries that the user's own loop imports, by module.
     """
 
     name: str = MISSING
-    version: int | None = MISSING
     framework_version: str | None = MISSING
     libraries: Mapping[str, str] = MISSING
 
 
 @dataclass(frozen=True)
-class Role:
-    """The purpose of a cell's trials; by default they are results of the grid.
+class ComparedVersion:
+    """The version of a cell in a comparison of two.
 
     Attributes:
-        smoke: for a smoke run, the values of the full cell that this one replaces.
-        aa_of: for an A/A test, the cell that is run again under another name.
-        compared: for a comparison of two versions of the code or of an environment, its `version` (`BASE` or `NEW`) and
-            `pair`, a digest of both versions: if either changes, both run again.
+        version: `BASE` or `NEW`.
+        pair: the digest of both versions: if either changes, both run again.
     """
 
-    smoke: Mapping[str, Any] | None = None
-    aa_of: str | None = None
-    compared: Mapping[str, Any] | None = None
+    version: str = MISSING
+    pair: str = MISSING
 
-    @property
-    def is_aa_test(self) -> bool:
-        """Return whether it repeats another cell of its grid."""
-        return self.aa_of is not None
-
-    @property
-    def is_smoke(self) -> bool:
-        """Return whether it was scaled down for a smoke run."""
-        return self.smoke is not None
-
-    @property
-    def version(self) -> str | None:
-        """`BASE` or `NEW` in a comparison of two versions, else None."""
-        return self.compared.get("version") if self.compared else None
-
-    @property
-    def pair(self) -> str | None:
-        """The digest of the two versions that are compared, else None."""
-        return self.compared.get("pair") if self.compared else None
-
-
-TRIAL = Role()
-"""The role of ordinary cells, whose trials are results of the grid."""
 
 UNKNOWN_SETTINGS = Settings.from_json({})
 """Settings without any known value."""
@@ -150,57 +119,39 @@ class Cell:
     there. A cell without any known value is false.
 
     Attributes:
-        schema: the version of the format of a cell (`raybench.core.identity.SCHEMA`).
         warmup_epochs: number of first epochs that do not count as steady.
         params: the user's own settings of a training function or a command.
         seed: the grid's seed.
-        isolation: `inline` if trials share a process.
-        further: the parts of its JSON that are no fields, or have another type, as a tree.
-        source: the JSON that it was read from, whose order `to_json` keeps.
+        stop_at_target: the target at which training stops, as plain values; None if it does not.
+        compared: its version, in a grid that compares two versions of the code or of an environment.
     """
 
     data: CellData = CellData()
     device: CellDevice = CellDevice()
     engine: CellEngine = CellEngine()
     framework: str = MISSING
-    schema: int = MISSING
     settings: Settings = UNKNOWN_SETTINGS
     warmup_epochs: int = MISSING
     workload: CellWorkload = CellWorkload()
     params: Mapping[str, Any] = MISSING
     seed: int = 0
-    isolation: str = PROCESS
-    role: Role = TRIAL
-    further: Mapping[str, Any] = field(default_factory=dict)
-    source: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    stop_at_target: Mapping[str, Any] | None = None
+    compared: ComparedVersion = ComparedVersion()
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values, without missing values and defaults."""
-        tree = _written(self)
-        tree |= tree.pop("role", {})
-        return _in_order_of(self.source, _merged(tree, self.further))
+        return _written(self)
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
-        """Read a cell from JSON, which `to_json` gives back.
+        """Read a cell from JSON; what is not a field, or has the wrong type, is left out.
 
         `raybench.results.parsing.cell_in` looks for damage.
         """
-        smoke, aa_of, compared = tree.get("smoke"), tree.get("aa_of"), tree.get("compared")
-        role = Role(
-            smoke if isinstance(smoke, Mapping) else None,
-            aa_of if isinstance(aa_of, str) else None,
-            compared if isinstance(compared, Mapping) else None,
-        )
-        values = {**_read(cls, tree), "role": role}
-        return cls(**values, further=_rest(tree, cls(**values).to_json()), source=tree)
+        return cls(**_read(cls, tree))
 
     def __bool__(self) -> bool:
         """Return whether any value is known."""
-        return self._is_known
-
-    @cached_property
-    def _is_known(self) -> bool:
         return self != UNKNOWN_CELL
 
     @cached_property
@@ -219,11 +170,6 @@ class Cell:
         suffix = identity.SYNTHETIC if str(self.data.name).endswith(identity.SYNTHETIC) else ""
         return f"{self.workload.name or None}{suffix}"
 
-    @property
-    def stop_at_target(self) -> Any:
-        """The target at which training stops, as JSON; None if there is none."""
-        return self.settings.further.get("stop_at_target")
-
     def leaves(self) -> dict[str, Any]:
         """Every value by its dotted name in JSON, such as `settings.batch_size`."""
         return dict(self._leaves)
@@ -236,18 +182,14 @@ class Cell:
 UNKNOWN_CELL = Cell()
 """A cell without any known value."""
 
-_NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, Role)
+_NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, ComparedVersion)
 
 
 @cache
 def _fields(part: Any) -> Mapping[str, tuple[Any, Any]]:
-    """Type and default of each field that JSON may contain, by name."""
+    """Type and default of each field, by name."""
     types = get_type_hints(part)
-    return {
-        entry.name: (types[entry.name], entry.default)
-        for entry in fields(part)
-        if entry.name not in ("further", "source")
-    }
+    return {entry.name: (types[entry.name], entry.default) for entry in fields(part)}
 
 
 def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,35 +212,6 @@ def _written(part: Any) -> dict[str, Any]:
     for name, (declared, default) in _fields(part.__class__).items():
         value = getattr(part, name)
         if value is not default and value != default:
-            nested = declared is Settings or declared in _NESTED
+            nested = declared in _NESTED
             tree[name] = value.to_json() if declared is Settings else _written(value) if nested else value
     return tree
-
-
-def _rest(tree: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a JSON tree that `written` does not have."""
-    rest = {}
-    for name, value in tree.items():
-        other = written.get(name, MISSING)
-        if other is MISSING or other != value:
-            both = isinstance(value, Mapping) and isinstance(other, Mapping)
-            rest[name] = _rest(value, other) if both else value
-    return rest
-
-
-def _merged(tree: dict[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON tree, completed at any depth from another."""
-    for name, value in further.items():
-        own = tree.setdefault(name, value)
-        if own is not value and isinstance(own, dict) and isinstance(value, Mapping):
-            _merged(own, value)
-    return tree
-
-
-def _in_order_of(model: Mapping[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """A JSON tree with its keys ordered as in another."""
-    ordered = {name: tree[name] for name in model if name in tree} | tree
-    for name, other in model.items():
-        if isinstance(other, Mapping) and isinstance(ordered.get(name), dict):
-            ordered[name] = _in_order_of(other, ordered[name])
-    return ordered

@@ -1,22 +1,14 @@
 """Cell identity: a digest of exactly those values that can change results.
 
-A *cell* is a point of the grid, a *trial* a cell with a repeat number, an *attempt* one execution of a trial. A setting
-that was added in a later version is part of a cell only if it differs from its default, so that older cells keep their
-identity.
+A *cell* is a point of the grid, a *trial* a cell with a repeat number, an *attempt* one execution of a trial.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import add
+from collections.abc import Iterator, Mapping
 from typing import Any
-from uuid import uuid4
-
-SCHEMA = 1
-"""Version of the format of a cell; raised when a field changes its meaning."""
 
 ID_DIGITS = 12
 
@@ -38,43 +30,6 @@ def canonical(tree: Any) -> str:
 def digest(tree: Mapping[str, Any]) -> str:
     """The first 12 hex digits of the SHA-256 of a tree's canonical JSON."""
     return hashlib.sha256(canonical(tree).encode()).hexdigest()[:ID_DIGITS]
-
-
-_GAP = f"gap {uuid4().hex} "
-"""Beginning of the text that stands for a gap, which occurs in no tree."""
-
-
-class DigestTemplate:
-    """Digests of trees that differ in some leaves only.
-
-    Encoding trees as JSON takes most of the time of planning a large grid. Here one is encoded once, with gaps for
-    these leaves.
-
-    Attributes:
-        gaps: the dotted names of the leaves (as in `leaves`), in the order of the JSON; those that it lacks are left
-            out.
-    """
-
-    def __init__(self, tree: Mapping[str, Any], names: Collection[str]) -> None:
-        pieces = re.split(f'"{_GAP}([^"]+)"', canonical(_with_gaps(tree, names))) if names else [canonical(tree)]
-        self.gaps = pieces[1::2]
-        self._begun = hashlib.sha256(pieces[0].encode())
-        self._after = pieces[2::2]
-
-    def digest(self, texts: Sequence[str]) -> str:
-        """The digest of a tree, given the canonical JSON of each leaf in `gaps`."""
-        digest = self._begun.copy()
-        digest.update("".join(map(add, texts, self._after)).encode())
-        return digest.hexdigest()[:ID_DIGITS]
-
-
-def _with_gaps(tree: Mapping[str, Any], names: Collection[str], prefix: str = "") -> dict[str, Any]:
-    parts: dict[str, Any] = {}
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        nested = isinstance(value, dict)
-        parts[key] = f"{_GAP}{name}" if name in names else _with_gaps(value, names, f"{name}.") if nested else value
-    return parts
 
 
 AFTERWARDS = frozenset({"warmup_epochs"})

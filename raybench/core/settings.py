@@ -70,8 +70,6 @@ class Setting:
         engines: the frameworks that implement it; None for all. A cell that sets it cannot run with another.
         ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
         optimizers: the optimizers that have this setting; empty if every run has it.
-        optional: whether the identity omits it at its default, so that cells that are older than the setting keep
-            theirs.
         nullable: whether null is a value in a grid file.
         label: its name in sentences.
         unit: of its number.
@@ -88,7 +86,6 @@ class Setting:
     engines: frozenset[str] | None
     ignored_by: frozenset[str]
     optimizers: tuple[str, ...]
-    optional: bool
     nullable: bool
     label: str
     unit: str
@@ -136,7 +133,6 @@ def setting(
     engines: Collection[str] | None = None,
     ignored_by: Collection[str] = (),
     optimizers: Collection[str] = (),
-    optional: bool = False,
     nullable: bool = False,
     label: str = "",
     unit: str = "",
@@ -155,7 +151,6 @@ def setting(
         "engines": None if engines is None else frozenset(engines),
         "ignored_by": frozenset(ignored_by),
         "optimizers": tuple(optimizers),
-        "optional": optional,
         "nullable": nullable,
         "label": label,
         "unit": unit,
@@ -241,7 +236,6 @@ class Settings:
         "Options of the workload's model, by name.",
         examples=[{"recurrent_dropout": 0.2}],
         affects=(SPEED, CONVERGENCE, MEMORY),
-        optional=True,
     )
     optimizer: Literal["sgd", "adam", "adamw"] = setting(
         "sgd",
@@ -294,14 +288,12 @@ class Settings:
         "in a published tutorial: it acts as replicas × λ.",
         examples=["mean", "sum_over_replicas"],
         affects=(CONVERGENCE, WEIGHT_DECAY),
-        optional=True,
     )
     label_smoothing: float = setting(
         0.0,
         "The fraction of each target that is spread over all classes in the training loss.",
         examples=[0.1],
         affects=(CONVERGENCE,),
-        optional=True,
         ge=0,
         lt=1,
     )
@@ -323,7 +315,6 @@ class Settings:
         examples=[1.0, None],
         affects=(SPEED, CONVERGENCE),
         engines=("torch", "torch_tpu", "tensorflow"),
-        optional=True,
         nullable=True,
         gt=0,
     )
@@ -340,7 +331,6 @@ class Settings:
         examples=[True, False],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
         engines=("torch", "torch_tpu"),
-        optional=True,
     )
     channels_last: bool = setting(
         False,
@@ -348,7 +338,6 @@ class Settings:
         examples=[True],
         affects=(SPEED, MEMORY),
         ignored_by=("torch_xla", "tensorflow"),
-        optional=True,
     )
     compile: bool | Literal["default", "reduce-overhead", "max-autotune"] = setting(
         False,
@@ -378,7 +367,6 @@ class Settings:
         "Examples per batch during evaluation; it changes memory and time, not the result.",
         examples=[1000],
         affects=(SPEED,),
-        optional=True,
         unit="examples",
         ge=1,
     )
@@ -398,12 +386,9 @@ class Settings:
         examples=[1, 50],
         affects=(SPEED, MEMORY),
         ignored_by=("torch", "torch_tpu"),
-        optional=True,
         unit="steps",
         ge=1,
     )
-    further: Mapping[str, Any] = field(default_factory=dict)
-    """Entries of the JSON that are not settings of this version."""
 
     def __post_init__(self) -> None:
         """Fill in the defaults that depend on the optimizer."""
@@ -446,11 +431,11 @@ class Settings:
         """
         optimizer = self.optimizer_settings
         tree: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
-        for name, optional, default in _outside_optimizer():
+        for name in _OUTSIDE_OPTIMIZER:
             value = getattr(self, name)
-            if value is not MISSING and not (optional and value == default):
+            if value is not MISSING:
                 tree[name] = _plain(value)
-        return tree | dict(self.further)
+        return tree
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any], **overrides: Any) -> Self:
@@ -467,14 +452,12 @@ class Settings:
         name = nested.get("name")
         values: dict[str, Any] = {}
         for setting in TRAINING.values():
+            if isinstance(name, str) and not setting.applies_to(name):
+                continue
             source = tree if len(setting.path) == 1 else nested
             value = source.get(setting.path[-1], MISSING)
-            if value is not MISSING:
-                values[setting.name] = _typed(value) if is_of_type(value, setting.type) else MISSING
-            elif not setting.optional and (not isinstance(name, str) or setting.applies_to(name)):
-                values[setting.name] = MISSING
-        further = {name: value for name, value in tree.items() if name not in TRAINING}
-        return cls(**values, **overrides, further=further)
+            values[setting.name] = _typed(value) if is_of_type(value, setting.type) else MISSING
+        return cls(**values, **overrides)
 
 
 @dataclass(frozen=True)
@@ -493,16 +476,6 @@ class RunOptions:
         "Number of examples used of each split, if not all.",
         examples=[{"train": 5000, "val": 1000}],
         affects=(CONVERGENCE, MEMORY),
-    )
-    profile_steps: int | None = setting(
-        None,
-        "Further training steps in which input, forward, loss, backward and optimizer are timed separately, after "
-        "the training of the first repeat of a cell. They change no result. 0: none.",
-        examples=[20],
-        affects=(),
-        ignored_by=("torch_xla", "tensorflow"),
-        unit="steps",
-        ge=0,
     )
     replicas: int = setting(
         1,
@@ -588,6 +561,9 @@ def _declared(cls: type) -> tuple[Setting, ...]:
 TRAINING: Mapping[str, Setting] = {one.name: one for one in _declared(Settings)}
 """The settings of `Settings`, by name."""
 
+_OUTSIDE_OPTIMIZER = tuple(one.name for one in TRAINING.values() if len(one.path) == 1)
+"""The settings that all optimizers share, except the optimizer's name."""
+
 SETTINGS: Mapping[str, Setting] = {**TRAINING} | {one.name: one for one in _declared(RunOptions)}
 """Every setting of a grid file, by name."""
 
@@ -652,12 +628,6 @@ def _of_optimizer(optimizer: str | None) -> tuple[str, ...]:
     """The names of the settings of an optimizer; if it is not known, those of all."""
     settings = [setting for setting in TRAINING.values() if setting.optimizers]
     return tuple(setting.name for setting in settings if optimizer is None or setting.applies_to(optimizer))
-
-
-@cache
-def _outside_optimizer() -> tuple[tuple[str, bool, Any], ...]:
-    """Name, optionality and default of each setting that all optimizers share, except the optimizer's name."""
-    return tuple((one.name, one.optional, one.default) for one in TRAINING.values() if len(one.path) == 1)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Word lists and text that is safe to print in a terminal.
+"""Values and word lists as text, and text that is safe to print in a terminal.
 
 Text in a journal or a CSV from an untrusted source may contain terminal control sequences: clear the screen, write to
 the clipboard, display a sentence in another order.
@@ -7,7 +7,8 @@ the clipboard, display a sentence in another order.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _COMMANDS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters of ASCII and Latin-1, except tab and newline.
@@ -41,3 +42,30 @@ def printable_json(text: str) -> str:
 def join_words(words: Sequence[str], conjunction: str = "and") -> str:
     """Join words into a list: "a", "a and b", "a, b and c"."""
     return f" {conjunction} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def format_value(value: Any) -> str:
+    """Format a value in its usual notation: 0.0005 is 5e-4, a list has no spaces."""
+    if isinstance(value, float):
+        text = f"{value:g}"
+        if value and abs(value) < 0.001:
+            mantissa, exponent = f"{value:e}".split("e")
+            text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+        return text
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{format_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(format_value, value)) + "]"
+    return str(value)
+
+
+def is_written(text: str, value: Any) -> bool:
+    """Return whether a text is one notation of a value: 5.0e-4, 0.0005 and 5e-4 are the same."""
+    if text in (str(value), format_value(value)):
+        return True
+    if isinstance(value, bool) or value is None:
+        return text.lower() == ("null" if value is None else str(value).lower())
+    try:
+        return isinstance(value, int | float) and float(text) == value
+    except ValueError:
+        return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from raybench.datasets import cifar10, digits, imdb, mnist, synthetic, synthetic_scenes
+from raybench.datasets import cifar10, digits, imdb, mnist, synthetic
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.paths import data_root
 from raybench.errors import DataError, nearest
@@ -16,7 +16,7 @@ from raybench.errors import DataError, nearest
 _KNOWN: dict[str, DataSet] = {
     dataset.name: dataset
     for dataset in (
-        *(module.DATASET for module in (digits, mnist, imdb, cifar10, synthetic_scenes)),
+        *(module.DATASET for module in (digits, mnist, imdb, cifar10)),
         *synthetic.DATASETS,
     )
 }
@@ -69,7 +69,7 @@ def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None])
     except DataError as error:
         if synthetic_name(name) == name:
             raise
-        raise DataError(f"{error}; or use `--synthetic-data`: generated data of the same shape") from None
+        raise DataError(f"{error}; or use `--synthetic-data`: random data of the same shape") from None
     return True
 
 

@@ -49,7 +49,7 @@ class Data:
     """The training and validation data of a trial.
 
     Raises:
-        TypeError: one of the two is no `Split`.
+        TypeError: one of the two is not a `Split`.
     """
 
     train: Split
@@ -63,13 +63,10 @@ class Data:
 
 
 def _array(name: str, value: Any) -> Array:
-    """Convert a value to an array; lazy ones are unchanged.
-
-    `raybench.datasets.synthetic_scenes` has lazy ones.
-    """
+    """Convert a value to an array."""
     import numpy as np
 
-    if isinstance(value, np.ndarray) or _is_lazy(value):
+    if isinstance(value, np.ndarray):
         array: Array = value
     elif hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         try:
@@ -83,11 +80,6 @@ def _array(name: str, value: Any) -> Array:
             f"Split({name}=…) needs an array of numbers, not one of shape {array.shape} and type {array.dtype}"
         )
     return array
-
-
-def _is_lazy(value: Any) -> bool:
-    """Return whether a value is one of raybench's lazy arrays."""
-    return type(value).__module__.startswith("raybench.")
 
 
 def _name(value: Any) -> str:

@@ -23,8 +23,6 @@ _ENGINES = {
 FRAMEWORKS = tuple(_ENGINES)
 """The frameworks supported by this release."""
 
-VERSIONS = {"torch": 1, "torch_xla": 1, "torch_tpu": 1, "tensorflow": 1}
-"""Engine versions; raised when the same cell would give other results or times."""
 
 MODELS = {"torch": "torch", "torch_xla": "torch", "torch_tpu": "torch", "tensorflow": "tensorflow"}
 """The framework in which the models of each framework are written."""
@@ -171,7 +169,6 @@ __all__ = [
     "RANKED",
     "REPLICATIONS",
     "SPREAD_ON_HOST",
-    "VERSIONS",
     "WITHOUT",
     "WITHOUT_EFFECT",
     "Engine",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from raybench.datasets.splits import Array
+from raybench.workloads.base import Workload
 
 
 def is_pictures(inputs: Array) -> bool:
@@ -22,22 +21,20 @@ def reflect(inputs: Array, border: int) -> Array:
     return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
 
 
-def is_array(values: Any) -> bool:
-    """Return whether values are in memory; lazy splits only resemble arrays."""
-    return isinstance(values, np.ndarray)
-
-
-def as_read(values: Array) -> Array:
-    """Values for reading batches: converted if in memory, lazy ones unchanged."""
-    return plain(values) if is_array(values) else values
-
-
 def plain(values: Array) -> Array:
     """Convert an array to model types: floats to float32, integers to int64.
 
     Images stay uint8.
     """
     if not is_pictures(values):
-        values = np.asarray(values)
         values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)
     return np.ascontiguousarray(values)
+
+
+def model_inputs(inputs: Array, workload: Workload, channels_first: bool) -> Array:
+    """Examples as model inputs: images normalised and in a framework's layout, other arrays as by `plain`."""
+    if is_pictures(inputs):
+        mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
+        inputs = (inputs.astype(np.float32) - mean) / std
+        inputs = inputs.transpose(0, 3, 1, 2) if channels_first else inputs
+    return plain(inputs)

@@ -35,7 +35,7 @@ def run_job(job: Job, sink: Sink) -> None:
 class InlineExecutor:
     """Executor without further processes or dependencies."""
 
-    isolation = "inline"
+    uses_ray = False
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
@@ -50,7 +50,7 @@ class InlineExecutor:
         """Run all trials, one after another."""
         with closing(Scratch()) as scratch:
             while placement := dispatcher.next():
-                job = make_job(placement)
+                job = replace(make_job(placement), own_process=False)
                 use_private_caches(job.cell.framework, scratch.path)
                 run_job(job, sink)
                 dispatcher.release(placement.work.name, placement.work.attempt)

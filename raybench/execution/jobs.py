@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         root: the folder of the data sets.
     """
     trial, attempt = placement.work.trial, placement.work.attempt
-    spec, group, fit, workload = plan.spec, trial.cell.group, trial.cell.fit, plan.workload_of(trial.cell)
+    spec, cell, fit, workload = plan.spec, trial.cell, trial.cell.fit, trial.cell.workload
     assert fit is not None, "a trial that fits nowhere is never dispatched"
     target = spec.target.model_dump() if spec.target else None
     return Job(
@@ -46,10 +46,9 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         cores=list(placement.cores),
         visible=list(placement.visible),
         exclusive=placement.exclusive,
-        timeout=group.timeout,
-        memory_limit=group.memory_limit,
-        checkpoint_every=group.checkpoint_every,
-        profile_steps=0 if trial.repeat else group.profile_steps,
+        timeout=cell.timeout,
+        memory_limit=cell.memory_limit,
+        checkpoint_every=cell.checkpoint_every,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
         code=code_of(workload, folder),
@@ -98,19 +97,17 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
 
 
 class CheckKeys:
-    """The keys of checks by cell, computed once for all cells that share them."""
+    """The keys of checks by cell, each computed once."""
 
-    def __init__(self, compute: Callable[[Cell], str], settings: Collection[str] = ()) -> None:
-        """Take the function that computes a key, and the settings that it depends on if they can be on an axis."""
-        self._compute, self._settings = compute, settings
-        self._keys: dict[tuple[Any, ...], str] = {}
+    def __init__(self, compute: Callable[[Cell], str]) -> None:
+        self._compute = compute
+        self._keys: dict[str, str] = {}
 
     def of(self, cell: ResolvedCell) -> str:
         """The key of a cell."""
-        variant = cell.variant(self._settings)
-        if variant not in self._keys:
-            self._keys[variant] = self._compute(cell.content)
-        return self._keys[variant]
+        if cell.cell_id not in self._keys:
+            self._keys[cell.cell_id] = self._compute(cell.content)
+        return self._keys[cell.cell_id]
 
 
 def with_checks_first(
@@ -127,7 +124,7 @@ def with_checks_first(
     planned, order = set(known_keys), list[WorkItem]()
     needs: dict[tuple[frozenset[str], str], frozenset[str]] = {}
     for work in works:
-        if not work.check and not work.trial.cell.group.content.has_own_loop:
+        if not work.check and not work.trial.cell.content.has_own_loop:
             check_key = keys.of(work.trial.cell)
             if check_key not in planned:
                 order.append(WorkItem(work.trial, check=check, key=check_key))

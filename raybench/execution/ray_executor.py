@@ -24,7 +24,6 @@ from typing import Any
 import psutil
 
 from raybench.core import events
-from raybench.core.cell import PROCESS
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
@@ -134,6 +133,8 @@ class RayProcess:
         self._failure = ""
         self.own_address = ""
         self.alive: set[str] = set()
+        self.agents: dict[str, Agent] = {}
+        self._agents_started = False
 
     def _listen(self, address: Any) -> Listener:
         """Accept connections and read their messages, in threads."""
@@ -259,7 +260,10 @@ class RayProcess:
                 return nodes
 
     def start_agents(self, nodes: Sequence[Node]) -> None:
-        """Start an agent on each node; those of a cluster connect over the network."""
+        """Start an agent on each node, once; those of a cluster connect over the network."""
+        if self._agents_started:
+            return
+        self._agents_started = True
         self.wait_started()
         assert self._child
         address: Any = str(self._scratch.path / "driver")
@@ -267,7 +271,9 @@ class RayProcess:
             self._listeners.append(self._listen((self.own_address, 0)))
             address = self._listeners[-1].address
         agent = {"listener": address, "key": self._key}
-        self._child.send({"agents": [agent | {"node": node.name, "ray_address": node.address} for node in nodes]})
+        self._child.send(
+            {"agents": [agent | {"node": node.name, "ray_address": node.address} for node in nodes if node.hardware]}
+        )
 
     def close(self) -> None:
         """Kill everything that the child has started, and remove its folder."""
@@ -299,7 +305,7 @@ def _runs(process: psutil.Process) -> bool:
 class RayExecutor:
     """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster."""
 
-    isolation = PROCESS
+    uses_ray = True
 
     def __init__(self, address: str | None = None, return_timeout_s: float = RETURN_TIMEOUT_S) -> None:
         self._address, self._return_timeout_s = address, return_timeout_s
@@ -361,7 +367,7 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, handler)
 
 
-class _Agent:
+class Agent:
     """A connected agent."""
 
     def __init__(self, connection: Connection, node: Node, accelerators: Mapping[str, Sequence[str]]) -> None:
@@ -407,7 +413,6 @@ class _Grid:
         self._ray, self._dispatcher, self._make_job, self._sink, self._tell = ray, dispatcher, make_job, sink, tell
         self._return_timeout_s = return_timeout_s
         self._nodes = {node.name: node for node in dispatcher.nodes}
-        self._agents: dict[str, _Agent] = {}
         self._folders: dict[str, Path] = {}
         self._ray_version = metadata.version("ray")
 
@@ -417,7 +422,7 @@ class _Grid:
         Raises:
             ExecutionError: Ray does not start, has ended, or does not answer.
         """
-        self._dispatcher.present(())
+        self._update_present()
         started_s, told_slow, started = time.monotonic(), False, False
         self._ray.start_agents(list(self._nodes.values()))
         stranded_since = time.monotonic()
@@ -429,7 +434,7 @@ class _Grid:
                 self._handle(*answer)
             self._drop_dead_nodes()
             now = time.monotonic()
-            started |= bool(self._agents)
+            started |= bool(self._ray.agents)
             if not started and not told_slow and now - started_s > SLOW_START_S:
                 told_slow = True
                 self._tell(TemporaryMessage(f"Ray has not started after {SLOW_START_S:g} s; a busy machine is slow."))
@@ -447,12 +452,12 @@ class _Grid:
         job = replace(job, versions={**job.versions, "ray": self._ray_version})
         self._folders[job.trial] = Path(job.folder)
         with suppress(OSError):  # its connection is closed, which the next message says
-            self._agents[placement.node.name].start(job)
+            self._ray.agents[placement.node.name].start(job)
 
     def _handle(self, connection: Connection, message: Mapping[str, Any]) -> None:
         if "node" in message:
             name = message["node"]
-            self._agents[name] = _Agent(connection, self._nodes[name], message["accelerators"])
+            self._ray.agents[name] = Agent(connection, self._nodes[name], message["accelerators"])
             self._update_present()
         elif "event" in message:
             event = message["event"]
@@ -467,21 +472,21 @@ class _Grid:
                 lost = event.get("status") == TrialStatus.LOST and not own_end
                 self._dispatcher.release(event["trial"], event["attempt"], lost)
         elif "closed" in message:
-            for name in [name for name, agent in self._agents.items() if agent.connection is connection]:
+            for name in [name for name, agent in self._ray.agents.items() if agent.connection is connection]:
                 self._ray.check(SETTLE_S)
                 self._lose(name)
 
     def _update_present(self) -> None:
-        self._dispatcher.present(self._agents.keys())
+        self._dispatcher.present(self._ray.agents.keys())
 
     def _drop_dead_nodes(self) -> None:
         """Close the connections to nodes that Ray has lost: those of a machine without power stay open."""
-        for name, agent in list(self._agents.items()):
+        for name, agent in list(self._ray.agents.items()):
             if agent.node.address and self._ray.alive and agent.node.address not in self._ray.alive:
                 self._lose(name)
 
     def _lose(self, name: str) -> None:
-        agent = self._agents.pop(name)
+        agent = self._ray.agents.pop(name)
         agent.connection.close()
         self._update_present()
         self._tell(f"Ray's worker on {name} was lost, with its running trials; Ray starts a new one when it can.")

@@ -37,7 +37,8 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Begin training, after the epochs of an earlier attempt."""
         loop, epochs, steps = self._loop, self.params["epochs"], self.params["steps"]
-        _check("epochs", epochs, None if loop.replaces_epochs and loop.epochs else loop.epochs)
+        if loop.epochs is None or epochs < loop.epochs:  # of more, training ends after the grid's
+            _check("epochs", epochs, loop.epochs)
         _check("steps_per_epoch", steps, loop.steps_per_epoch)
         done = loop.begin(epochs)
         if done:

@@ -1,14 +1,17 @@
-"""Points of a grid: matching of rules, and a small subset that covers every value."""
+"""Points of a grid, and the rules that match them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-Point = dict[str, Any]
+from raybench.config import GridSpec
+from raybench.core.text import format_value
+from raybench.devices import KINDS
+from raybench.planning.node import Node
 
-NUMBERS = 2
-"""The most values of a numeric axis that `minimal_cover` includes."""
+Point = dict[str, Any]
 
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
@@ -19,61 +22,36 @@ def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     )
 
 
-def minimal_cover(
-    points: Sequence[Point], baseline: Mapping[str, Any], rules: Iterable[Mapping[str, Any]]
-) -> list[Point]:
-    """A small set of points that covers each axis value and each rule.
+AVAILABLE = ("device", "available")
+"""Filter on the cells that the machines at hand can run."""
 
-    Of a numeric axis with more than `NUMBERS` values, only the baseline's value and the smallest are covered. For each
-    value, the point that differs from the baseline on the fewest axes is chosen, so that most points can be compared
-    with the baseline.
+
+def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str]] = ()) -> Iterator[Point]:
+    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`.
 
     Args:
-        points: the points of the grid in the order of its file; the result keeps this order.
-        baseline: axes and their values in the baseline.
-        rules: further rules to cover, if any point matches them.
+        spec: the grid.
+        nodes: the machines, for an axis of the available devices.
+        where: (axis, value as text): only the matching points.
     """
-    if not points:
-        return []
-    base = next((point for point in points if matches(point, baseline)), points[0])
-    chosen = [base]
-
-    def choose(candidates: Sequence[Point]) -> None:
-        if candidates:
-            chosen.append(min(candidates, key=lambda point: _apart(point, base)))
-
-    for name in dict.fromkeys(name for point in points for name in point):
-        candidates: dict[Any, list[Point]] = {}
-        for point in points:
-            if name in point:
-                candidates.setdefault(_key(point[name]), []).append(point)
-        covered = {_key(point[name]) for point in chosen if name in point}
-        for value in _values(name, points, base):
-            if _key(value) not in covered:
-                choose(candidates[_key(value)])
-    for rule in rules:
-        if not any(matches(point, rule) for point in chosen):
-            choose([point for point in points if matches(point, rule)])
-    picked = set(map(id, chosen))
-    return [point for point in points if id(point) in picked]
+    where = [each for each in where if each != AVAILABLE]
+    return (point for point in _all_points(spec, nodes) if all(_has(point, *each) for each in where))
 
 
-def _key(value: Any) -> Any:
-    """A value of an axis as a key."""
-    return value if isinstance(value, Hashable) else repr(value)
+def _has(point: Point, axis: str, text: str) -> bool:
+    return axis in point and text in (str(point[axis]), format_value(point[axis]))
 
 
-def _values(name: str, points: Sequence[Point], base: Point) -> list[Any]:
-    """The values of an axis that are to be covered."""
-    values = list({repr(point[name]): point[name] for point in points if name in point}.values())
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-    if not numbers or len(values) <= NUMBERS:
-        return values
-    base_value = [base[name]] if name in base else []
-    return base_value + sorted(value for value in values if value not in base_value)[: NUMBERS - len(base_value)]
-
-
-def _apart(point: Point, base: Point) -> int:
-    """The number of axes on which two points differ."""
-    absent = object()
-    return sum(point.get(name, absent) != base.get(name, absent) for name in point.keys() | base.keys())
+def _all_points(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
+    axes = {"device": ["cpu"], **{name: list(values) for name, values in spec.axes.items() if values != "available"}}
+    if spec.axes.get("device") == "available":
+        kinds = [kind.name for kind in KINDS.values() if not kind.virtual]
+        axes["device"] = [kind for kind in kinds if any(node.find(kind) for node in nodes)]
+    for values in itertools.product(*axes.values()):
+        point = dict(zip(axes, values, strict=True))
+        if not any(matches(point, rule) for rule in spec.exclude):
+            yield point
+    for entry in spec.include:
+        free = [[entry[name]] if name in entry else values for name, values in axes.items()]
+        for values in itertools.product(*free):
+            yield dict(zip(axes, values, strict=True)) | dict(entry)

@@ -8,36 +8,49 @@ from pathlib import Path
 from typing import Any
 
 from raybench.config import GridSpec, load_grid
+from raybench.core.identity import INLINE
+from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError
-from raybench.planning.plan import AVAILABLE, format_value, is_written
+from raybench.planning.expand import AVAILABLE
+from raybench.planning.smoke import smoke_grid
+
+Requested = tuple[GridSpec, list[tuple[str, str]]]
+"""A grid, and the filter on its cells."""
 
 
-def read_grid(
+def requested_grid(
     source: Path | Mapping[str, Any],
+    *,
     changes: Sequence[str] = (),
+    where: Sequence[str] = (),
     repeats: int | None = None,
     synthetic_data: bool = False,
     smoke: bool = False,
-    option: str = "--set",
     inline: bool = False,
-) -> GridSpec:
-    """Read a grid with changes.
+    options: tuple[str, str] = ("--set", "--where"),
+) -> Requested:
+    """Read a grid with changes, and the filter on its cells.
 
     Args:
-        source, changes, option: see `raybench.config.load_grid`.
+        source, changes: see `raybench.config.load_grid`.
+        where: `AXIS=VALUE` texts (`selection`).
         repeats: the number of repeats, if it is not the grid's own.
         synthetic_data: whether to train on generated data.
         smoke: whether to return the grid's smoke run.
-        inline: whether its trials run in the command's own process, which makes them a grid of their own.
+        inline: whether its trials run in the command's own process; they are results of a separate grid, as there they
+            share it.
+        options: the names of the options for changes and for the filter, in messages.
 
     Raises:
         GridFileError: the grid or a change is not valid.
+        UsageError: the filter names what the grid does not have.
     """
     all_changes = [*changes, *([] if repeats is None else [f"repeats={repeats}"])]
     all_changes += ["synthetic_data=true"] if synthetic_data else []
-    spec = load_grid(source, all_changes, option)
-    spec = spec.as_inline() if inline else spec
-    return spec.as_smoke() if smoke else spec
+    spec = load_grid(source, all_changes, options[0])
+    cells = selection(where, spec, options[1])
+    spec = spec.renamed(INLINE) if inline else spec
+    return (smoke_grid(spec, cells), []) if smoke else (spec, cells)
 
 
 def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> list[tuple[str, str]]:

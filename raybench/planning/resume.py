@@ -15,8 +15,7 @@ def missing_work(
 ) -> list[WorkItem]:
     """List the trials still to be run, with their next attempt's number.
 
-    They keep the plan's order. Of a comparison of two versions, both trials of a pair run again if one of them has to:
-    they belong together only if they ran one after the other.
+    They keep the plan's order.
 
     Args:
         records: every attempt in the journal.
@@ -30,19 +29,12 @@ def missing_work(
         if attempt.trial not in last or attempt.attempt > last[attempt.trial].attempt:
             last[attempt.trial] = attempt
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
-    # Of a pair, a result does not hide a later attempt that did not end.
-    known = last if plan.base_workload else current
 
     def is_missing(trial: Trial) -> bool:
-        previous = known.get(trial.trial_id)
+        previous = current.get(trial.trial_id)
         return previous is None or previous.status in rerun_statuses or rerun
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
-    if plan.base_workload:
-        units = {trial.unit for trial in missing}
-        missing = [trial for trial in plan.trials if trial.unit in units]
-    if not last:
-        return list(map(WorkItem, missing))
     return [WorkItem(trial, 1 + (last[name].attempt if (name := trial.trial_id) in last else 0)) for trial in missing]
 
 

@@ -29,10 +29,8 @@ from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
-from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
@@ -77,7 +75,6 @@ def from_history(
         UsageError: no cell has such a baseline.
     """
     all_attempts, checks, request = _of_every_machine(history, request)
-    timing.compute_together(list(all_attempts.values()))
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)
@@ -107,7 +104,6 @@ def from_history(
             warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
             drifts=drifts,
             notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
-            published=reported_numbers(shown_results),
             made=now(),
         ),
     )
@@ -368,7 +364,7 @@ def _parts(
     grids = []
     for source in sources:
         path = user_path(source)
-        if path.suffix == ".csv" or source.startswith("published:"):
+        if path.suffix == ".csv":
             raise UsageError(f"{redact(source)}: has no journal to unite with other sources; report it alone")
         if is_bundle(path) or mlflow_store.is_store(source) or path.is_dir() or has_journal(path):
             grids.append(grids_of(source, grid, progress))
@@ -438,7 +434,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     facts = [*_in_percent(results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(
         shown_results,
-        ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown_results), made=now()),
+        ReportContext(notes=list(map(plain, facts)), made=now()),
     )
 
 

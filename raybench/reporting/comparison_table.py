@@ -13,8 +13,7 @@ from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.ranking import RankedDevice
 from raybench.analysis.remarks import FindingFact, finding_facts
 from raybench.core.settings import label
-from raybench.core.text import printable
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value, printable
 from raybench.reporting.sentences import digits, render_phrase, times
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from raybench.reporting.figures import RenderedFigure
-    from raybench.reporting.published import PublishedReport
 
-TEMPLATE, PUBLISHED = "report.html.j2", "published_page.html.j2"
+TEMPLATE = "report.html.j2"
 
 COMPARISONS = 60
 """Maximum number of cells with written verdicts.
@@ -113,10 +112,3 @@ def _models(machines: Sequence[Mapping[str, Any]]) -> list[str]:
         return f"{machine['device']}: {machine['model']}" + (f" (× {machine['count']})" if several else "")
 
     return list(dict.fromkeys(map(text, machines)))
-
-
-def published_page(report: PublishedReport) -> str:
-    """Return the HTML page of a published result."""
-
-    publication = report.publication
-    return environment().get_template(PUBLISHED).render(report=report, of=publication, html=as_html)

@@ -24,7 +24,6 @@ from raybench.analysis.remarks import (
     finding_facts,
     remarks,
 )
-from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.analysis.verdict import OneMachineEachFact
 from raybench.checks.canary.judge import Drift
@@ -32,7 +31,7 @@ from raybench.core import memory
 from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
 from raybench.reporting.sentences import plain, remedy, render_phrase
-from raybench.reporting.tables import Record, ReportTable, published, sections
+from raybench.reporting.tables import Record, ReportTable, sections
 from raybench.results.attempt import Attempt
 
 VERSION = 1
@@ -79,7 +78,6 @@ class ReportContext:
         warnings: messages for the user that are not results, such as a failed decay proof.
         drifts: devices whose speed changed, and the affected trials.
         notes: messages for the user that change no verdict, such as parts that were left out.
-        published: published results for the same workload (`raybench.reporting.tables.published`).
         made: the time of the report, UTC.
     """
 
@@ -88,7 +86,6 @@ class ReportContext:
     warnings: Sequence[str] = ()
     drifts: Sequence[Drift] = ()
     notes: Sequence[str] = ()
-    published: Sequence[Record] = ()
     made: str = ""
 
 
@@ -135,8 +132,7 @@ class Report:
         """Tables of evidence."""
         if self.results.smoke:
             return []
-        published_section = published(self.results, self.context.published)
-        return [*sections(self.results, self.pairs), *([published_section] if published_section else [])]
+        return sections(self.results, self.pairs)
 
 
 class CellStatements(Sequence[tuple[str, Sequence[Fact]]]):
@@ -226,8 +222,6 @@ def without_warning(report: Report, warning: str) -> Report:
 
 
 def _remarks(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Remark]:
-    if cuts := smoke_cuts(cell.content for cell in results.cells):
-        yield Remark("smoke", plain(cuts))
     findings = finding_facts(results.rows)
     yield from (Remark(FINDING, plain(fact), remedy(fact), fact.runs, fact.mark) for fact in findings if fact.mark)
     yield from (Remark("warning", warning) for warning in context.warnings)

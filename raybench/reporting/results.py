@@ -15,8 +15,8 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import time_to_target
 from raybench.core.files import write_atomic
+from raybench.core.text import format_value
 from raybench.errors import UsageError
-from raybench.planning.plan import format_value
 from raybench.reporting import build, comparison_table
 from raybench.reporting.comparison_table import TableColumn, cell_columns, excerpt, fitting, ranking_columns
 from raybench.reporting.plots import Plots
@@ -29,11 +29,8 @@ from raybench.sources.result_tables import GridSource, Record, frame, tables
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from raybench.reporting.published import PublishedReport
 
 TEMPLATE = "results.html.j2"
-PUBLISHED = "published:"
-"""Prefix of the name of a published result."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +75,8 @@ class Results:
         self,
         grids: Sequence[GridSource],
         reports: Sequence[Report] | None = None,
-        published: PublishedReport | None = None,
     ) -> None:
-        self._grids, self._known_reports, self._published = list(grids), reports, published
+        self._grids, self._known_reports = list(grids), reports
         self.plot = Plots(self._compared)
 
     @cached_property
@@ -162,7 +158,7 @@ class Results:
         """The report as data: verdict, remarks, tables of evidence, machines and versions.
 
         Raises:
-            UsageError: the results are of several grids, or a published result.
+            UsageError: the results are of several grids.
         """
         reports = self._reports
         if len(reports) != 1:
@@ -227,14 +223,7 @@ class Results:
 
     @cached_property
     def _reports(self) -> list[Report]:
-        """The report of each grid that has trials.
-
-        Raises:
-            UsageError: the results are published ones, whose cells are compared as their source does.
-        """
-        if self._published:
-            message = "is a published result, which is compared as its source does"
-            raise UsageError(f"{self._published.name} {message}: print it, or write raybench.report(results)")
+        """The report of each grid that has trials."""
         if self._known_reports is not None:
             return list(self._known_reports)
         return [build.from_grid(grid) for grid in self._grids if grid.records]
@@ -270,26 +259,12 @@ class Results:
         return template.render(grids=self._summaries(), html=as_html, with_code=with_code) if self._records else ""
 
     def _summaries(self, width: int = comparison_table.WIDE) -> list[_Summary]:
-        if self._published:
-            return [_published_summary(self._published)]
         return [_summary(report, width) for report in self._reports]
 
 
 def load(source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest") -> Results:
     """Load results; see `raybench.load`."""
-    grids = load_grids(source, grid, attempts)
-    if not isinstance(source, (str, Path)):
-        if len(source) != 1:
-            return Results(grids)
-        source = source[0]
-    name = str(source)
-    if name.startswith(PUBLISHED) or (name.endswith((".yaml", ".yml")) and Path(name).is_file()):
-        from raybench.reporting.published import published_report
-        from raybench.sources.published_results import load_named
-
-        name = name.removeprefix(PUBLISHED)
-        return Results(grids, published=published_report(Path(name).stem, load_named(name)))
-    return Results(grids)
+    return Results(load_grids(source, grid, attempts))
 
 
 def write_report(
@@ -316,12 +291,6 @@ def _page(
     baseline: str | Mapping[str, Any] | None,
     smoke: bool,
 ) -> str:
-    if isinstance(source, str) and source.startswith(PUBLISHED):
-        source = load(source)
-    if isinstance(source, Results) and source._published:
-        from raybench.reporting.html import published_page
-
-        return published_page(source._published)
     texts = [baseline] if isinstance(baseline, str) else [f"{a}={format_value(v)}" for a, v in (baseline or {}).items()]
     if not isinstance(source, Results):
         sources = [source] if isinstance(source, (str, Path)) else source
@@ -343,17 +312,6 @@ def _summary(report: Report, width: int) -> _Summary:
     cautions = {f"{remark.says} {remark.remedy}".strip(): remark for remark in report.remarks if remark.kind != NOTE}
     further = [text for text, remark in cautions.items() if remark.runs is None]
     return _Summary(results.name, report.verdict, columns, table, list(cautions), further)
-
-
-def _published_summary(report: PublishedReport) -> _Summary:
-    columns = []
-    caveats = report.publication.caveats
-    for section in report.sections[:1]:
-        for number, column in enumerate(section.shown):
-            texts = [section.cells(record)[number][1] for record in section.records]
-            columns.append(TableColumn(column.head, texts, right=column.right))
-    lines = ["  ".join(texts).rstrip() for texts in zip(*map(_padded, columns), strict=True)]
-    return _Summary(report.name, report.verdict, columns, "\n".join(lines), caveats, caveats)
 
 
 def _padded(column: TableColumn) -> list[str]:

@@ -27,7 +27,6 @@ SENTENCES = (
     "learning.html.j2",
     "summary.html.j2",
     "remarks.html.j2",
-    "published_sentences.html.j2",
 )
 """Templates with the sentences, in `templates/`."""
 
@@ -53,8 +52,7 @@ def environment() -> Environment:
 
     from raybench.core.memory import size
     from raybench.core.settings import label
-    from raybench.core.text import join_words
-    from raybench.planning.plan import format_value
+    from raybench.core.text import format_value, join_words
 
     loader = PackageLoader("raybench.reporting", "templates")
     templates = Environment(

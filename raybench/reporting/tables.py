@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -25,10 +25,6 @@ NOTHING = "–"
 
 EPOCHS = 100
 """Job length in epochs for the comparison of devices."""
-
-
-EXACT = 10_000
-"""Published numbers from this size on are written without decimals."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +100,6 @@ def between(ends: tuple[float | None, float | None] | None) -> str:
 
 def _share(value: float) -> str:
     return f"{100 * value:.0f}%"
-
-
-def _as_published(value: float) -> str:
-    """Format a number with the precision of publications: 74, 0.9942, 39868."""
-    return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
 
 
 def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable | None:
@@ -269,35 +260,6 @@ def steps(results: GridResults) -> ReportTable:
             Column("whole", "total, ms", digits),
         ),
         records,
-    )
-
-
-def published(results: GridResults, reports: Iterable[Record]) -> ReportTable | None:
-    """Return published results for the same workload; None if there are none.
-
-    Args:
-        results: the grid.
-        reports: source, machine, the number, its unit and rule, and the caveats (`raybench.sources`).
-    """
-    records = list(reports)
-    if not records:
-        return None
-    sources = list(dict.fromkeys(str(record["source"]) for record in records))
-    caveats = list(dict.fromkeys(caveat for record in records for caveat in record["caveats"]))
-    return ReportTable(
-        "published",
-        (
-            *([Column("source", "source", right=False)] if len(sources) > 1 else []),
-            Column("machine", "machine", right=False),
-            Column("reported", "reported", _as_published),
-            Column("unit", "unit", right=False),
-            Column("counts", "timing rule", right=False),
-            Column("origin", "claimed or derived", right=False),
-            Column("mine", "this grid", _as_published),
-            Column("cell", "cell", right=False),
-        ),
-        records,
-        (results.workload, caveats, sources[0] if len(sources) == 1 else None),
     )
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from functools import cached_property
+from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results import shared_values as shared
-from raybench.results.epoch import epoch_of
-from raybench.results.epoch_table import Epochs, EpochTable
+from raybench.results.epoch import Epoch, epoch_of
 from raybench.results.parsing import (
+    cell_in,
     error_in,
+    flat_in,
     mapping_in,
     seconds_in,
     target_in,
@@ -27,8 +27,6 @@ from raybench.results.parsing import (
     whole_in,
 )
 from raybench.results.warmup import is_steady
-
-T = TypeVar("T")
 
 Key = tuple[str, int]
 """Key of an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
@@ -40,7 +38,7 @@ _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audite
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
 
 
-@dataclass(slots=True)
+@dataclass
 class Attempt:
     """One attempt at a trial, as recorded in its events.
 
@@ -74,6 +72,7 @@ class Attempt:
             after training; empty if the run was not profiled.
         profile_steps: number of profiled steps.
         gaps: the epochs after which another process resumed training from a checkpoint.
+        epochs: in order.
         error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
     """
 
@@ -109,8 +108,7 @@ class Attempt:
     step_profile: Mapping[str, float] = field(default_factory=dict)
     profile_steps: int | None = None
     gaps: tuple[int, ...] = ()
-    _epochs: EpochTable = field(default_factory=EpochTable, repr=False)
-    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    epochs: list[Epoch] = field(default_factory=list, repr=False)
 
     @property
     def key(self) -> Key:
@@ -129,50 +127,25 @@ class Attempt:
         return int(number) if number.isdecimal() else 0
 
     @property
-    def epochs(self) -> Epochs:
-        """Its epochs, in order; of repeated events for one epoch, the last counts."""
-        return Epochs(self._epochs)
-
-    def computed(self, name: Hashable, compute: Callable[[], T]) -> T:
-        """Return a value that is computed from its events, once until the next event.
-
-        A report asks for the same times of an attempt dozens of times.
-        """
-        value = self._computed.get(name, MISSING)
-        if value is MISSING:
-            value = self._computed[name] = compute()
-        return cast(T, value)
-
-    def remember(self, name: Hashable, value: object) -> None:
-        """Keep a value for `computed` that was computed together with those of other attempts."""
-        self._computed[name] = value
-
-    @property
     def warmup_epochs(self) -> int:
         """Number of epochs at the beginning that do not count as steady."""
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
     @property
-    def warmup(self) -> Epochs:
+    def warmup(self) -> list[Epoch]:
         """Its warm-up epochs."""
-        return self.epochs[: bisect_right(self._epochs.numbers, self.warmup_epochs)]
+        return [epoch for epoch in self.epochs if epoch.epoch <= self.warmup_epochs]
 
-    @property
-    def steady(self) -> Epochs:
+    @cached_property
+    def steady(self) -> list[Epoch]:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
-        return self.computed("steady", self._steady)
-
-    def _steady(self) -> Epochs:
-        epochs = self.full_epochs[len(self.warmup) :]
-        if not self.gaps:
-            return epochs  # no epoch has to be looked at
-        return epochs.where(lambda number: is_steady(number, self.warmup_epochs, self.gaps))
+        return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, self.warmup_epochs, self.gaps)]
 
     @property
-    def full_epochs(self) -> Epochs:
+    def full_epochs(self) -> list[Epoch]:
         """Its epochs without the shorter last one of a fractional number of epochs."""
         epochs = self.cell.settings.epochs
-        return self.epochs[: bisect_right(self._epochs.numbers, epochs)] if epochs and epochs % 1 else self.epochs
+        return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if epochs and epochs % 1 else self.epochs
 
     @property
     def stops(self) -> bool:
@@ -184,19 +157,19 @@ class Attempt:
 
     def metric(self, name: str) -> float | None:
         """A metric of the last epoch; None if there is none."""
-        return self._epochs.last("metrics", name)
+        return self.epochs[-1].metrics.get(name) if self.epochs else None
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""
-        return max((value for value in self.epochs.column("metrics", name) if value is not None), default=None)
+        return max((epoch.metrics[name] for epoch in self.epochs if name in epoch.metrics), default=None)
 
     def copy(self) -> Attempt:
         """A copy that later events do not change."""
-        return replace(self, _epochs=self._epochs.copy())
+        return replace(self, epochs=list(self.epochs))
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        self._computed.clear()
+        self.__dict__.pop("steady", None)
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)
@@ -214,17 +187,17 @@ class Attempt:
             self.error = {"type": "Skipped", "message": text_in(event.get("reason")) or ""}
 
     def _start(self, event: Event) -> None:
-        self.cell = shared.cell_in(event.get("cell"))
+        self.cell = cell_in(event.get("cell"))
         self.run, self.seed = text_in(event.get("run")), whole_in(event.get("seed"))
         self.request_id, self.origin = text_in(event.get("request_id")), text_in(event.get("origin"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
-        self.profile, self.machine = text_in(event.get("profile")), shared.valid_values_in(event.get("machine"))
+        self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
         self.target = target_in(event.get("target")) or target_in(self.cell.stop_at_target)
-        self.decay_check = shared.valid_values_in(event.get("decay_check"))
-        self.roofline = shared.valid_values_in(event.get("roofline"))
-        self.host, self.versions = shared.flat_in(event.get("host")), shared.flat_in(event.get("versions"))
-        self.hardware = shared.valid_values_in(event.get("hardware"))
-        self.runtime_conditions = shared.valid_values_in(event.get("runtime_conditions"))
+        self.decay_check = valid_values_in(event.get("decay_check"))
+        self.roofline = valid_values_in(event.get("roofline"))
+        self.host, self.versions = flat_in(event.get("host")), flat_in(event.get("versions"))
+        self.hardware = valid_values_in(event.get("hardware"))
+        self.runtime_conditions = valid_values_in(event.get("runtime_conditions"))
         self.started = text_in(event.get("t"))
 
     def _epoch(self, event: Event) -> None:
@@ -232,16 +205,14 @@ class Attempt:
         if number < 1:
             return
         self.precision = mapping_in(event.get("precision")) or self.precision
-        self._epochs.put(epoch_of(number, event))
-
-    def take_epoch(self, line: Any) -> None:
-        """Apply the line of an epoch (`raybench.results.epoch_line`)."""
-        self._computed.clear()
-        self.precision = line.precision or self.precision
-        self._epochs.put_line(line)
+        epoch = epoch_of(number, event)
+        if not self.epochs or number > self.epochs[-1].epoch:
+            self.epochs.append(epoch)
+        else:  # of repeated events for one epoch, the last counts
+            others = [each for each in self.epochs if each.epoch != number]
+            self.epochs = sorted([*others, epoch], key=lambda each: each.epoch)
 
     def _end(self, event: Event) -> None:
-        self._epochs.flush()
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
@@ -268,16 +239,6 @@ def apply_event(records: dict[Key, Attempt], event: Event) -> None:
         if key not in records:
             records[key] = Attempt(*key)
         records[key].take(event)
-
-
-def apply_epoch_line(records: dict[Key, Attempt], line: Any) -> None:
-    """Apply the line of an epoch to the records (`raybench.results.epoch_line`)."""
-    key = line.trial, line.attempt
-    record = records.get(key)
-    if record is None and _NAME.fullmatch(line.trial):
-        record = records[key] = Attempt(*key)
-    if record is not None:
-        record.take_epoch(line)
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:

@@ -73,9 +73,8 @@ _CELL = [
     Column("data_digest", TEXT, "", "the digest of its content", "data.digest"),
     Column("train_examples", WHOLE, "examples", "number of training examples", "data.examples.train"),
     Column("val_examples", WHOLE, "examples", "number of validation examples", "data.examples.val"),
-    Column("framework", TEXT, "", "torch, torch_xla, tensorflow, or another one in published results", "framework"),
+    Column("framework", TEXT, "", "torch, torch_xla, tensorflow, or a different one in a CSV", "framework"),
     Column("framework_version", TEXT, "", "its major and minor version", "engine.framework_version"),
-    Column("engine_version", WHOLE, "", "the version of raybench's training loop for it", "engine.version"),
     Column("device", TEXT, "", "the device's name in the grid: the axis `device`"),
     Column("device_kind", TEXT, "", "its kind, such as cpu or cuda", "device.kind"),
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),
@@ -87,7 +86,7 @@ _CELL = [
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
     Column("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "the seed of this trial"),
-    Column("aa_of", TEXT, "", "the cell that this one repeats under another name, for an A/A check", "aa_of"),
+    Column("aa_of", TEXT, "", "the cell that this one repeats under a different name, for an A/A check", "aa_of"),
     Column("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),
 ]
 
@@ -167,8 +166,6 @@ _RESULTS = [
     Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory, in all its epochs"),
     Column("steady_host_energy_j", NUMBER, "J", "the same in a steady epoch"),
     Column("energy_missing", TEXT, "", "why energy was not measurable"),
-    Column("reported_s", NUMBER, "s", "the time that the source reported; missing for runs of raybench"),
-    Column("reported_rule", TEXT, "", "raybench's name of the source's timing rule; missing if there is none"),
     Column("error", TEXT, "", "type and message of its error, or the reason why it was skipped"),
     Column("error_where", TEXT, "", "file and line of its error: of the user's own code, if it was raised there"),
     Column("warnings", TEXT, "", "warnings about its results, one per line"),

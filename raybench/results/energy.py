@@ -37,8 +37,8 @@ def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
 
 def per_example(attempt: Attempt) -> float | None:
     """Joules per training example of a steady epoch."""
-    joules, last_epoch = steady(attempt), timing.steady_epochs(attempt)[-1:]
-    examples = sum(last_epoch.column("examples"))
+    joules, epochs = steady(attempt), timing.steady_epochs(attempt)
+    examples = epochs[-1].examples if epochs else 0
     return joules / examples if joules is not None and examples else None
 
 
@@ -50,7 +50,8 @@ def to_target(attempt: Attempt) -> float | None:
 def of_epochs(attempt: Attempt, part: str = DEVICE) -> list[float | None]:
     """Joules of each epoch; None also for one that was too short to be measured singly."""
     each = mapping_in(_energy(attempt).get("each"))
-    return [_joules(mapping_in(each.get(str(number))), part) if each else None for number in attempt.epochs.numbers]
+    numbers = (epoch.epoch for epoch in attempt.epochs)
+    return [_joules(mapping_in(each.get(str(number))), part) if each else None for number in numbers]
 
 
 def others_share(attempt: Attempt) -> float | None:

@@ -11,7 +11,7 @@ from raybench.core import events
 from raybench.core.events import EVENTS, Event
 from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, Key, apply_epoch_line, apply_event
+from raybench.results.attempt import Attempt, Key, apply_event
 from raybench.results.executions import ENDED, Summary, read_execution
 from raybench.results.journal import (
     JOURNAL,
@@ -182,10 +182,7 @@ class GridHistory:
         try:
             if self.path.exists():
                 for item in read_lines(self.path, self.damaged_lines, watch=watch):
-                    if isinstance(item, dict):
-                        self.take(item)
-                    else:
-                        apply_epoch_line(self.attempts, item)
+                    self.take(item)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
@@ -211,7 +208,7 @@ def check_journal(journal: Path) -> None:
 
 
 def _missing(attempt: Attempt, own_events: list[Event]) -> list[Event]:
-    known_epochs = set(attempt.epochs.numbers)
+    known_epochs = {epoch.epoch for epoch in attempt.epochs}
     return [
         event
         for event in own_events

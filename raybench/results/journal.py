@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,6 @@ import msgspec
 from raybench.core.events import Event, to_line
 from raybench.core.files import append
 from raybench.errors import JournalError
-from raybench.results.epoch_line import epoch_line
 from raybench.results.parsing import json_object
 
 log = logging.getLogger("raybench")
@@ -153,16 +152,15 @@ class Watch(Protocol):
 
 def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     """Read the events of a journal, in order (see `read_lines`)."""
-    return read_lines(path, damaged, lambda text: None)
+    return read_lines(path, damaged)
 
 
 def read_lines(
     path: Path,
     damaged: list[int] | None = None,
-    parse: Callable[[bytes], Any] = epoch_line,
     watch: Watch | None = None,
 ) -> Iterator[Any]:
-    """Read the lines of a journal as events, or as a faster parser reads them.
+    """Read the lines of a journal as events.
 
     A last line without a newline is being written, or its writer died: it is read if it is complete. Any other line
     that is not a JSON object with the name of an event is skipped and reported. Nothing in a journal is ever executed.
@@ -170,7 +168,6 @@ def read_lines(
     Args:
         path: the journal.
         damaged: gets the numbers (from 1) of the skipped lines; without it they are logged as a warning.
-        parse: the faster parser, which returns None for lines that it does not read.
         watch: gets each event with its line.
 
     Raises:
@@ -179,7 +176,7 @@ def read_lines(
     lines: list[int] = [] if damaged is None else damaged
     with path.open("rb") as file:
         for number, text in enumerate(watch.lines(file) if watch else file, 1):
-            event = parse(text) or parse_event(text)
+            event = parse_event(text)
             if event is not None:
                 if watch:
                     watch.take(event, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from types import NoneType
 from typing import Any
 
@@ -75,9 +76,14 @@ def error_in(value: Any) -> Mapping[str, Any]:
 def cell_in(value: Any) -> Cell:
     """A cell; unknown if a part has the wrong type, since the trial's start event is then damaged."""
     try:
-        tree = valid_values_in(json.loads(json.dumps(mapping_in(value), allow_nan=False)))
+        return _cell_of(json.dumps(mapping_in(value), allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return UNKNOWN_CELL
+
+
+@lru_cache(4096)  # all trials of a cell share it
+def _cell_of(text: str) -> Cell:
+    tree = valid_values_in(json.loads(text))
     parts = [tree.get(name, {}) for name in CELL_PARTS]
     parts.append(mapping_in(tree.get("data")).get("examples", {}))
     return Cell.from_json(tree) if all(isinstance(part, Mapping) for part in parts) else UNKNOWN_CELL

@@ -15,8 +15,7 @@ from typing import Any, BinaryIO
 from weakref import finalize
 
 from raybench.core.events import Event
-from raybench.results.attempt import Attempt, Key, apply_epoch_line, apply_event, key_of
-from raybench.results.epoch_line import epoch_line
+from raybench.results.attempt import Attempt, Key, apply_event, key_of
 from raybench.results.journal import parse_event
 
 ORIGIN = "origin"
@@ -207,10 +206,7 @@ def events_in(file: BinaryIO) -> Events:
     """Return the events of a file without damaged lines."""
     index = EventIndex()
     for text in index.lines(file):
-        if line := epoch_line(text):
-            apply_epoch_line(index.records, line)
-            index.take(line, text)
-        elif event := parse_event(text):
+        if event := parse_event(text):
             apply_event(index.records, event)
             index.take(event, text)
     return index.events()

@@ -1,25 +1,18 @@
-"""Timing rules: compute a time from an attempt's ledgers, one function per published rule.
+"""Timing rules: compute a time from an attempt's ledgers, one function per rule.
 
-Every rule takes an `Attempt` and returns seconds, or None if the attempt lacks the required values. Rules in
-`PUBLISHED`, by which others reported their results, may have another unit, which the table names. Rules over epochs
+Every rule takes an `Attempt` and returns seconds, or None if the attempt lacks the required values. Rules over epochs
 also count the epochs of an attempt that did not finish. Ledgers have a resolution of a microsecond; results are rounded
 to the nanosecond, so that sums contain no floating-point noise.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
-from math import nan
 from statistics import fmean, median
-from typing import NamedTuple
-
-import numpy as np
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
-from raybench.results.epoch_table import Epochs, stacks
 
 Rule = Callable[[Attempt], float | None]
 
@@ -41,13 +34,12 @@ def epoch_seconds(epoch: Epoch) -> float:
     return _sum(epoch.ledger.get(name, 0.0) for name in TRAINING)
 
 
-def seconds_of_each(epochs: Epochs, sections: Iterable[str]) -> list[float]:
-    """Seconds of each epoch in some sections together, from the columns of their table."""
-    columns = (epochs.column("ledger", name, 0.0) for name in sections)
-    return [round(sum(seconds), DIGITS) for seconds in zip(*columns, strict=True)]
+def seconds_of_each(epochs: Sequence[Epoch], sections: Sequence[str]) -> list[float]:
+    """Seconds of each epoch in some sections together."""
+    return [_sum(epoch.ledger.get(name, 0.0) for name in sections) for epoch in epochs]
 
 
-def steady_epochs(attempt: Attempt) -> Epochs:
+def steady_epochs(attempt: Attempt) -> list[Epoch]:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
@@ -58,8 +50,7 @@ def steady_epochs(attempt: Attempt) -> Epochs:
 
 def steady_seconds(attempt: Attempt) -> Sequence[float]:
     """Train + input_wait of each of these epochs."""
-    # A list would take four times the memory.
-    return attempt.computed("steady_seconds", lambda: array("d", seconds_of_each(steady_epochs(attempt), STEADY)))
+    return seconds_of_each(steady_epochs(attempt), STEADY)
 
 
 def steady(attempt: Attempt) -> float | None:
@@ -67,7 +58,7 @@ def steady(attempt: Attempt) -> float | None:
 
     If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
-    return attempt.computed("steady_s", lambda: _median(steady_seconds(attempt)))
+    return _median(steady_seconds(attempt))
 
 
 def mean_steady(attempt: Attempt) -> float | None:
@@ -83,15 +74,12 @@ def steady_from_warmup(attempt: Attempt) -> bool:
 
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
-    first_epochs = attempt.epochs[:1]
-    return seconds_of_each(first_epochs, TRAINING)[0] if first_epochs.numbers == [1] else None
+    return epoch_seconds(attempt.epochs[0]) if attempt.epochs and attempt.epochs[0].epoch == 1 else None
 
 
 def epochs(attempt: Attempt) -> float | None:
     """Training alone: compile + train + input_wait of every epoch."""
-    return attempt.computed(
-        "epochs_s", lambda: _sum(seconds_of_each(attempt.epochs, TRAINING)) if attempt.epochs else None
-    )
+    return _sum(seconds_of_each(attempt.epochs, TRAINING)) if attempt.epochs else None
 
 
 def total(attempt: Attempt) -> float | None:
@@ -103,7 +91,7 @@ def airbench(attempt: Attempt) -> float | None:
     """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
     if not attempt.epochs:
         return None
-    return _sum((*seconds_of_each(attempt.epochs, STEADY), *attempt.epochs[-1:].column("ledger", "evaluate", 0.0)))
+    return _sum((*seconds_of_each(attempt.epochs, STEADY), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
 
 
 def dawnbench(attempt: Attempt) -> float | None:
@@ -130,117 +118,6 @@ RULES: dict[str, Rule] = {
 """Every rule by its name."""
 
 
-RESNET63_CALLS = (3, 4)
-"""The calls that the protocol averages; the first two are its warm-up."""
-
-
-def resnet63(attempt: Attempt) -> float | None:
-    """Mean seconds of calls 3 and 4, each of one training step.
-
-    Each call (`steps_per_epoch: 1`) is timed separately by wall time, including any compilation; evaluation is
-    excluded.
-    """
-    calls = _resnet63_calls(attempt)
-    return _clean(fmean(map(epoch_seconds, calls))) if calls else None
-
-
-def resnet63_cpu(attempt: Attempt) -> float | None:
-    """Processor time of the same calls, over all threads of the process: the protocol's second clock."""
-    calls = [epoch.cpu for epoch in _resnet63_calls(attempt) if epoch.cpu]
-    if len(calls) < len(RESNET63_CALLS):
-        return None
-    return _clean(fmean(_sum(cpu.get(name, 0.0) for name in ("compile", "train", "input_wait")) for cpu in calls))
-
-
-def _resnet63_calls(attempt: Attempt) -> list[Epoch]:
-    """Calls 3 and 4.
-
-    Empty if one of them is missing or has more than one step.
-    """
-    calls = [epoch for epoch in attempt.epochs if epoch.epoch in RESNET63_CALLS and epoch.steps == 1]
-    return calls if len(calls) == len(RESNET63_CALLS) else []
-
-
-def with_validation(epoch: Epoch) -> float:
-    """Seconds of an epoch with validation: compile + train + input_wait + evaluate + compile_evaluate."""
-    evaluation = (epoch.ledger.get(name, 0.0) for name in ("evaluate", "compile_evaluate"))
-    return _sum((epoch_seconds(epoch), *evaluation))
-
-
-def katnoria_cnn(attempt: Attempt) -> float | None:
-    """Seconds of all epochs, including compilation and validation; without loading and building."""
-    return _sum(map(with_validation, attempt.epochs)) if attempt.epochs else None
-
-
-def keras_epoch(attempt: Attempt) -> float | None:
-    """Median seconds of an epoch as in Keras's progress line.
-
-    The clock of that line stops after validation. This includes waiting for input and, in the first line, compilation.
-    """
-    return _median(with_validation(epoch) for epoch in attempt.epochs)
-
-
-def keras_step(attempt: Attempt) -> float | None:
-    """`keras_epoch` per step: the epoch's seconds divided by its steps."""
-    return _median(with_validation(epoch) / epoch.steps for epoch in attempt.epochs if epoch.steps)
-
-
-def keras_example(attempt: Attempt) -> float | None:
-    """`keras_epoch` per example, which older Keras versions printed as a step."""
-    return _median(with_validation(epoch) / epoch.examples for epoch in attempt.epochs if epoch.examples)
-
-
-def tutorial_throughput(attempt: Attempt) -> float | None:
-    """Steady examples per second: examples of the epochs after the warm-up divided by their train + input_wait."""
-    seconds = sum(steady_seconds(attempt))
-    return _clean(sum(steady_epochs(attempt).column("examples")) / seconds) if seconds else None
-
-
-def tutorial_end_to_end(attempt: Attempt) -> float | None:
-    """End-to-end examples per second: all training examples over `total`, with loading, compilation and evaluation."""
-    seconds = total(attempt)
-    return _clean(sum(attempt.epochs.column("examples")) / seconds) if seconds and attempt.epochs else None
-
-
-class Published(NamedTuple):
-    """A rule by which others reported a result.
-
-    Attributes:
-        rule: the function that computes the number from an attempt.
-        counts: short description of the included time.
-        unit: unit of the number.
-    """
-
-    rule: Rule
-    counts: str
-    unit: str
-
-
-PUBLISHED: dict[str, Published] = {
-    "airbench94": Published(airbench, "train + input_wait of every epoch, and the last evaluation", "s"),
-    "davidnet": Published(dawnbench, "data, and train + input_wait of every epoch", "s"),
-    "dawnbench": Published(dawnbench, "data, and train + input_wait of every epoch", "s"),
-    "katnoria_cnn": Published(katnoria_cnn, "train + input_wait + evaluate of every epoch, with compilation", "s"),
-    "keras_epoch": Published(keras_epoch, "an epoch with evaluation and compilation, the median", "s an epoch"),
-    "keras_example": Published(keras_example, "the same over an epoch's examples", "s an example"),
-    "keras_step": Published(keras_step, "the same over an epoch's steps", "s a step"),
-    "mlperf": Published(mlperf, "wall less setup, build and compile", "s"),
-    "resnet63": Published(resnet63, "compile + train + input_wait, the mean of calls 3 and 4", "s a call"),
-    "resnet63_cpu": Published(resnet63_cpu, "processor time of the same", "CPU s a call"),
-    "resunet": Published(first, "compile + train + input_wait of the first epoch", "s an epoch"),
-    "tutorial_end_to_end": Published(tutorial_end_to_end, "every example over template_import + wall", "examples/s"),
-    "tutorial_throughput": Published(
-        tutorial_throughput, "examples over train + input_wait after the warm-up", "examples/s"
-    ),
-}
-"""Timing rules of the reproduced benchmarks and of public contests, by name.
-
-`keras_epoch`, `keras_example` and `keras_step` belong to the IMDB examples; `tutorial_throughput` and
-`tutorial_end_to_end` to the tutorial with MNIST and DavidNet on a TPU and a GPU; the 79 s of `davidnet`, for 24 epochs,
-are DAWNBench's.
-"""
-
-
 def time_to_target(attempt: Attempt, target: Target) -> float | None:
     """Training time until the target: compile + train + input_wait up to the end of the first epoch that reaches it.
 
@@ -249,45 +126,20 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
     place = _first_place(attempt, target)
     if place is None:
         return None
-    return attempt.computed(("until", place), lambda: _sum(seconds_of_each(attempt.epochs[: place + 1], TRAINING)))
+    return _sum(seconds_of_each(attempt.epochs[: place + 1], TRAINING))
 
 
 def first_reaching(attempt: Attempt, target: Target) -> int | None:
     """The number of the first epoch that reaches a target."""
     place = _first_place(attempt, target)
-    return None if place is None else attempt.epochs.numbers[place]
+    return None if place is None else attempt.epochs[place].epoch
 
 
 def _first_place(attempt: Attempt, target: Target) -> int | None:
     """The position of the first epoch that reaches a target."""
-
-    def find() -> int | None:
-        values = attempt.epochs.column("metrics", target.metric, nan)
-        return next((place for place, value in enumerate(values) if target.is_reached_by(value)), None)
-
-    return attempt.computed(("first to reach", target), find)
-
-
-def compute_together(attempts: Sequence[Attempt]) -> None:
-    """Compute the times of many attempts at once and remember them.
-
-    The rules then take a fraction of the time.
-    """
-    for positions, stack in stacks((attempt.epochs.table for attempt in attempts), "ledger"):
-        columns = {name: stack.column("ledger", name) for name in TRAINING}
-        steady, training = (
-            np.round(sum(columns[name] for name in sections), DIGITS) for sections in (STEADY, TRAINING)
-        )
-        elapsed = np.round(training.cumsum(axis=1), DIGITS)
-        for row, position in enumerate(positions):
-            attempt = attempts[position]
-            places = steady_epochs(attempt).places
-            seconds = steady[row, places.start : places.stop] if isinstance(places, range) else steady[row, places]
-            attempt.remember("steady_seconds", array("d", seconds.tobytes()))
-            attempt.remember("epochs_s", float(elapsed[row, -1]))
-            place = _first_place(attempt, attempt.target) if attempt.target else None
-            if place is not None:
-                attempt.remember(("until", place), float(elapsed[row, place]))
+    values = (epoch.metrics.get(target.metric) for epoch in attempt.epochs)
+    reached = (place for place, value in enumerate(values) if value is not None and target.is_reached_by(value))
+    return next(reached, None)
 
 
 def _sum(seconds: Iterable[float]) -> float:

@@ -15,7 +15,6 @@ from raybench.errors import UsageError, nearest
 from raybench.tracking.store import is_uri
 
 if TYPE_CHECKING:
-    from raybench.sources.published_results import Publication
     from raybench.sources.result_tables import GridSource, Record
 
 Attempts = Literal["latest", "all"]
@@ -46,17 +45,6 @@ def load_grids(
 def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
     """Load results as records, from which the tables are made."""
     return [record for each in load_grids(source, grid, attempts) for record in each.records]
-
-
-def published() -> dict[str, Publication]:
-    """Return all published results that raybench ships, by name.
-
-    The names are those of `load("published:NAME")`. Each describes the source, its protocol, its timing rule and its
-    caveats.
-    """
-    from raybench.sources import published_results as publications
-
-    return publications.published()
 
 
 @contextmanager
@@ -121,17 +109,13 @@ def _union_of(sources: Sequence[str], grid: str | None) -> list[GridSource]:
     Raises:
         UsageError: there is no source, or two have the same attempt with other content.
     """
-    from raybench.sources.published_results import PREFIX
-
     if not sources:
         raise UsageError("load: there is no source; name at least one")
     if len(sources) == 1:
         return _grids(sources[0], grid)
     from raybench.sources.union import grids_of, load_union
 
-    tables = [
-        each for each in sources if each.startswith(PREFIX) or user_path(each).suffix in (".csv", ".yaml", ".yml")
-    ]
+    tables = [each for each in sources if user_path(each).suffix == ".csv"]
     parts = [part for each in sources if each not in tables for part in grids_of(each)]
     names = dict.fromkeys(part.grid for part in parts)
     grids = [load_union([part for part in parts if part.grid == name]) for name in names]
@@ -141,11 +125,7 @@ def _union_of(sources: Sequence[str], grid: str | None) -> list[GridSource]:
 def _grids(source: str, grid: str | None) -> list[GridSource]:
     from raybench.results.bundle import is_bundle, read_bundle
     from raybench.sources import epochs_csv, journal, mlflow_store
-    from raybench.sources import published_results as publications
 
-    if source.startswith(publications.PREFIX):
-        name = source.removeprefix(publications.PREFIX)
-        return _by_grid(publications.load_named(name).records(name))
     path = user_path(source)
     if is_bundle(path):
         from raybench.sources.union import load_union
@@ -157,11 +137,8 @@ def _grids(source: str, grid: str | None) -> list[GridSource]:
         if mlflow_store.is_store(source):
             return mlflow_store.load_store(mlflow_store.store_of(source, path), grid)
         if path.is_file():
-            match path.suffix:
-                case ".yaml" | ".yml":
-                    return _by_grid(publications.load_file(path).records(path.stem))
-                case ".csv":
-                    return _by_grid(epochs_csv.load_csv(path))
+            if path.suffix == ".csv":
+                return _by_grid(epochs_csv.load_csv(path))
             return [journal.load_journal(path)]
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None

@@ -40,7 +40,6 @@ from raybench.errors import FileError, Problem, close, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
 from raybench.results.epoch import Epoch, epoch_of_columns
-from raybench.results.epoch_table import EpochTable
 from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
@@ -317,7 +316,7 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         ledger={name: value for name in _LEDGER if (value := values.get(f"{name}_s")) is not None},
         wall=values.get("wall_s"),
         template_import=values.get("template_import_s"),
-        _epochs=EpochTable(trial.epochs.values()),
+        epochs=[trial.epochs[number] for number in sorted(trial.epochs)],
     )
 
 

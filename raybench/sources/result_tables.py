@@ -21,8 +21,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import QUANTITIES, Kind, Quantity
-from raybench.results.epoch_table import Epochs
+from raybench.results.epoch import QUANTITIES, Epoch, Quantity
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from raybench.results.history import GridHistory
 
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
-_AFTER_ALL = {f"settings.{name}": setting.default for name, setting in TRAINING.items() if setting.optional}
-_TOLD = frozenset(LEAVES) | {"schema", "engine.name", "seed"}
-_MAPS = ("settings.stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
+_TOLD = frozenset(LEAVES) | {"engine.name", "seed"}
+_MAPS = ("stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
 """Prefixes of a cell's fields that have no columns of their own.
 
 The columns of their parents contain them.
@@ -83,8 +81,6 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
     """Return the tables of trials and of epochs, in the order of the records."""
     records = list(records)
     trials = _Columns()
-    timing.compute_together([record.attempt for record in records])
-    diagnose.find_slow_starts([record.attempt for record in records])
     of_cells: dict[int, dict[str, Any]] = {}
     for record in records:
         cell = record.attempt.cell  # its trials share it
@@ -191,7 +187,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
+def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
     """Return the values that only an attempt with epochs has."""
     totals: dict[str, Any] = {
         quantity.total: quantity.over_epochs(_values(epochs, quantity))
@@ -201,8 +197,8 @@ def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
     steady = timing.steady_epochs(attempt)
     seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
-        totals["examples_per_s"] = sum(steady.column("examples")) / seconds or None
-    cpu = [cpu_s for cpu_s in steady.column("cpu_s") if cpu_s is not None]
+        totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
+    cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
     if attempt.status != TrialStatus.DIVERGED:  # its metrics before that are not those of a trained model
@@ -264,9 +260,7 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     A setting that was introduced later and is missing in the cell has the value that such cells always had.
     """
     cell_leaves = cell.leaves()
-    row = {
-        column.name: cell_leaves.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()
-    }
+    row = {column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()}
     settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
     texts = {column.name for column in LEAVES.values() if column.dtype == c.TEXT}
@@ -311,10 +305,9 @@ def as_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _values(epochs: Epochs, quantity: Quantity) -> list[Any]:
+def _values(epochs: Sequence[Epoch], quantity: Quantity) -> list[Any]:
     """Return one number of each epoch; None if it is not known."""
-    values = epochs.column(quantity.field, quantity.key, quantity.missing)
-    return [value or None for value in values] if quantity.kind is Kind.COUNT else values
+    return [quantity.of(epoch) for epoch in epochs]
 
 
 def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:
@@ -351,13 +344,14 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
 
 def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
     epochs = attempt.epochs
-    steady = set(attempt.steady.numbers)
+    steady = {epoch.epoch for epoch in attempt.steady}
+    metrics = dict.fromkeys(name for epoch in epochs for name in epoch.metrics)
     seconds = timing.seconds_of_each(epochs, timing.TRAINING)
     return {
-        **{name: epochs.column("metrics", name) for name in epochs.keys("metrics")},
-        "epoch": epochs.numbers,
-        "ended": epochs.times,
-        "steady": [number in steady for number in epochs.numbers],
+        **{name: [epoch.metrics.get(name) for epoch in epochs] for name in metrics},
+        "epoch": [epoch.epoch for epoch in epochs],
+        "ended": [epoch.t for epoch in epochs],
+        "steady": [epoch.epoch in steady for epoch in epochs],
         **{quantity.column: _values(epochs, quantity) for quantity in QUANTITIES},
         "epoch_s": seconds,
         "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, 9))),

@@ -18,7 +18,7 @@ from raybench.analysis.diagnostics.finding import only_a_note
 from raybench.checks.roofline.judge import roofline
 from raybench.core.identity import COMPARE, INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import QUANTITIES, Epoch

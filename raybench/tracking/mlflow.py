@@ -36,7 +36,6 @@ from raybench.tracking.call_timeout import Bounded
 from raybench.tracking.journal_parts import JoinedJournal, Part
 from raybench.tracking.store import Store, StoreError, is_server, redacted_errors
 from raybench.tracking.system_metrics import points
-from raybench.trial.predictions import SHEET
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -409,7 +408,7 @@ class Runs:
             self._data_sets.add(data)
 
     def _artifacts(self, attempt: Attempt, run_id: str, folder: Path | None) -> None:
-        names = (EVENTS, SAMPLES, OUTPUT, ERROR, SHEET)
+        names = (EVENTS, SAMPLES, OUTPUT, ERROR)
         files = [folder / name for name in names if is_own(folder / name, folder.parents[2])] if folder else []
         for path in files:
             self._client.log_artifact(run_id, str(path))

@@ -111,7 +111,7 @@ def sync(
         if run is None:
             report.created += 1
         elif not run.duplicates and (
-            run.ended or (attempt.status is None and run.epochs >= set(attempt.epochs.numbers))
+            run.ended or (attempt.status is None and run.epochs >= {epoch.epoch for epoch in attempt.epochs})
         ):
             report.unchanged += 1
         else:

@@ -38,11 +38,6 @@ class LibraryLoop:
         return self._trial._options.epochs
 
     @property
-    def replaces_epochs(self) -> bool:
-        """Whether `epochs` replaces the library's own number, instead of having to agree with it."""
-        return self._trial._options.replaces_count
-
-    @property
     def steps_per_epoch(self) -> int | None:
         """After how many batches an epoch ends; None: with its data."""
         return self._trial._options.steps_per_epoch

@@ -45,7 +45,6 @@ def local_trial(epochs: float | None) -> Trial:
         epochs=epochs,
         data_dir=datasets.data_root(),
         output_dir=Path.cwd(),
-        replaces_count=True,
         rank=rank,
         world_size=count,
     )

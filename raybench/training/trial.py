@@ -39,8 +39,7 @@ class TrialOptions:
     """What a training is to do, and where.
 
     Attributes:
-        epochs: how many; None if only the loop says so.
-        replaces_count: whether `epochs` replaces the number in the loop instead of having to agree with it.
+        epochs: how many, whatever number the loop has; None if only the loop says so.
         steps_per_epoch: after how many steps an epoch ends; None: with its batches.
         target: the metric to reach.
         stop_at_target: whether training ends when it is reached.
@@ -54,7 +53,6 @@ class TrialOptions:
     epochs: float | None
     data_dir: Path
     output_dir: Path
-    replaces_count: bool = False
     steps_per_epoch: int | None = None
     target: Target | None = None
     stop_at_target: bool = False
@@ -353,11 +351,6 @@ class Trial:
         if self._total is not None:
             raise RuntimeError("trial.epochs() a second time: a trial is one training")
         options = self._options
-        if count is not None and options.epochs is not None and count != options.epochs and not options.replaces_count:
-            raise ValueError(
-                f"trial.epochs({count:g}), and the grid says epochs: {options.epochs:g}; write trial.epochs(), or "
-                "remove `epochs` from the grid file"
-            )
         total = count if options.epochs is None else options.epochs
         if total is None:
             raise ValueError("how many epochs? Set `epochs` in the grid file, or write trial.epochs(10)")

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-import numpy as np
-
 from raybench import datasets
 from raybench.core import events, memory
 from raybench.core.cell import COMMAND
@@ -27,31 +25,23 @@ from raybench.core.ledger import NANO, Ledger
 from raybench.core.rank import current_rank
 from raybench.core.status import TrialStatus
 from raybench.core.version import __version__
-from raybench.datasets.splits import Data, Split, hold_out
+from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import BESIDE, EngineParts, open_engine
 from raybench.engines.base import ProfilingEngine
-from raybench.engines.images import is_array
 from raybench.engines.user_loop import LOOP_PACKAGES
 from raybench.training.epoch_record import Diverged
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
 from raybench.trial.phase import BUILD, DATA, EVALUATE, PROFILE, TRAIN, Phase
-from raybench.trial.predictions import write_preview
 from raybench.trial.step_profile import profile
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import check_modules, remedy
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
-
-
-MADE_AT_ONCE = 4 << 30
-"""Maximum bytes of a lazy split that is materialised before training.
-
-A larger one is made batch by batch, under `input: host`."""
 
 
 APPLIED = ("fp32", "tf32")
@@ -89,7 +79,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         engine = open_engine(job.cell.framework, EngineParts(recipe, workload, device, ledger, job.seed))
         phase.enter(DATA)
         with ledger.section("data"):
-            data = in_memory(load_data(job, workload))
+            data = load_data(job, workload)
             engine.load(data)
         phase.enter(BUILD)
         with ledger.section("build"):
@@ -140,12 +130,6 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    # After the clock has stopped, because this is not training.
-    if status == TrialStatus.COMPLETED and current_rank().number == 0:
-        try:
-            write_preview(workload, job.cell.framework, engine, data.val, Path(job.folder))
-        except Exception as exc:
-            warnings.append(f"no image of predictions: {type(exc).__name__}: {message_of(exc)}")
     event = events.trial_ended(
         job.trial,
         job.attempt,
@@ -345,8 +329,6 @@ def load_data(job: Job, workload: Workload) -> Data:
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
     counts = vars(job.cell.data.examples)
-    if job.cell.role.is_smoke:  # the number of examples of a user's own data is not known in advance
-        counts = {name: min(counts[name], len(split)) for name, split in vars(data).items()}
     return Data(_cut(data.train, counts["train"], "training"), _cut(data.val, counts["val"], "validation"))
 
 
@@ -355,16 +337,6 @@ def _checked(data: Any, function: str) -> Data:
         message = f"the workload's function {function} returns a {type(data).__name__}, not a raybench.Data"
         raise TypeError(f"{message}: return Data(train=Split(inputs, targets), val=Split(inputs, targets))")
     return data
-
-
-def in_memory(data: Data, most: int = MADE_AT_ONCE) -> Data:
-    """Materialise lazy splits of at most `most` bytes."""
-
-    def made(split: Split) -> Split:
-        lazy = not is_array(split.inputs) and split.inputs.nbytes + split.targets.nbytes <= most
-        return Split(np.asarray(split.inputs), np.asarray(split.targets)) if lazy else split
-
-    return Data(made(data.train), made(data.val))
 
 
 def _cut(split: Any, count: int | None, role: str) -> Any:

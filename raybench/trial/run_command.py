@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND, PROCESS
+from raybench.core.cell import COMMAND
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
@@ -239,7 +239,7 @@ class _Run:
         if "output_dir" in self._command.names or SETTINGS_FILE in self._command.names:
             Path(values["output_dir"]).mkdir(parents=True, exist_ok=True)
         (self._channel / JOB).write_text(json.dumps(self._job.to_json()))
-        arguments = filled(self._command, values, self._job.cell.role.is_smoke)
+        arguments = filled(self._command, values)
         return Program(arguments, self._environ(values), self._job.code_folder, VARIABLE)
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
@@ -394,7 +394,7 @@ class _Printed(_Run):
         if missing:
             return TrialStatus.FAILED, self._described("UsageError", missing)
         target, names = self._job.target, self._metrics.names
-        if target and target.metric not in names and not self._job.cell.role.is_smoke:
+        if target and target.metric not in names:
             printed = ", ".join(names) or "nothing"
             message = f"the target's metric {target.metric!r} was never printed; the JSON lines had {printed}"
             return TrialStatus.FAILED, self._described("UsageError", message)
@@ -406,8 +406,7 @@ class _Printed(_Run):
                 "before a program that uses C's stdio)"
             )
         epochs = self._job.cell.settings.epochs
-        cut = self._job.cell.role.is_smoke and self._command.smoke  # as its arguments for a smoke run say
-        if self._command.counts_epochs and epochs and not cut and self._number not in (epochs, math.ceil(epochs)):
+        if self._command.counts_epochs and epochs and self._number not in (epochs, math.ceil(epochs)):
             self._warnings.append(f"epochs in the output: {self._number}; the grid says epochs: {epochs:g}")
         try:
             if self._command.counts_epochs:
@@ -429,7 +428,7 @@ class _Printed(_Run):
         """Kill the program if it runs; send the last epoch, with the memory of the largest process."""
         super().close()
         cell = self._job.cell
-        if self._last and hosted(cell.device.kind) and cell.isolation == PROCESS:  # which has no other children
+        if self._last and hosted(cell.device.kind) and self._job.own_process:  # which has no other children
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             self._last["memory_peak_bytes"] = peak * (1 if sys.platform == "darwin" else 1024)
         self._flush()

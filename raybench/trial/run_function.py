@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from raybench.core import events, memory
-from raybench.core.cell import PROCESS
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
@@ -149,7 +148,7 @@ def copy_files(info: WorkloadInfo, job: Job) -> Path:
 
 def _keep_others_offline(job: Job) -> None:
     """Keep the trial's process from sending results elsewhere, which takes time."""
-    if job.cell.isolation == PROCESS:  # otherwise the process is the driver's
+    if job.own_process:  # otherwise the process is the driver's
         for name in [name for name in os.environ if name.startswith("MLFLOW_")]:
             del os.environ[name]
         os.environ.update(OFFLINE)
@@ -162,7 +161,6 @@ def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
         epochs=settings.epochs or None,
         data_dir=Path(job.data_root),
         output_dir=Path(job.folder).absolute() / OUTPUT,
-        replaces_count=job.cell.role.is_smoke,
         steps_per_epoch=settings.steps_per_epoch or None,
         target=job.target,
         stop_at_target=job.cell.stop_at_target is not None,
@@ -198,7 +196,7 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     message, logged = None, trial.logged | logged_before
     if not trial.ended_epochs:
         message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
-    elif job.target and job.target.metric not in logged and not job.cell.role.is_smoke:
+    elif job.target and job.target.metric not in logged:
         names = ", ".join(sorted(logged)) or "nothing"
         message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
     if message is None:

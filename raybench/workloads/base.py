@@ -58,8 +58,6 @@ class Workload:
             several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number per example}; None: {"accuracy": …}. For several
             frameworks, as `loss`.
-        preview: from examples, targets and outputs (the first few validation examples, before normalisation) to an
-            image, uint8 [height, width, 3], that is stored with the run; a function or a "module:function".
         metric_names: the names that `metrics` returns, if not only the accuracy.
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes, too.
@@ -82,7 +80,6 @@ class Workload:
     metrics: Function | Mapping[str, str | Function] | None = None
     name: str = ""
     version: int = 1
-    preview: str | Callable[[Any, Any, Any], Any] | None = None
     metric_names: tuple[str, ...] = ("accuracy",)
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None
@@ -129,10 +126,6 @@ class Workload:
         """Convert the data set's data to the model's data."""
         prepare = _function(self.prepare)
         return prepare(data) if prepare else data
-
-    def draw(self, inputs: Any, targets: Any, outputs: Any) -> Any:
-        """The preview image of some predictions; requires `preview`."""
-        return _function(self.preview)(inputs, targets, outputs)
 
     def with_options(self, options: Mapping[str, Any]) -> Workload:
         """The workload with these model options; the others have their defaults."""

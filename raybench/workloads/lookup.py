@@ -164,15 +164,10 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
     file, attribute = _parts(text)
     if file:
         return _read_file(file, attribute, base, files, links)
-    function = builtin.functions().get(text)
-    workload = None if function else builtin.get(text)
+    workload = builtin.get(text)
     for name, entries in (("files", files), ("links", links)):
         if list(entries):
             raise WorkloadError(f"{name} only apply to your own workload file, not to {text}; remove them", name)
-    if function:
-        info = _read_file(*_parts(function.reference), Path(), (), ())
-        return replace(info, name=text, dataset=function.dataset, is_builtin=True)
-    assert workload
     return WorkloadInfo(
         name=workload.name,
         version=workload.version,
@@ -246,7 +241,7 @@ def metric_names(text: str, base: Path) -> tuple[str, ...]:
     """
     file, attribute = _parts(text)
     if not file:
-        return () if text in builtin.functions() else builtin.get(text).metric_names
+        return builtin.get(text).metric_names
     path = base / user_path(file)
     content = read_regular(path)
     if is_function(content, str(path), attribute):

@@ -42,7 +42,6 @@ class Command:
         env: environment variables, with placeholders.
         metrics: by name of a metric, the pattern whose first group is its value; `EPOCH` ends an epoch.
         json_lines: the same with keys of JSON objects, one per line; true: every key is the metric's name.
-        smoke: arguments that are added in a smoke run; None if the command has none.
         reports: whether a script of it uses `raybench.current_trial()`.
         given: settings that the grid gives; a cell omits some of them if they are at their defaults.
     """
@@ -51,14 +50,13 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     json_lines: Mapping[str, str] | bool = False
-    smoke: tuple[str, ...] | None = None
     reports: bool = False
     given: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All texts that may have placeholders."""
-        return (*self.arguments, *self.env.values(), *(self.smoke or ()))
+        return (*self.arguments, *self.env.values())
 
     @property
     def names(self) -> frozenset[str]:
@@ -85,15 +83,12 @@ class Command:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the plain values of a command."""
-        smoke = value["smoke"]
         lists = {name: tuple(value[name]) for name in ("arguments", "given")}
-        return cls(**{**value, **lists, "smoke": None if smoke is None else tuple(smoke)})
+        return cls(**{**value, **lists})
 
     def identity(self) -> str:
         """The parts that change results, as text."""
-        return json.dumps(
-            {name: value for name, value in asdict(self).items() if name not in ("smoke", "reports", "given")}
-        )
+        return json.dumps({name: value for name, value in asdict(self).items() if name not in ("reports", "given")})
 
 
 def placeholders(text: str) -> Iterator[str]:
@@ -120,14 +115,14 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def filled(command: Command, values: Mapping[str, Any], is_smoke: bool) -> list[str]:
+def filled(command: Command, values: Mapping[str, Any]) -> list[str]:
     """The command with values; `{args}` becomes `--name=value` for each that it does not name itself.
 
     Args:
         values: by name; those of `ARGS` are a map.
     """
     arguments = []
-    for text in (*command.arguments, *((command.smoke or ()) if is_smoke else ())):
+    for text in command.arguments:
         if list(placeholders(text)) == [ARGS]:
             arguments += [f"--{name}={text_of(value)}" for name, value in values[ARGS].items()]
         else:

@@ -1,13 +1,10 @@
 import numpy as np
 import pytest
-from support.made_up_grids import cell_of
 
 from raybench.analysis.comparison import MeanMinMax, PlannedCell, compare
 from raybench.analysis.diagnostics.finding import Finding
-from raybench.analysis.pairs import SettingDifference, differences
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.core import events
-from raybench.core.cell import Cell
 from raybench.results.attempt import attempts, latest
 
 WARM = 9.0
@@ -163,23 +160,6 @@ def test_repeats_in_which_all_cells_move_together_are_paired():
     assert compare(cells, known(*beside, *runs("other", 2.0)), {"device": "cpu"})[1].speedup.paired
     elsewhere = known(*beside, *runs("other", 2.0, "node-2"))
     assert not compare(cells, elsewhere, {"device": "cpu"})[1].speedup.paired, "two machines do not move together"
-
-
-def test_a_setting_that_only_one_side_has_is_compared_with_its_default():
-    """Settings that came after the first form of a cell are in it only where they differ from their default."""
-    without, own = cell_of("cpu"), cell_of("gpu", channels_last=True, label_smoothing=0.2)
-    assert differences(Cell.from_json(without), Cell.from_json(own), ["device"]) == (
-        SettingDifference("label_smoothing", 0.2, 0.0),
-        SettingDifference("channels_last", True, False),
-    )
-    assert differences(Cell.from_json(own), Cell.from_json(without), ["device"]) == (
-        SettingDifference("label_smoothing", 0.0, 0.2),
-        SettingDifference("channels_last", False, True),
-    )
-    del without["device"]["replicas"]
-    assert SettingDifference("replicas", 1, None, in_baseline=False) in differences(
-        Cell.from_json(without), Cell.from_json(own), ["device"]
-    )
 
 
 def on(hosts, told):

@@ -11,7 +11,7 @@ from raybench.core.job import Target
 from raybench.results.executions import GRID_FILE, PLAN
 from raybench.results.history import GridHistory
 
-CONTENT = {**cell_of("gpu", model={"dropout": 0.2}), "aa_of": "e5728b716bd9", "unheard_of": [1]}
+CONTENT = {**cell_of("gpu", model={"dropout": 0.2})}
 REQUEST = GridRequest(
     [
         PlannedCell("a", {"device": "cpu"}, 3, "no node has one", 0.5, content=UNKNOWN_CELL),

@@ -26,7 +26,6 @@ from raybench.core.job import Target
 from raybench.reporting.comparison_table import cell_columns, ranking_columns
 from raybench.reporting.report import as_json, make_report
 from raybench.reporting.sentences import plain
-from raybench.results.epoch_table import EpochTable
 
 
 def facts(report):
@@ -135,7 +134,7 @@ def test_the_target_is_compared_with_the_settings_that_reach_it_first_not_with_t
         epochs = {each.epoch: each for each in run.epochs}
         if fastest.other == f"batch {run.cell.settings.batch_size}":
             epochs = {n: replace(each, metrics=each.metrics | {"val/accuracy": 0.1}) for n, each in epochs.items()}
-        late[name] = replace(run, _epochs=EpochTable(epochs.values()))
+        late[name] = replace(run, epochs=list(epochs.values()))
     fact = of(make_report(replace(results, latest=late)), BestToTargetFact)
     assert of(make_report(replace(results, latest=late)), OverallSpeedupFact).other == fastest.other
     assert fastest.other not in (fact.other, fact.baseline)

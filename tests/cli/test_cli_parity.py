@@ -106,9 +106,9 @@ def test_json_of_a_difference(raybench: Callable[..., Any], found: Any) -> None:
             ["digits_cnn", "--model", "side=32"],
             "model.side: not an option of digits_cnn's model; the model has no options",
         ),
-        (["resunet_v2", "--model", "side=[", "--frameworks", "torch,tensorflow"], "--model side=…"),
+        (["resunet", "--model", "side=[", "--frameworks", "torch,tensorflow"], "--model side=…"),
         (
-            ["resunet_v2", "--model", "side=32.5", "--frameworks", "torch,tensorflow"],
+            ["resunet", "--model", "side=32.5", "--frameworks", "torch,tensorflow"],
             "32.5 is not allowed; use an integer",
         ),
         (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),

@@ -121,7 +121,7 @@ def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
 def on_a_tpu(journal, planned, repeats, host="colab"):
     """Turn the journal of the CPU's trials into one of the TPU's, as another machine would have it."""
     executor = InlineExecutor()
-    plan = make_plan(load_grid(planned), executor.nodes({}), Path("data"), isolation=executor.isolation)
+    plan = make_plan(load_grid(planned), executor.nodes({}), Path("data"))
     cells = {cell.axes["batch_size"]: cell for cell in plan.cells if cell.profile == "tpu"}
     starts, kept = {}, []
     for event in map(json.loads, journal.read_text().splitlines()):

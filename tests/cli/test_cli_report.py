@@ -158,7 +158,6 @@ def test_the_baseline_may_be_chosen(raybench, results, tmp_path):
         ("mine.csv", "tpu3", "device of mine is never tpu3; use one of gpu, cpu"),
         ("digits", "batchsize=64", "digits has no axis batchsize; did you mean batch_size?"),
         ("digits", "batch_size=128", "batch_size of digits is never 128; use one of 32, 64"),
-        ("published:resnet63", "cpu", "a published result is compared as its source does; leave the option out"),
     ):
         refused = raybench("report", source, "--baseline", text)
         assert refused.status == 2

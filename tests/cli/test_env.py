@@ -5,10 +5,10 @@ import sys
 import time
 
 import pytest
+from raybench.environments.status import STAMP
 
 from raybench.cli.env import _Progress
 from raybench.environments import RECIPES, Recipe, build, recipes
-from raybench.environments.status import STAMP
 
 
 @pytest.fixture

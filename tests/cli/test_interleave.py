@@ -12,9 +12,9 @@ from raybench import load
 from raybench.analysis.before_after import interleaved
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import RecordingListener
+from raybench.planning.versions import compared
 from raybench.results.journal import JOURNAL
-from raybench.run import Options, run_versions
+from raybench.run import Options, run_grid
 
 GRID = """
 name: mine
@@ -157,45 +157,10 @@ def test_wrong_use(raybench, tmp_path, arguments, message):
     assert "Traceback" not in said.err
 
 
-class _Stopped(RecordingListener):
-    """Presses Ctrl-C after the second epoch of the second trial."""
-
-    def event(self, event):
-        super().event(event)
-        trials = {each["trial"] for each in self.events if each["event"] == "trial_started"}
-        if len(trials) == 2 and event.get("epoch") == 2:
-            raise KeyboardInterrupt
-
-
-def test_both_trials_of_a_pair_run_in_one_session(tmp_path):
-    """After an interrupt no checkpoint of the stopped trial is used, and its completed partner runs again."""
-    body = """
-import pathlib
-
-def train(trial, *, batch_size: int):
-    trial.checkpoint(lambda path: pathlib.Path(path).write_text("x"), lambda path: None)
-    for epoch in trial.epochs():
-        for step in trial.steps(range(3), examples=batch_size):
-            pass
-        trial.log({"val/accuracy": 0.5})
-"""
-    write(tmp_path, grid=GRID + "checkpoint_every: 1\n", train=body)
-    spec = load_grid(tmp_path / "grid.yaml")
-    options = Options(tmp_path / "results", **ALONE)
-    first = run_versions(spec, spec, InlineExecutor(), _Stopped(), options)
-    assert first.exit_status == 130
-    view = RecordingListener()
-    assert run_versions(spec, spec, InlineExecutor(), view, options).exit_status == 0
-    started = [event for event in view.events if event["event"] == "trial_started"]
-    assert sorted((event["repeat"], event["attempt"]) for event in started)[:4] == [(0, 1), (0, 1), (0, 2), (0, 2)]
-    assert [event["attempt"] for event in started[:2]] == [2, 2]
-    assert not any(event["event"] == "trial_resumed" for event in view.events)
-
-
 ALONE = {"checks": False, "tracking": None, "report": False}
 
 
-def compared(outcome):
+def cells_of(outcome):
     return interleaved(outcome.report.results, 0.05).cells
 
 
@@ -204,11 +169,11 @@ def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_serve
     write(tmp_path / "base")
     write(tmp_path / "new", seconds=4.0)
     specs = [load_grid(tmp_path / version / "grid.yaml") for version in ("base", "new")]
-    outcome = run_versions(
-        *specs, MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
+    outcome = run_grid(
+        compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
     )
-    assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2
-    assert all(cell.base_s < 2 < cell.new_s for cell in compared(outcome))
+    assert [cell.verdict for cell in cells_of(outcome)] == ["slower"] * 2
+    assert all(cell.base_s < 2 < cell.new_s for cell in cells_of(outcome))
 
 
 @pytest.mark.slow
@@ -224,8 +189,8 @@ def test_two_environments(tmp_path, fork_server):
         file = tmp_path / "code" / f"{version}.yaml"
         file.write_text(GRID + f"devices: {{cpu: {{kind: cpu, environment: ../{version}}}}}\n")
         specs.append(load_grid(file))
-    outcome = run_versions(
-        *specs, MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
+    outcome = run_grid(
+        compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
     )
     assert outcome.exit_status == 0
-    assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2
+    assert [cell.verdict for cell in cells_of(outcome)] == ["slower"] * 2

@@ -1,4 +1,4 @@
-"""`devices`, `data`, `schema`, `init` and `sync`."""
+"""`devices`, `data`, `plan --schema`, shipped grids and `sync`."""
 
 import hashlib
 import json
@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from raybench import datasets
-from raybench.cli.init import shipped_grids
 from raybench.config import load_grid
+from raybench.config.load import shipped_grids
 from raybench.datasets import DataFile, DataSet, Source
 from raybench.environments import RECIPES
 
@@ -81,7 +81,7 @@ def states(raybench):
 
 def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     before = states(raybench)
-    real, generated = ["digits", "mnist", "imdb", "cifar10"], ["scenes", "mnist", "imdb", "cifar10"]
+    real, generated = ["digits", "mnist", "imdb", "cifar10"], ["mnist", "imdb", "cifar10", "scenes"]
     assert list(before) == [*real, *(f"{name}-synthetic" for name in generated), "small"]
     assert before["small"] == ["missing", "–", "–"]
     assert before["digits"][0] == "ready", "it comes with scikit-learn"
@@ -102,7 +102,7 @@ def test_nothing_is_fetched_where_one_name_is_wrong(raybench, small, tmp_path):
 
 
 def test_the_schema_is_one_and_takes_the_shipped_grids(raybench):
-    said = raybench("schema")
+    said = raybench("plan", "--schema")
     assert (said.status, said.err) == (0, "")
     schema = json.loads(said.out)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -116,25 +116,12 @@ def test_the_schema_is_one_and_takes_the_shipped_grids(raybench):
     assert not validator.is_valid({"name": "x", "workload": "digits_cnn", "epoch": 3})
 
 
-def test_init_copies_the_grids_and_keeps_what_a_person_wrote(raybench, tmp_path):
-    said = raybench("init")
-    assert said.lines == [*(f"wrote    grids/{name}" for name in GRIDS), "Next: raybench grid grids/quickstart.yaml"]
-    mine = tmp_path / "grids" / GRIDS[0]
-    mine.write_text("name: mine\n")
-    assert raybench("init").lines[:-1] == [f"kept     grids/{name}" for name in GRIDS]
-    assert mine.read_text() == "name: mine\n"
-    assert raybench("init", "--force").lines[0] == f"wrote    grids/{GRIDS[0]}"
-    assert mine.read_bytes() == (shipped_grids() / GRIDS[0]).read_bytes()
-    assert raybench("init", "deep/down").lines[-1] == "Next: raybench grid deep/down/quickstart.yaml"
-
-
-def test_every_copied_grid_plans(raybench):
-    raybench("init")
+def test_shipped_grids_plan_by_name(raybench):
     for name in GRIDS:
-        said = raybench("plan", f"grids/{name}")
+        said = raybench("plan", name.removesuffix(".yaml"))
         assert (said.status, said.err) == (0, ""), name
-    spec = load_grid(Path("grids/quickstart.yaml"))
-    plan = raybench("plan", "grids/quickstart.yaml", "--set", "axes.device=[cpu]")
+    spec = load_grid(Path("quickstart"))
+    plan = raybench("plan", "quickstart", "--set", "axes.device=[cpu]")
     assert f": {len(spec.axes['batch_size']) * 2 * spec.repeats} trials, " in plan.lines[0]
 
 

@@ -179,6 +179,7 @@ def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options,
     assert not (tmp_path / "raybench-results" / "mlflow.db").read_bytes(), "nothing is written to an empty file"
 
 
+@pytest.mark.slow
 @pytest.mark.mlflow
 def test_runs_of_a_sqlite_store_are_sorted_with_an_index(raybench, tmp_path, migrated_database, monkeypatch):
     """Without statistics, sqlite goes through all metrics for each run, which takes quadratic time."""

@@ -19,7 +19,6 @@ def test_each_declared_setting_may_stand_in_a_grid_file():
     ("name", "bad", "words"),
     [
         ("batch_size", 0, "greater than or equal to 1"),
-        ("profile_steps", -1, "greater than or equal to 0"),
         ("learning_rate", 0.0, "greater than 0"),
         ("weight_decay", -1.0, "greater than or equal to 0"),
         ("momentum", 1.0, "less than 1"),

@@ -82,7 +82,7 @@ def test_an_official_digest_needs_every_sha256() -> None:
 def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(DataError, match="unknown data set 'cifar-10'; did you mean cifar10"):
         datasets.get("cifar-10")
-    with pytest.raises(DataError, match="use one of digits, mnist, imdb, cifar10, scenes-synthetic"):
+    with pytest.raises(DataError, match="use one of digits, mnist, imdb, cifar10, mnist-synthetic"):
         datasets.get("zzz")
     assert [datasets.get(name).name for name in datasets.names()] == list(datasets.names())
 

@@ -10,10 +10,10 @@ import threading
 from dataclasses import replace
 
 import pytest
+from raybench.environments.status import LOG, STAMP
 
 from raybench.environments import RECIPES, environment_status, environments_root, python_of
 from raybench.environments.build import create
-from raybench.environments.status import LOG, STAMP
 from raybench.errors import ExecutionError, UsageError
 
 pytestmark = pytest.mark.slow

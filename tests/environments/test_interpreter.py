@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from raybench.environments.status import STAMP
 
 from raybench.devices import Hardware
 from raybench.environments import (
@@ -20,7 +21,6 @@ from raybench.environments import (
     runtime_env_of,
     subprocess_python,
 )
-from raybench.environments.status import STAMP
 from raybench.planning.node import Node, probe_node
 from raybench.planning.placement import ResourceRequest, find_placement
 

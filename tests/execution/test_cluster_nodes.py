@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 import ray
+from raybench.execution.cluster import LEFT, NodeMonitor, disambiguate, limit_to_ray, own_folder, put_files, take_files
 
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
 from raybench.environments import Interpreter
 from raybench.execution import cluster
-from raybench.execution.cluster import LEFT, NodeMonitor, disambiguate, limit_to_ray, own_folder, put_files, take_files
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement

@@ -4,13 +4,13 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from raybench.core.cell import UNKNOWN_CELL
+from support.cells import resolved_cell
+
 from raybench.devices import Hardware
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import CellGroup, ResolvedCell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
@@ -20,8 +20,7 @@ OTHER = Node("other", (CPU,))
 
 def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU, **resources):
     fit = Placement(hardware, nodes, cpus, accelerators, "2.13", resources=tuple(resources.items()))
-    group = CellGroup("x", UNKNOWN_CELL, fit)
-    return WorkItem(Trial(ResolvedCell(name, {}, group), 0, 0))
+    return WorkItem(Trial(resolved_cell(name, fit=fit), 0, 0))
 
 
 def gpu(name, accelerators=1, cpus=4):

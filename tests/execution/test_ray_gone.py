@@ -13,21 +13,20 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from raybench.execution.ray_tune import RESTARTS, RayTuneExecutor
+from raybench.execution.ray_watch import RayGoneError, RayWatch
 from support import WORKLOADS
+from support.cells import resolved_cell
 
-from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.status import TrialStatus
 from raybench.devices import Hardware
 from raybench.errors import ExecutionError
 from raybench.execution import ray_watch
 from raybench.execution.base import TemporaryMessage
-from raybench.execution.ray_tune import RESTARTS, RayTuneExecutor
-from raybench.execution.ray_watch import RayGoneError, RayWatch
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import CellGroup, ResolvedCell
 from raybench.results.journal import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
@@ -103,7 +102,7 @@ def test_a_grid_goes_on_with_a_new_ray(tmp_path, name):
 def test_a_ray_that_goes_on_ending_ends_the_grid(monkeypatch):
     """After two restarts the command ends with status 1; what ran is lost, not left open."""
     fit = Placement(Hardware("cpu", "EPYC", 2, ids=("0", "1")), ("box",), 2, 0, "2.13")
-    trials = [Trial(ResolvedCell(name, {}, CellGroup("x", UNKNOWN_CELL, fit)), 0, 0) for name in "ab"]
+    trials = [Trial(resolved_cell(name, fit=fit), 0, 0) for name in "ab"]
     dispatcher = Dispatcher([WorkItem(trial) for trial in trials], [Node("box", (fit.hardware,))], retries=1)
     executor, told, sunk = RayTuneExecutor(), [], []
 

@@ -16,15 +16,15 @@ import pytest
 import ray
 from ray.air.execution._internal import RayActorManager
 from ray.tune.experiment import Trial
+from raybench.execution.actor import TrialActor
+from raybench.execution.ray_tune import classify_actor_error
 from support import WORKLOADS
 from support.jobs import make_job
 from support.processes import all_gone
 
 from raybench.config import load_grid
 from raybench.errors import ExecutionError
-from raybench.execution.actor import TrialActor
 from raybench.execution.progress import RecordingListener
-from raybench.execution.ray_tune import classify_actor_error
 from raybench.run import Options, run_grid
 
 TROUBLES = WORKLOADS / "troubles.py"

@@ -6,7 +6,7 @@ import pytest
 from support.made_up_grids import cell_of, told
 
 from raybench.core.cell import Cell
-from raybench.planning.estimate import Estimator, WaitingTime, _SimilarCosts, similarity_key
+from raybench.planning.estimate import Estimator, WaitingTime
 from raybench.results.attempt import attempts
 
 SETTINGS = {"compile": False, "steps_per_epoch": None, "input": "device"}
@@ -104,19 +104,7 @@ def test_estimates_between_trials_are_those_of_all_earlier_trials_at_once():
         assert [seconds(growing, request) for request in requests] == [seconds(at_once, each) for each in requests]
 
 
-def test_an_estimate_reads_the_earlier_trials_once(monkeypatch):
-    """Else the display of a grid of thousands of trials would take longer after each of them."""
-    known, reads = estimator((cell(), 2.0)), []
-    read = _SimilarCosts._of
-    monkeypatch.setattr(_SimilarCosts, "_of", lambda costs, batches: reads.append(batches) or read(costs, batches))
-    for second in (2.0, 4.0, 3.0):
-        known.learn(*attempts(told(cell(), 0, [second] * 4, [0.5] * 4)).values())
-        estimate = seconds(known, cell())
-    assert estimate == seconds(estimator(*((cell(), second) for second in (2.0, 2.0, 3.0, 4.0))), cell())
-    assert len(reads) == 2, "of the first estimator and of the second"
-
-
-def test_the_time_of_what_waits_is_that_of_each_trial(monkeypatch):
+def test_the_time_of_what_waits_is_that_of_each_trial():
     cells = [Cell.from_json(cell(batch, threads)) for batch in (64, 128, 256) for threads in (1, 2, 3)]
     known = estimator((cell(64, 1), 1.0))
     keys = [Estimator.key(each) for each in cells for _ in range(2)]
@@ -133,19 +121,9 @@ def test_the_time_of_what_waits_is_that_of_each_trial(monkeypatch):
         waiting.start(key)
         keys.remove(key)
         known.learn(ended)
-        waiting.update(similarity_key(ended.cell))
         assert waiting.seconds == pytest.approx(expected())
     for key in keys:
         waiting.start(key)
     assert waiting.seconds == 0
     assert WaitingTime(Estimator(), [keys[0]]).seconds is None
     assert WaitingTime(Estimator()).seconds == 0
-
-
-def test_the_end_of_a_trial_changes_the_time_of_similar_cells_only(monkeypatch):
-    known = estimator(*((cell(threads=threads), 1.0) for threads in range(1, 41)))
-    waiting = WaitingTime(known, [Estimator.key(Cell.from_json(cell(threads=threads))) for threads in range(1, 41)])
-    asked = []
-    monkeypatch.setattr(Estimator, "seconds_of", lambda self, key: asked.append(key) or 1.0)
-    waiting.update(similarity_key(Cell.from_json(cell(threads=3))))
-    assert len(asked) == 1

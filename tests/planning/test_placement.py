@@ -1,14 +1,13 @@
 """Which hardware a cell belongs to, and which of a node's accelerators a trial gets."""
 
 import pytest
+from support.cells import resolved_cell
 
-from raybench.core.cell import UNKNOWN_CELL
 from raybench.devices import Hardware, neighbours
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import CellGroup, ResolvedCell
 
 CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
 CHIPS = Hardware("tpu", "v5e", 8, ids=tuple(map(str, range(8))))
@@ -68,8 +67,7 @@ def test_chips_of_a_tpu_are_handed_out_as_neighbours(kind, free, count, chosen):
 
 def test_a_trial_waits_for_neighbouring_chips():
     def work(name, count):
-        group = CellGroup("x", UNKNOWN_CELL, Placement(CHIPS, ("host",), 1, count, "2.9"))
-        return WorkItem(Trial(ResolvedCell(name, {}, group), 0, 0))
+        return WorkItem(Trial(resolved_cell(name, fit=Placement(CHIPS, ("host",), 1, count, "2.9")), 0, 0))
 
     host = Node("host", (CPU, CHIPS))
     dispatcher = Dispatcher([work("a", 1), work("b", 1), work("c", 2), work("d", 4), work("e", 2)], [host])

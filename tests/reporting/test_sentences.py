@@ -22,7 +22,7 @@ from raybench.analysis.verdict import (
 from raybench.checks.canary.judge import Drift
 from raybench.core.job import Target
 from raybench.core.text import join_words
-from raybench.reporting import published_verdict, sentences  # noqa: F401 — the former defines facts
+from raybench.reporting import sentences
 from raybench.reporting.sentences import as_html, between, digits, end, markdown, plain, plural, render_phrase, starting
 
 ODD = EpochTimeFact("gpu*<b>", 'batch "1"', 2.02, None, None, False, 1)

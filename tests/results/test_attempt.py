@@ -132,7 +132,7 @@ def test_what_a_person_calls_it_and_what_he_wants_of_it():
 
 
 def test_a_target_that_ends_training_is_in_the_cell():
-    cell = {"settings": {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}}
+    cell = {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}
     (attempt,) = attempts([events.trial_started(TRIAL, 1, cell=cell)]).values()
     assert attempt.target == Target("val/loss", at_most=0.1)
 

@@ -50,7 +50,7 @@ def real(tmp_path_factory):
     spec = load_grid(folder / "grid.yaml")
     executor = InlineExecutor()
     outcome = run_grid(spec, executor, options=Options(folder / "results", tracking=None, report=False))
-    plan = make_plan(spec, executor.nodes(), data_root(), (), executor.isolation)
+    plan = make_plan(spec, executor.nodes(), data_root())
     # Times differ from run to run, and the mutations are to be the same.
     told = [same_times(json.loads(line)) for line in outcome.journal.read_bytes().splitlines()]
     return json_lines(told).splitlines(keepends=True), plan

@@ -68,24 +68,3 @@ def test_time_to_target_ends_with_the_first_epoch_that_reaches_it():
     assert timing.time_to_target(told, Target("val/accuracy", at_least=0.94)) == 9.0
     assert timing.time_to_target(told, Target("val/accuracy", at_least=0.97)) is None
     assert timing.time_to_target(told, Target("val/loss", at_most=9.0)) is None
-
-
-def test_times_of_many_attempts_together_are_those_of_each():
-    target = Target("val/accuracy", 0.5)
-    resumed = attempt((1, 2, 0.1), (0, 3, 0.6), (0, 4, None), (0, 5, 0.7))
-    resumed.gaps = (2,)
-    many = [
-        attempt((9, 9.1234567891, 0.1), (0, 2, 0.6), (0, 4, None)),
-        attempt((9, 9, 0.1), (0, 2.5, 0.2), (0, 4.7, 0.3)),
-        attempt((9, 9, 0.1), (0, 2.5, 0.2), (0, 4.7, 0.3), warmup=2),
-        attempt((9, 9, 0.1), warmup=1),
-        attempt((9, 9, None), first=4),
-        resumed,
-        attempt(),
-    ]
-    rules = (timing.steady, timing.mean_steady, timing.epochs, lambda each: timing.time_to_target(each, target))
-    many = [replace(each, target=target) for each in many]
-    alone = [[rule(replace(each)) for rule in rules] for each in many]
-    timing.compute_together(many)
-    assert [{"steady_seconds", "epochs_s"} <= each._computed.keys() for each in many] == [*[True] * 6, False]
-    assert [[rule(each) for rule in rules] for each in many] == alone

@@ -57,24 +57,6 @@ EXPECTED = [
         0.102839 + (2.223508 + 0.088254) + (1.818816 + 0.055536) + (2.069004 + 0.083947) + (2.998902 + 0.090555),
     ),
     (EPOCHS, "mlperf", 10.848353 - (0.261951 + 0.105987 + 0.287310)),
-    (
-        EPOCHS,
-        "katnoria_cnn",
-        (0.287310 + 2.223508 + 0.088254 + 0.110192)
-        + (1.818816 + 0.055536 + 0.098649)
-        + (2.069004 + 0.083947 + 0.186011)
-        + (2.998902 + 0.090555 + 0.195689),
-    ),
-    (EPOCHS, "resunet", 0.287310 + 2.223508 + 0.088254),
-    # epochs of 2.709264, 1.973001, 2.338962 and 3.285146 with validation: the median is the mean of the middle two
-    (EPOCHS, "keras_epoch", (2.709264 + 2.338962) / 2),
-    (EPOCHS, "keras_step", (2.709264 + 2.338962) / 2 / 22),
-    (EPOCHS, "keras_example", (2.709264 + 2.338962) / 2 / 1408),
-    (EPOCHS, "tutorial_throughput", 3 * 1408 / (1.818816 + 0.055536 + 2.069004 + 0.083947 + 2.998902 + 0.090555)),
-    (EPOCHS, "tutorial_end_to_end", 4 * 1408 / (35.197223 + 10.848353)),
-    (EPOCHS, "resnet63", None),  # its epochs are no single calls
-    (EPOCHS, "resnet63_cpu", None),
-    # the middle one of 0.225921, 0.138500 and 0.156586
     (CALLS, "steady", 0.156586),
     (CALLS, "mean_steady", (0.225921 + 0.138500 + 0.156586) / 3),
     (CALLS, "first", 0.379349),
@@ -83,50 +65,17 @@ EXPECTED = [
     (CALLS, "airbench", 0.379349 + 0.225921 + 0.138500 + 0.156586 + 0.224752),
     (CALLS, "dawnbench", 0.107566 + 0.379349 + 0.225921 + 0.138500 + 0.156586),
     (CALLS, "mlperf", 2.579667 - (0.288882 + 0.111661 + 0)),
-    (CALLS, "resnet63", (0.138500 + 0.156586) / 2),
-    (CALLS, "resnet63_cpu", (0.040693 + 0.043133) / 2),
-    (
-        CALLS,
-        "katnoria_cnn",
-        (0.379349 + 0.344896) + (0.225921 + 0.284616) + (0.138500 + 0.221784) + (0.156586 + 0.224752),
-    ),
-    (CALLS, "resunet", 0.379349),
-    # 0.724245, 0.510537, 0.360284 and 0.381338 with validation
-    (CALLS, "keras_epoch", (0.510537 + 0.381338) / 2),
-    (CALLS, "keras_step", (0.510537 + 0.381338) / 2 / 1),
-    (CALLS, "keras_example", (0.510537 + 0.381338) / 2 / 64),
-    (CALLS, "tutorial_throughput", 3 * 64 / (0.225921 + 0.138500 + 0.156586)),
-    (CALLS, "tutorial_end_to_end", 4 * 64 / (35.197223 + 2.579667)),
 ]
-
-ALIKE = {"airbench94": "airbench", "davidnet": "dawnbench", "dawnbench": "dawnbench", "mlperf": "mlperf"}
-"""Published rules that are one of raybench's own under another name."""
-
-BY_NAME = {**timing.RULES, **{name: entry.rule for name, entry in timing.PUBLISHED.items()}}
 
 
 @pytest.mark.parametrize(("trial", "name", "expected"), EXPECTED)
 def test_a_rule_is_the_sum_it_says(trial, name, expected):
-    found = BY_NAME[name](attempts(TOLD)[trial, 1])
+    found = timing.RULES[name](attempts(TOLD)[trial, 1])
     assert found == (None if expected is None else pytest.approx(expected, rel=1e-9, abs=1e-9))
 
 
-@pytest.mark.parametrize(("name", "own"), ALIKE.items())
-def test_some_published_rules_are_raybench_s_own(name, own):
-    assert timing.PUBLISHED[name].rule is timing.RULES[own]
-
-
 def test_every_rule_is_worked_out():
-    assert set(BY_NAME) == {name for _, name, _ in EXPECTED} | set(ALIKE)
-
-
-def test_every_published_rule_says_what_it_counts_and_in_what():
-    assert all(entry.counts and entry.unit and entry.rule.__doc__ for entry in timing.PUBLISHED.values())
-
-
-def test_nothing_to_count_is_no_number():
-    (empty,) = attempts([TOLD[0]]).values()
-    assert {name: entry.rule(empty) for name, entry in timing.PUBLISHED.items()} == dict.fromkeys(timing.PUBLISHED)
+    assert set(timing.RULES) == {name for _, name, _ in EXPECTED}
 
 
 @pytest.mark.parametrize("trial", [EPOCHS, CALLS])
@@ -140,8 +89,3 @@ def test_the_ledgers_of_real_trials_add_up(trial):
     assert all(
         0 < seconds < wall for epoch in told.epochs for seconds, wall in [(epoch.cpu["train"], epoch.ledger["train"])]
     )
-
-
-def test_a_process_s_own_clock_is_no_rule_for_what_has_none(golden_events):
-    (told,) = attempts(golden_events).values()
-    assert timing.resnet63_cpu(told) is None

@@ -2,7 +2,7 @@
 
 from raybench.core.cell import Cell
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import CellGroup, ResolvedCell
+from support.cells import resolved_cell
 
 
 def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer="sgd", weight_decay=0.0, batch_size=64):
@@ -26,4 +26,4 @@ def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer=
 
 def work(name, content, repeat=0):
     """A trial of a cell."""
-    return WorkItem(Trial(ResolvedCell(name, {}, CellGroup("x", content)), repeat, 0))
+    return WorkItem(Trial(resolved_cell(name, content), repeat, 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from raybench.core.cell import PROCESS
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
@@ -22,7 +21,7 @@ class ForkingExecutor:
         load: a made-up use of this machine by other programs.
     """
 
-    isolation = PROCESS
+    uses_ray = False
 
     def __init__(self, server: Callable[[str], ForkServer], load: HostLoad | None = None) -> None:
         self._server, self._load = server, load

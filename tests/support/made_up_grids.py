@@ -19,9 +19,8 @@ def cell_of(device="cpu", batch_size=256, weight_decay=5e-4, epochs=4, **further
     return {
         "data": {"name": "cifar10", "digest": "sha256:5d3f0a1c", "examples": {"train": 40000, "val": 10000}},
         "device": {"kind": device, "model": f"a {device}", "count": 1, "replicas": 1, "threads": 2},
-        "engine": {"name": "torch", "version": 1, "framework_version": "2.13"},
+        "engine": {"name": "torch", "framework_version": "2.13"},
         "framework": "torch",
-        "schema": 1,
         "settings": {
             "batch_size": batch_size,
             "weight_decay": weight_decay,

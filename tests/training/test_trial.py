@@ -395,7 +395,6 @@ def twice(trial):
 
 ERRORS = {
     "a second epochs()": (twice, RuntimeError, "a second time"),
-    "disagreement": (lambda trial: trial.epochs(7), ValueError, r"trial\.epochs\(7\), and the grid says epochs: 2"),
     "log before": (lambda trial: trial.log({"val/a": 1}), RuntimeError, "before the first epoch"),
     "evaluation before": (lambda trial: trial.evaluation().__enter__(), RuntimeError, "before the first epoch"),
     "count outside": (lambda trial: trial.count(tokens=1), RuntimeError, "outside of an epoch"),

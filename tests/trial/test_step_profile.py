@@ -18,7 +18,6 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines.torch.engine import TorchEngine
 from raybench.execution.process import ForkServer
-from raybench.trial import run as trial
 from raybench.trial.phase import PROFILE, last
 from raybench.trial.run import run
 from raybench.trial.step_profile import END
@@ -63,7 +62,6 @@ def test_it_is_in_the_trials_end_and_changes_no_result(tmp_path: Path, where: st
 
 def test_its_time_is_in_no_section_and_not_in_the_wall_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    monkeypatch.setattr(trial, "write_preview", lambda *_: order.append("predictions"))
 
     def slow(self: TorchEngine, steps: int) -> dict[str, float]:
         order.append(last(tmp_path / "attempt"))
@@ -75,7 +73,7 @@ def test_its_time_is_in_no_section_and_not_in_the_wall_time(tmp_path: Path, monk
     *_, ended = run(make_job(tmp_path, "fine", 5))
     assert time.perf_counter() - begun > ended["wall"] + 0.2
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=1e-5)
-    assert order == ["predictions", PROFILE], "the pictures are those of the trained model"
+    assert order == [PROFILE]
 
 
 def test_an_error_in_it_is_a_warning(tmp_path: Path) -> None:

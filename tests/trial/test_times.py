@@ -9,7 +9,7 @@ from importlib import metadata
 import pytest
 from support import WORKLOADS
 from support.cells import make_cell
-from support.workloads.slow_parts import FIRST_EVALUATION, PICTURE
+from support.workloads.slow_parts import FIRST_EVALUATION
 
 from raybench.core.job import Job, Target
 from raybench.core.settings import DEFAULTS
@@ -22,7 +22,7 @@ from raybench.workloads import read_reference
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """A trial whose first evaluation step and whose picture of predictions are slow, and the seconds that it took."""
+    """A trial whose first evaluation step is slow, and the seconds that it took."""
     folder = tmp_path_factory.mktemp("slow-parts")
     info = read_reference("slow_parts.py:workload", WORKLOADS)
     cell = make_cell(
@@ -34,7 +34,6 @@ def ran(tmp_path_factory):
     )
     begun = time.perf_counter()
     events = list(run(Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder), usable_cores()[:1])))
-    assert (folder / "predictions.png").exists()
     (attempt,) = attempts(events).values()
     assert attempt.status == "completed", attempt.error
     return attempt, time.perf_counter() - begun
@@ -57,13 +56,12 @@ def test_compilation_of_evaluation_is_in_no_time_of_training(trial):
     assert timing.epochs(trial) < beyond
     assert timing.first(trial) < beyond
     assert timing.time_to_target(trial, Target("val/accuracy", at_least=0.0)) < beyond
-    assert timing.katnoria_cnn(trial) > FIRST_EVALUATION, "a protocol that has validation in it has this, too"
 
 
-def test_the_picture_of_predictions_is_in_no_time(ran):
+def test_sections_add_up_to_the_wall_time(ran):
     trial, seconds = ran
     assert sum(trial.ledger.values()) == pytest.approx(trial.wall, abs=1e-4)
-    assert trial.wall + PICTURE < seconds
+    assert trial.wall < seconds
 
 
 @pytest.mark.parametrize("bound", [{"at_least": 0.9}, {"at_most": 0.9}, {"at_least": 0.1, "at_most": 0.9}])

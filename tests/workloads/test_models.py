@@ -53,7 +53,7 @@ def sizes(model: nn.Module, kind: type[nn.Module], *shape: int) -> list[tuple[in
 
 
 def test_every_shipped_workload_is_here() -> None:
-    assert sorted(MODELS) == list(workloads.declared())
+    assert sorted(MODELS) == list(workloads.names())
 
 
 def test_parameters(known: Known) -> None:
@@ -213,11 +213,33 @@ def test_resnet63_pads_its_strides_below_and_to_the_right() -> None:
     torch.testing.assert_close(block(inputs), wanted)
 
 
+# The U-net
+
+
+def test_resunet_with_concatenated_skips() -> None:
+    model = workloads.get("resunet").with_options({"skip": "concat"}).build_model("torch")
+    assert sum(p.numel() for p in model.parameters()) == 39_847_052
+    with torch.no_grad():
+        assert model.eval()(torch.zeros(1, 6, 32, 32)).shape == (1, 2, 32, 32)
+
+
+def test_resunet_iou_and_loss_by_hand() -> None:
+    workload = workloads.get("resunet")
+    targets = torch.zeros(2, 2, 4, 4, dtype=torch.uint8)
+    targets[0, 0, :2] = 255
+    outputs = torch.full((2, 2, 4, 4), -1.0)
+    outputs[0, 0, 1:3] = 1.0
+    assert workload.metrics_for("torch")(outputs, targets)["mask_iou"].tolist() == [pytest.approx(4 / 12), 1.0]
+    right, wrong = math.log1p(math.exp(-1)), math.log1p(math.e)
+    losses = workload.loss_for("torch")(outputs, targets).tolist()
+    assert losses == pytest.approx([(right + wrong) / 2 + 2 * right, 3 * right])
+
+
 # Recipes
 
 
 def test_recipes_fit_their_data() -> None:
-    for name in workloads.declared():
+    for name in workloads.names():
         workload = workloads.get(name)
         assert workload.name == name
         dataset = datasets.get(str(workload.dataset))

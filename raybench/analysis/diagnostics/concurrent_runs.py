@@ -87,10 +87,6 @@ def span_of(attempt: Attempt) -> Span | None:
 
     None if either is not known.
     """
-    return attempt.computed("span", lambda: _span_of(attempt))
-
-
-def _span_of(attempt: Attempt) -> Span | None:
     try:
         begin, end = (datetime.fromisoformat(text or "").timestamp() for text in (attempt.started, attempt.ended))
     except (ValueError, OverflowError):

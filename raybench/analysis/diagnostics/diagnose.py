@@ -16,13 +16,13 @@ from statistics import median
 from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
 from raybench.analysis.diagnostics.effects import compare_effects
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, kinds, only_a_note
-from raybench.analysis.statistics.change_point import AT_ONCE, BATCHES, SlowStart, slow_starts
+from raybench.analysis.statistics.change_point import BATCHES, SlowStart, slow_starts
 from raybench.checks.canary.judge import Drift
 from raybench.checks.roofline.judge import ENOUGH, input_share
 from raybench.core.status import TrialStatus
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key, latest
-from raybench.results.epoch_table import Epochs
+from raybench.results.epoch import Epoch
 
 __all__ = ["Finding", "by_code", "diagnose_all", "finding_codes", "findings"]
 
@@ -97,7 +97,6 @@ def diagnose_all(
         machines: `Context.other_machines`.
     """
     all_attempts = list(attempts)
-    find_slow_starts(all_attempts)
     neighbours = concurrent_runs_of(all_attempts)
     axes = list(axes)
     varied_axes = frozenset(axes)
@@ -141,13 +140,13 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
     Uses the times of steps if they were recorded, else those of epochs.
     """
-    found = attempt.computed("slow_start", lambda: _slow_starts([attempt])[0])
+    found = _slow_starts([attempt])[0]
     if found is None:
         return
     (unit, start), epochs = found, attempt.steady
     # Up to the end of the epoch of the change, whose position is known to within a batch.
     until = attempt.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(epochs)))
-    last_epoch = epochs.numbers[-1]
+    last_epoch = epochs[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
         f"after the warm-up, its {unit} took {start.slower:.2f}x as long as later, until epoch {until} of {last_epoch}",
@@ -157,19 +156,11 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     )
 
 
-def find_slow_starts(attempts: Sequence[Attempt]) -> None:
-    """Test many attempts at once, which takes a fraction of the time, and remember the result with each."""
-    for first in range(0, len(attempts), AT_ONCE):
-        block = attempts[first : first + AT_ONCE]
-        for attempt, found in zip(block, _slow_starts(block), strict=True):
-            attempt.remember("slow_start", found)
-
-
 def _slow_starts(attempts: Sequence[Attempt]) -> list[tuple[str, SlowStart] | None]:
     """Return the slow start of each attempt, with "steps" or "epochs" as the unit of its times."""
     series: dict[str, list[Sequence[float]]] = {"steps": [], "epochs": []}
     for attempt in attempts:
-        step_times = attempt.steady.column("step_s")
+        step_times = [epoch.step_s for epoch in attempt.steady]
         series["steps"].append(list(chain(*step_times)) if all(step_times) else ())
         series["epochs"].append(timing.steady_seconds(attempt) if attempt.steady else ())
     found = {unit: slow_starts(times) for unit, times in series.items()}
@@ -238,13 +229,15 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
             return
 
 
-def _medians(epochs: Epochs, clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
+def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
     """Return the median seconds by another clock, those in the ledger, and the number of epochs with that clock."""
-    by_clock = epochs.column(clock, section)
-    if all(seconds is None for seconds in by_clock):
+    known = [
+        (seconds, sum(epoch.ledger.get(name, 0.0) for name in sections))
+        for epoch in epochs
+        if (seconds := getattr(epoch, clock).get(section)) is not None
+    ]
+    if not known:
         return 0.0, 0.0, 0
-    ledgers = zip(*(epochs.column("ledger", name, 0.0) for name in sections), strict=True)
-    known = [(seconds, sum(ledger)) for seconds, ledger in zip(by_clock, ledgers, strict=True) if seconds is not None]
     return median(seconds for seconds, _ in known), median(seconds for _, seconds in known), len(known)
 
 

@@ -12,9 +12,8 @@ from raybench.analysis.diagnostics.finding import Context, Observation, detects
 from raybench.core.identity import canonical
 from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
-from raybench.planning.plan import format_value
 from raybench.results.attempt import Attempt, Key
 from raybench.results.epoch import Epoch
 
@@ -42,7 +41,7 @@ def compare_effects(attempts: Iterable[Attempt], axes: Iterable[str]) -> Observa
     Returns:
         Observations by attempt and by the code of the finding.
     """
-    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.cell and not run.cell.role.is_smoke]
+    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.cell]
     observations: dict[Key, dict[str, Observation]] = {}
 
     def note(code: str, group: Iterable[Attempt], says: str, remedy: str = "") -> None:
@@ -108,7 +107,7 @@ def _same_metrics(group: Sequence[Attempt]) -> bool:
 
 def _optimizers(run: Attempt) -> list[Any]:
     """The optimizers of all epochs; empty if one is not known."""
-    optimizers = list(map(list, run.epochs.column("optimizers")))
+    optimizers = [list(epoch.optimizers) for epoch in run.epochs]
     return optimizers if all(optimizers) else []
 
 
@@ -200,7 +199,7 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
     """Detect a training loop that computes on the host."""
     if not attempt.cell.has_own_loop or hosted(attempt.cell.device.kind):
         return
-    if attempt.epochs[:1].column("memory_peak_bytes") == [0]:
+    if [epoch.memory_peak_bytes for epoch in attempt.epochs[:1]] == [0]:
         yield Observation(f"it allocated no memory on its {attempt.cell.device.kind} device", {"bytes": 0.0})
 
 
@@ -215,7 +214,7 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
 )
 def output_buffered(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a program whose output is buffered."""
-    together = list(filter(None, attempt.epochs.column("epochs_in_read")))
+    together = [epoch.epochs_in_read for epoch in attempt.epochs if epoch.epochs_in_read]
     if together:
         yield Observation(
             f"its output had up to {max(together)} epochs at once, whose times are not known singly",

@@ -57,7 +57,7 @@ def _of(code: str, attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     VERSION,
-    condition="the run it is compared with used another major or minor version of the framework, on another machine",
+    condition="the run it is compared with, on a different machine, used a different minor version of the framework",
     remedy="install the same version on both machines",
 )
 def other_version(attempt: Attempt, context: Context) -> Iterator[Observation]:
@@ -67,7 +67,7 @@ def other_version(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     DATA,
-    condition="the run it is compared with, on another machine, used data of the same name with another digest",
+    condition="the run it is compared with, on a different machine, used data of the same name with a different digest",
     remedy="copy the data set from one machine to the other: accuracies on different data cannot be compared",
 )
 def other_data(attempt: Attempt, context: Context) -> Iterator[Observation]:
@@ -77,7 +77,7 @@ def other_data(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     DAY,
-    condition="the run it is compared with was on another machine, more than a day earlier or later",
+    condition="the run it is compared with was on a different machine, more than a day earlier or later",
     remedy="run the grid on both machines on one day, so that the same versions and drivers are installed",
 )
 def other_day(attempt: Attempt, context: Context) -> Iterator[Observation]:

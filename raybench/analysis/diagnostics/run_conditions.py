@@ -336,7 +336,7 @@ def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     "resumed",
-    condition="training was resumed from a checkpoint, in another process",
+    condition="training was resumed from a checkpoint, in a new process",
     remedy="run it again with `--rerun` to get the times of a single process",
 )
 def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:

@@ -60,12 +60,12 @@ def of_attempt(attempt: Attempt) -> RunCost | None:
     Returns:
         None if it has no steady epoch, or was interrupted before its ledger was written.
     """
-    steady, steps = timing.steady(attempt), timing.steady_epochs(attempt)[-1:].column("steps")
-    if not steady or not attempt.ledger or not any(steps):
+    steady, epochs = timing.steady(attempt), timing.steady_epochs(attempt)
+    if not steady or not attempt.ledger or not epochs[-1].steps:
         return None
     slow_start = sum(seconds - steady for seconds in timing.seconds_of_each(attempt.warmup, timing.STEADY))
     once = startup_seconds(attempt) + attempt.ledger.get("compile", 0.0)
-    return RunCost(steady / steps[0], once + max(0.0, slow_start))
+    return RunCost(steady / epochs[-1].steps, once + max(0.0, slow_start))
 
 
 def run_costs_of(runs: Iterable[Attempt]) -> tuple[RunCost, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raybench.checks.canary import measure
 from raybench.checks.canary.judge import Drift, drifts, subject_name
-from raybench.core.cell import BASE, Cell
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import Job
@@ -47,13 +47,12 @@ class Canaries:
         works: list[WorkItem] = []
         repeats: dict[str, int] = {}
         last_works: dict[str, WorkItem] = {}
-        base_works = {work.trial.unit: work for work in todo if work.trial.cell.group.content.role.version == BASE}
         number = len(self._told)
         groups = CheckKeys(lambda cell: digest(measure.subject(cell)))
         for work in todo:
-            if not work.check and work.trial.cell.group.content.framework in PROBED:
+            if not work.check and work.trial.cell.content.framework in PROBED:
                 group = groups.of(work.trial.cell)
-                last_works[group] = base_works.get(work.trial.unit, work)
+                last_works[group] = work
                 if repeats.get(group) != work.trial.repeat:
                     repeats[group] = work.trial.repeat
                     works.append(_canary(last_works[group], group, number := number + 1))

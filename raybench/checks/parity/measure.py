@@ -18,10 +18,9 @@ import numpy as np
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Data, Split
-from raybench.engines import MODELS, EngineParts, open_engine, open_inspection
-from raybench.engines.images import plain
+from raybench.engines import CHANNELS_FIRST, MODELS, EngineParts, open_engine, open_inspection
+from raybench.engines.images import model_inputs, plain
 from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
-from raybench.trial.predictions import as_given
 from raybench.trial.run import load_data, open_assigned, workload_of
 from raybench.workloads.base import Workload
 
@@ -113,4 +112,4 @@ def _groups(split: Split, workload: Workload, framework: str) -> list[tuple[Arra
 def _batch(split: Split, size: int, workload: Workload, framework: str) -> tuple[Array, Array]:
     """The first examples as model inputs, with their targets."""
     inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
-    return as_given(inputs, workload, framework), plain(targets)
+    return model_inputs(inputs, workload, framework in CHANNELS_FIRST), plain(targets)

@@ -104,7 +104,7 @@ def roofline(attempt: Attempt) -> Roofline | None:
         return None
     if not steady or min(best, memory) <= 0:
         return None
-    examples_per_s = timing.steady_epochs(attempt)[-1:].column("examples")[0] / steady
+    examples_per_s = timing.steady_epochs(attempt)[-1].examples / steady
     return Roofline(
         train_flops=flops,
         train_bytes=bytes_moved,
@@ -125,8 +125,7 @@ def input_share(attempt: Attempt) -> float | None:
     epochs = timing.steady_epochs(attempt)
     total_s = sum(timing.steady_seconds(attempt))
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
-    waits = zip(epochs.column("device_s", "input_wait"), epochs.column("ledger", "input_wait", 0.0), strict=True)
-    wait_s = sum(host if device is None else device for device, host in waits)
+    wait_s = sum(epoch.device_s.get("input_wait", epoch.ledger.get("input_wait", 0.0)) for epoch in epochs)
     return wait_s / total_s if total_s > 0 else None
 
 

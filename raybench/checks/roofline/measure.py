@@ -19,8 +19,8 @@ from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.rank import current_rank
 from raybench.devices import Device, hosted
-from raybench.engines import MODELS, open_counts, open_operations
-from raybench.trial.predictions import as_given
+from raybench.engines import CHANNELS_FIRST, MODELS, open_counts, open_operations
+from raybench.engines.images import model_inputs
 from raybench.trial.run import load_data, open_assigned, workload_of
 
 NAME = "roofline"
@@ -86,7 +86,7 @@ def measure(job: Job) -> dict[str, Any]:
     # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
     times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
     workload = workload_of(job)
-    example = as_given(np.asarray(load_data(job, workload).train.inputs[:1]), workload, framework)
+    example = model_inputs(np.asarray(load_data(job, workload).train.inputs[:1]), workload, framework in CHANNELS_FIRST)
     work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
     return {"work": work, "probes": {name: times * rate for name, rate in probes.items()}}
 

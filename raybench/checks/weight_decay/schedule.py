@@ -104,7 +104,7 @@ class DecayChecks:
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """Insert the missing checks, each before the first trial that needs it."""
         known_keys = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
-        return with_checks_first(todo, measure.NAME, CheckKeys(measure.key, measure.RULE), known_keys)
+        return with_checks_first(todo, measure.NAME, CheckKeys(measure.key), known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """Complete a trial's job with its check result.

@@ -12,7 +12,7 @@ import tensorflow as tf
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
 from raybench.engines.batch_order import EpochPlan
-from raybench.engines.images import as_read, is_array, plain
+from raybench.engines.images import plain
 from raybench.engines.tensorflow.ghost_batch_norm import constant_replica, share
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 
@@ -122,20 +122,6 @@ class DeviceInput:
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
 
-class _Rows:
-    """Examples in host memory, or lazy ones."""
-
-    def __init__(self, values: Array) -> None:
-        self._values = tf.constant(plain(values)) if is_array(values) else values
-
-    def at(self, index: tf.Tensor) -> tf.Tensor:
-        """The examples at an index [steps, batch], as [steps, batch, …]."""
-        if isinstance(self._values, tf.Tensor):
-            return tf.gather(self._values, index)
-        rows = tf.numpy_function(lambda places: self._values[places.ravel()], [index], self._values.dtype)
-        return tf.reshape(rows, [*index.shape, *self._values.shape[1:]])
-
-
 class HostInput:
     """Both splits in host memory; tf.data gathers batches in advance.
 
@@ -150,9 +136,9 @@ class HostInput:
         self, train: Split, val: Split, pictures: ImageAugmenter | None, ledger: Ledger, copy_to: str = ""
     ) -> None:
         self._pictures, self._ledger, self._copy_to = pictures, ledger, copy_to
-        self._val = as_read(val.inputs), as_read(val.targets)
+        self._val = plain(val.inputs), plain(val.targets)
         with tf.device("CPU:0"):
-            self._train = _Rows(train.inputs), _Rows(train.targets)
+            self._train = tf.constant(plain(train.inputs)), tf.constant(plain(train.targets))
         self._pipeline: tuple[tf.Variable, tf.data.Dataset] | None = None
 
     def rows(self, order: EpochPlan) -> dict[str, Array]:
@@ -184,7 +170,7 @@ class HostInput:
         with tf.device("CPU:0"):
             index = tf.Variable(tf.zeros([calls, steps, batch], tf.int64), trainable=False)
             dataset = tf.data.Dataset.range(calls).map(
-                lambda call: tuple(values.at(tf.gather(index, call)) for values in self._train)
+                lambda call: tuple(tf.gather(values, tf.gather(index, call)) for values in self._train)
             )
             dataset = dataset.prefetch(AHEAD)
         if self._copy_to:

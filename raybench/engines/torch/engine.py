@@ -21,7 +21,7 @@ from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
 from raybench.engines.torch.distributed import ProcessGroup
-from raybench.engines.torch.ghost_batch_norm import form_on, use_ghost_batch_norm
+from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.losses import accuracy, cross_entropy
@@ -108,7 +108,7 @@ class TorchEngine:
         if not isinstance(built := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
         if recipe.replication != DEVICES:
-            model = use_ghost_batch_norm(model, recipe.replicas, form_on(self._device))
+            model = use_ghost_batch_norm(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         lower_precision(self._model, self._stored_low)

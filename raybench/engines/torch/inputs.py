@@ -14,7 +14,7 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.batch_order import EpochPlan
-from raybench.engines.images import as_read, is_array
+from raybench.engines.images import plain
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
 
 AHEAD = 2
@@ -113,7 +113,7 @@ class DeviceInput:
 def _rows(values: Array, index: torch.Tensor) -> torch.Tensor:
     """The examples at an index of any shape."""
     flat = index.flatten()
-    rows = torch.from_numpy(values).index_select(0, flat) if is_array(values) else as_tensor(values[flat.numpy()])
+    rows = torch.from_numpy(values).index_select(0, flat)
     return rows.view(*index.shape, *rows.shape[1:])
 
 
@@ -136,8 +136,8 @@ class HostInput:
     ) -> None:
         self._device, self._on, self._pictures = device, device.torch_name, pictures
         self._ledger, self._steps = ledger, steps
-        self._train = as_read(train.inputs), as_read(train.targets)
-        self._val = as_read(val.inputs), as_read(val.targets)
+        self._train = plain(train.inputs), plain(train.targets)
+        self._val = plain(val.inputs), plain(val.targets)
         self.evaluated = len(val)
         self._positions = torch.arange(0)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults, axis_label
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.figures.line_styles import styles_by_label
 from raybench.reporting.figures.theme import GREY, NoDataError, fitted, legend, log_where_wide, new_figure
 from raybench.reporting.sentences import render_phrase
@@ -64,7 +64,7 @@ def accuracy_by_time(results: GridResults) -> Figure:
 
 
 def _by_epoch(run: Attempt, metric: str) -> Curve:
-    return _points(map(float, run.epochs.numbers), run, metric)
+    return _points((float(epoch.epoch) for epoch in run.epochs), run, metric)
 
 
 def _by_time(run: Attempt, metric: str) -> Curve:
@@ -72,7 +72,7 @@ def _by_time(run: Attempt, metric: str) -> Curve:
 
 
 def _points(xs: Iterable[float], run: Attempt, metric: str) -> Curve:
-    values = run.epochs.column("metrics", metric)
+    values = [epoch.metrics.get(metric) for epoch in run.epochs]
     points = [(x, value) for x, value in zip(xs, values, strict=True) if value is not None]
     return [x for x, _ in points], [value for _, value in points]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults, axis_label
-from raybench.planning.plan import format_value
+from raybench.core.text import format_value
 from raybench.reporting.figures.theme import NoDataError, fitted, new_figure
 from raybench.reporting.sentences import render_phrase
 

@@ -98,12 +98,11 @@ def test_published_workloads_are_the_same_job_on_real_data(
 
 @pytest.mark.exhaustive
 @tensorflow
-def test_a_u_net_is_the_same_job_on_small_pictures(
+def test_resunet_is_the_same_job_on_small_images(
     compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The smaller one; `raybench parity resunet_v1 --model side=32` takes a minute."""
     monkeypatch.setattr(parity, "STEPS", 3)
-    found = compared("resunet_v2", ["torch", "tensorflow"], batch_size=8, model={"side": 32})
+    found = compared("resunet", ["torch", "tensorflow"], batch_size=8, model={"side": 32})
     assert found.same, found.pairs[0].lines
 
 

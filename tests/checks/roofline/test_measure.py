@@ -81,6 +81,7 @@ def test_the_check_on_this_machine(framework, tmp_path):
     assert all(1e8 < rate < 1e14 for rate in found["probes"].values()), found["probes"]
 
 
+@pytest.mark.slow
 def test_float_arrays_reach_the_model_unchanged(tmp_path):
     work = call("torch", "roofline_side:measure_floats", folder=str(tmp_path))
     assert work["flops"] == 2 * (4 * 36 * 9 + 144 * 2)

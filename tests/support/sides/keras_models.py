@@ -62,14 +62,3 @@ def outputs_of(model: Any, name: str) -> dict[str, Any]:
         "computed": sorted(computed),
         "least": float(np.asarray(out).min()),
     }
-
-
-def resunet_agrees(name: str, inputs: str, weights: str, targets: str) -> dict[str, Any]:
-    """Outputs, losses and metrics of a U-net with the weights in a file."""
-    model, workload = build(name), workloads.get(name)
-    with np.load(weights) as file:
-        inspection.write_weights(model, dict(file))
-    out = inspection.outputs(model, np.load(inputs))
-    wanted = np.load(targets)
-    values = {"loss": workload.loss_for("tensorflow")(out, wanted), **workload.metrics_for("tensorflow")(out, wanted)}
-    return {"outputs": out.tolist(), **{key: np.asarray(value).tolist() for key, value in values.items()}}

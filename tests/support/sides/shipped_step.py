@@ -14,7 +14,6 @@ from support.published import MODELS
 from raybench import workloads
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.datasets import synthetic_scenes
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, frameworks, open_device
 from raybench.engines import EngineParts, open_engine, open_inspection
@@ -41,11 +40,9 @@ RECIPE = {
 def examples(name: str, side: int | None, length: int | None) -> Split:
     """A batch as the workload's data set has it after its `prepare`; of texts their first `length` words."""
     known = MODELS[name]
-    if side:
-        return Split(*synthetic_scenes.render(np.arange(BATCH, dtype=np.uint64), side))
-    inputs = known.inputs(BATCH)[:, :length]
-    pictures = np.clip(128 + 40 * inputs, 0, 255).astype(np.uint8) if not known.words else inputs
-    return Split(pictures, known.targets(BATCH))
+    inputs, targets = known.inputs(BATCH)[:, :length], known.targets(BATCH)
+    images = np.clip(128 + 40 * inputs, 0, 255).astype(np.uint8) if not known.words else inputs
+    return Split(images[:, :side, :side], targets[:, :, :side, :side]) if side else Split(images, targets)
 
 
 def step(name: str, kind: str, length: int | None = None, **options: Any) -> dict[str, Any]:

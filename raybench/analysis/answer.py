@@ -1,0 +1,488 @@
+"""The answer to the question of a grid: one model for the terminal, the page, JSON, notebooks and MLflow.
+
+A `Configuration` is a point of the grid with its runs. Each is compared with its reference configuration (`Ratio`,
+`Difference`). `Effect` is one row of the table of effects, `Best` one sentence at the top, `Trust` the line below it.
+`raybench.analysis.analyze.analyze` computes an `Answer`; `dataclasses.asdict` makes JSON of it.
+
+All ratios have one direction: above 1 is better than the reference, that is faster, cheaper, or with less energy.
+Intervals are 95% intervals. Times are seconds, prices in the currency of the grid, energies joules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from raybench.core.job import Target
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of work of times, prices, energies and ratios of a report.
+
+    Attributes:
+        name: `epoch`, `examples`, or a unit that the trials count, such as `tokens`.
+        amount: number of these in the unit: 1 epoch, 1,000 examples, 1,000,000 tokens.
+        counted: what a rate counts per second: `examples`, `tokens`; empty if the trials count nothing.
+    """
+
+    name: str = "epoch"
+    amount: int = 1
+    counted: str = ""
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether a rate such as examples per second is shown rather than a time: the unit is not an epoch."""
+        return self.name != "epoch"
+
+    @property
+    def label(self) -> str:
+        """The unit in words, such as `epoch`, `1,000 examples` or `million tokens`."""
+        if not self.has_rate:
+            return self.name
+        return f"million {self.name}" if self.amount == 1_000_000 else f"{self.amount:,} {self.name}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One number per run, summarized over the runs of a configuration.
+
+    Attributes:
+        value: geometric mean of times, energies and prices; mean of qualities.
+        low, high: ends of the 95% interval of the mean over runs; None with one run.
+        least, most: the smallest and the largest run.
+        runs: number of runs.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    least: float
+    most: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A configuration relative to another: above 1 is faster, cheaper, or with less energy.
+
+    Attributes:
+        low, high: ends of the 95% interval; None with one run on a side.
+        runs, other_runs: number of runs on each side; number of sets of configurations for an effect without interval.
+        paired: whether the runs are compared repeat by repeat.
+        comparisons: number of candidates from which the sides were selected, for which the interval is corrected
+            (Bonferroni); 1 without a selection.
+        holds_if_no_miss: the interval of times to a target is of successful runs only, and so few that misses may not
+            have been seen: the difference is then not significant, whatever the interval.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    runs: int = 1
+    other_runs: int = 1
+    paired: bool = False
+    comparisons: int = 1
+    holds_if_no_miss: bool = False
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the interval excludes 1."""
+        if self.low is None or self.high is None or self.holds_if_no_miss:
+            return False
+        return not self.low <= 1 <= self.high
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The quality of a configuration minus that of another, in the metric's unit; an accuracy is a fraction.
+
+    Attributes:
+        low, high: ends of the 95% interval; None with one run on a side.
+        runs, other_runs: number of runs on each side.
+        paired: whether the runs are compared repeat by repeat.
+        is_equal: whether the difference is shown to be below `margin` (two one-sided tests at 5%).
+        margin: the equivalence margin: 0.01 for an accuracy; None if the metric has none.
+        unseen_failures: the fraction of failing runs that these runs could have missed, `1 − 0.05^(1/n)`; a statement
+            of equality carries it.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    runs: int = 1
+    other_runs: int = 1
+    paired: bool = False
+    is_equal: bool = False
+    margin: float | None = None
+    unseen_failures: float = 1.0
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A way in which runs ended other than `completed`, and their number.
+
+    Attributes:
+        status: a `TrialStatus`, `not run` or `unfinished`.
+        message: the error of the first of them, or the reason why it cannot run; empty if not known.
+    """
+
+    status: str
+    runs: int
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class ToTarget:
+    """Runs of a configuration towards the target.
+
+    Attributes:
+        reached, tried: number of runs that reached it, and that tried.
+        seconds: time to the target of the runs that reached it; None if none did.
+        expected_s: expected time with a restart after each miss; equal to `seconds.value` if every run reached it.
+        expected_low_s, expected_high_s: ends of its 95% interval; None with too few runs.
+        price, energy_j: expected price and energy to the target; None if unknown.
+        least_probability: lower end of the probability to reach the target (Wilson's 95% interval; `0.05^(1/n)` if all
+            runs reached it).
+        ratio: expected time relative to the reference's; None for the reference, or if a side never reached it.
+        price_ratio, energy_ratio: the same for price and energy.
+    """
+
+    reached: int
+    tried: int
+    seconds: Summary | None = None
+    expected_s: float | None = None
+    expected_low_s: float | None = None
+    expected_high_s: float | None = None
+    price: float | None = None
+    energy_j: float | None = None
+    least_probability: float = 0.0
+    ratio: Ratio | None = None
+    price_ratio: Ratio | None = None
+    energy_ratio: Ratio | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One completed run of a configuration, for figures.
+
+    Attributes:
+        trial: the id of its trial.
+        seconds: median steady time per unit of work; None if unknown.
+        quality: the metric after training; None if it was not logged.
+        to_target_s: time to the target; None if it was not reached.
+        curve: number, training seconds since the start, and metric of each epoch that logged it.
+    """
+
+    trial: str
+    repeat: int
+    host: str
+    seconds: float | None
+    quality: float | None
+    to_target_s: float | None
+    curve: tuple[tuple[float, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A point of the grid, with the results of its runs.
+
+    Attributes:
+        index: its position in `Answer.configurations`, which is that in the grid.
+        cell_id: its id, which is the first part of the ids of its trials.
+        label: its values on the axes that vary, such as `gpu, batch 512, decay 5e-4`.
+        axes: its value on every axis.
+        workload: the name of its workload.
+        reference: index of its reference configuration, which has the baseline's values and equals it otherwise; its
+            own index if it is a reference; None if the grid has no such configuration.
+        rank: from 1, within its workload, by time to the target if there is a target, else by time; None without time.
+        planned, completed: number of runs.
+        endings: the ends of the other runs.
+        skip: the reason why it cannot run here; None if it can.
+        runs: the completed runs, in order of repeat.
+        hosts: number of machines that its runs ran on.
+        seconds: steady time per unit of work; None if unknown.
+        rate: work per second, such as examples per second (not per 1,000); None if the work is not known.
+        from_warmup: whether a run has no epoch after its warm-up, so that its warm-up is used.
+        epoch_parts_s: mean seconds of `train`, `input_wait`, `evaluate` and `compile` per epoch.
+        run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
+        total_s: wall time of a whole run, median over runs; None if unknown.
+        ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
+        quality: the metric after training, mean over runs.
+        quality_difference: quality minus that of the reference.
+        to_target: results towards the target; None without a target.
+        price, price_ratio: price of a unit of work (steady time), and relative to the reference: above 1 is cheaper.
+        total_price: price of a whole run, median over runs.
+        energy_j, energy_ratio: energy of the device per unit of work.
+        host_energy_j: energy of an accelerator's host per unit of work; None if not measured.
+        energy_price, gco2: price and grams of CO2 of that energy per unit of work.
+        limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
+            host was busy.
+        limited_share: fraction of the device's measured peak, or of the time for input.
+        cautions: marks (letters) of the cautions that concern it, as in `Trust.cautions`.
+    """
+
+    index: int
+    cell_id: str
+    label: str
+    axes: Mapping[str, Any]
+    workload: str
+    reference: int | None
+    planned: int
+    completed: int
+    rank: int | None = None
+    endings: tuple[Ending, ...] = ()
+    skip: str | None = None
+    runs: tuple[Run, ...] = ()
+    hosts: int = 1
+    seconds: Summary | None = None
+    rate: float | None = None
+    from_warmup: bool = False
+    epoch_parts_s: Mapping[str, float] = field(default_factory=dict)
+    run_parts_s: Mapping[str, float] = field(default_factory=dict)
+    total_s: float | None = None
+    ratio: Ratio | None = None
+    quality: Summary | None = None
+    quality_difference: Difference | None = None
+    to_target: ToTarget | None = None
+    price: float | None = None
+    price_ratio: Ratio | None = None
+    total_price: float | None = None
+    energy_j: float | None = None
+    energy_ratio: Ratio | None = None
+    host_energy_j: float | None = None
+    energy_price: float | None = None
+    gco2: float | None = None
+    limited_by: str = ""
+    limited_share: float | None = None
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether others are compared with it."""
+        return self.reference == self.index
+
+
+@dataclass(frozen=True)
+class EffectPart:
+    """The effect in the matched sets with one value of a different axis, such as `on cpu 1.2x`.
+
+    Attributes:
+        axis, value: that axis and value.
+        speed, quality: as for `Effect`.
+    """
+
+    axis: str
+    value: Any
+    speed: Ratio | None
+    quality: Difference | None = None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of a value of an axis, over the sets of configurations that differ in that axis alone.
+
+    Attributes:
+        axis, value: for example `device` and `gpu`.
+        other: the baseline's value on the axis.
+        tied: values of other axes that always go with `value`, such as the batch size of each device.
+        sets: number of matched sets.
+        runs: smallest number of runs of a configuration in them.
+        speed: geometric mean over the sets; None if the effect changes its sign between sets, if sets have different
+            workloads, or if no time can be compared. Without interval if a configuration has one run.
+        least, most: smallest and largest ratio of a set; shown if `varies` or without interval. None without times.
+        varies: whether the effect differs between sets beyond noise, or `speed` is None for a reason above.
+        parts: the effect by the axis it depends on (Holm-corrected); empty if it is not shown to depend on one.
+        quality: difference of quality by metric, the main metric first, as in `Answer.metric`.
+        quality_least, quality_most: smallest and largest difference of the main metric of a set; None without metric.
+        quality_varies: whether that difference changes its sign between sets beyond noise: `quality` then lacks it.
+        cautions: marks of cautions that could change it.
+    """
+
+    axis: str
+    value: Any
+    other: Any
+    sets: int
+    runs: int
+    speed: Ratio | None = None
+    least: float | None = None
+    most: float | None = None
+    varies: bool = False
+    parts: tuple[EffectPart, ...] = ()
+    quality: Mapping[str, Difference] = field(default_factory=dict)
+    quality_least: float | None = None
+    quality_most: float | None = None
+    quality_varies: bool = False
+    tied: Mapping[str, Any] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
+
+
+class Criterion(StrEnum):
+    """The criterion by which a configuration is the best."""
+
+    FASTEST = "fastest"
+    """Least time per unit of work; only without a target."""
+
+    FIRST_TO_TARGET = "first to target"
+    """Least expected time to the target."""
+
+    CHEAPEST = "cheapest"
+    """Least price: to the target if there is one, else per unit of work."""
+
+    LEAST_ENERGY = "least energy"
+    """Least energy of the device: to the target if there is one, else per unit of work."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best configuration by one or more criteria: one sentence at the top.
+
+    Attributes:
+        configuration: its index.
+        other: index of the configuration that the ratios and the difference are relative to: its reference or, if it is
+            a reference itself, the next in the ranking; None if it is the only one.
+        ratios: relative to `other`, by criterion, corrected for the selection of the best. Several criteria if one
+            configuration is the best by all of them. None if there is no `other` or it cannot be compared.
+        quality: quality minus that of `other`; None if not logged.
+        indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.
+        workload: its workload, if the grid has several; empty otherwise.
+        cautions: marks of cautions that could change it.
+    """
+
+    configuration: int
+    other: int | None
+    ratios: Mapping[Criterion, Ratio | None]
+    quality: Difference | None = None
+    indistinguishable: tuple[int, ...] = ()
+    workload: str = ""
+    cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A condition of measurement that could change the answer (caution), or could not (note).
+
+    Attributes:
+        code: its name, such as `busy_host`.
+        text: one sentence without full stop, about the worst of the runs concerned.
+        remedy: what to do, in the imperative; empty if there is nothing.
+        mark: its letter in tables; empty for a note.
+        runs, of_runs: number of runs concerned, and of all completed runs; 0 if it does not concern single runs.
+        configurations: indices of the configurations concerned.
+        could_change_best: whether it could change which configuration is the best or a significant statement about it.
+        too_long: by what fraction the time of the worst run may be too long; an estimate, not a bound. None if unknown.
+    """
+
+    code: str
+    text: str
+    remedy: str = ""
+    mark: str = ""
+    runs: int = 0
+    of_runs: int = 0
+    configurations: tuple[int, ...] = ()
+    could_change_best: bool = False
+    too_long: float | None = None
+
+
+class TrustLevel(StrEnum):
+    """The colour of the trust mark."""
+
+    CLEAR = "clear"
+    """Green: no caution."""
+
+    CAUTIONS = "cautions"
+    """Amber: cautions, none of which could change the best configuration."""
+
+    DOUBTFUL = "doubtful"
+    """Red: a caution that could change the best configuration, or too few runs for an interval."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Can I trust it: cautions (could change the answer) and notes (could not)."""
+
+    level: TrustLevel
+    cautions: tuple[Caution, ...] = ()
+    notes: tuple[Caution, ...] = ()
+
+
+@dataclass(frozen=True)
+class Status:
+    """The number of runs, by how they ended.
+
+    Attributes:
+        planned: runs requested, without those of configurations that cannot run here.
+        completed: of these.
+        endings: the others by status, such as `{"failed": 2, "not run": 4}`.
+        skipped: configurations that cannot run here.
+        part: a description of the requested part of the grid, if only some configurations were requested.
+    """
+
+    planned: int
+    completed: int
+    endings: Mapping[str, int] = field(default_factory=dict)
+    skipped: int = 0
+    part: str = ""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether runs are missing that the same command would run: the grid was stopped, or is still running."""
+        return any(self.endings.get(status) for status in ("not run", "unfinished", "lost", "killed"))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Everything that a report says about a grid.
+
+    Attributes:
+        grid: its name.
+        workload: name of the workload; several are separated by commas.
+        description: of the grid file; may be empty.
+        metric: the metric of quality, such as `val/accuracy`; empty if no run logged one.
+        higher_is_better: the metric's direction.
+        synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
+        target: the quality to reach; None if none was set.
+        baseline: axes and the reference's values on them, as used.
+        axes: the axes that vary, each with its values in the order of the grid.
+        unit: the unit of work.
+        configurations: in the order of the grid.
+        ranking: indices of configurations with a time, best first (by workload, if there are several).
+        best: the sentences at the top, in order: fastest or first to the target, cheapest, least energy.
+        effects: rows of the table of effects, largest effect first.
+        trust: the line below.
+        status: complete, stopped or running.
+    """
+
+    grid: str
+    workload: str
+    baseline: Mapping[str, Any]
+    axes: Mapping[str, tuple[Any, ...]]
+    unit: Unit
+    configurations: tuple[Configuration, ...]
+    ranking: tuple[int, ...]
+    best: tuple[Best, ...]
+    effects: tuple[Effect, ...]
+    trust: Trust
+    status: Status
+    metric: str = ""
+    higher_is_better: bool = True
+    synthetic_data: str = ""
+    target: Target | None = None
+    description: str = ""

@@ -1,0 +1,379 @@
+"""Differences of means with 95% intervals: two configurations, an effect over several sets, the best of several.
+
+The numbers are one per run: the log of a time, or a quality. Coverage is checked by simulation, over all kinds of
+noise in `benchmarks/coverage.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALPHA = 0.05
+"""Probability that a 95% interval misses the true value."""
+
+POOLED_ALPHA = 0.03
+"""The same for intervals with a pooled variance, to make up for configurations with unequal noise."""
+
+LEAST_PAIRED = 4
+"""Fewest repeats for an interval of differences within repeats; fewer give up too many degrees of freedom."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The number of one run, and when and where it was measured.
+
+    Attributes:
+        started, ended: seconds since 1970; None if not known.
+    """
+
+    repeat: int
+    value: float
+    host: str = ""
+    started: float | None = None
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its standard error.
+
+    Attributes:
+        error, df: None without an interval.
+        alpha: probability that its interval misses the true value.
+        paired: whether it is a mean of differences within repeats.
+    """
+
+    value: float
+    error: float | None = None
+    df: float | None = None
+    alpha: float = ALPHA
+    paired: bool = False
+
+    def interval(self, comparisons: int = 1, confidence_factor: float = 1.0) -> tuple[float, float] | None:
+        """Return the ends of the interval; None without one.
+
+        Args:
+            comparisons: number of comparisons from which this one was selected (Bonferroni).
+            confidence_factor: factor of alpha; 2 for a 90% interval.
+        """
+        if self.error is None or self.df is None:
+            return None
+        half = quantile(self.df, 1 - self.alpha * confidence_factor / (2 * comparisons)) * self.error
+        return self.value - half, self.value + half
+
+    def excludes_zero(self, comparisons: int = 1) -> bool:
+        """Return whether the interval excludes 0."""
+        ends = self.interval(comparisons)
+        return ends is not None and not ends[0] <= 0 <= ends[1]
+
+    def is_within(self, margin: float) -> bool:
+        """Return whether the value is shown to be between ± a margin (two one-sided tests at 5%)."""
+        ends = self.interval(confidence_factor=2)
+        return ends is not None and -margin < ends[0] and ends[1] < margin
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Variance of a run around the mean of its configuration, pooled over configurations."""
+
+    variance: float
+    df: int
+
+
+@lru_cache(maxsize=10_000)
+def quantile(df: float, probability: float) -> float:
+    """Return a quantile of Student's t."""
+    from scipy.special import stdtrit  # scipy.stats takes a second to load
+
+    return float(stdtrit(df, probability))
+
+
+def f_probability(f: float, df1: float, df2: float) -> float:
+    """Return the probability of a larger value of Fisher's F."""
+    from scipy.special import fdtrc
+
+    return 1.0 if math.isnan(f) else float(fdtrc(df1, df2, f)) if math.isfinite(f) else 0.0
+
+
+def variance(values: Sequence[float], floor: float = 0.0) -> float:
+    """Return the sample variance of at least two numbers, or the floor if that is larger."""
+    middle = fmean(values)
+    return max(sum((value - middle) ** 2 for value in values) / (len(values) - 1), floor)
+
+
+def mean(values: Sequence[float], floor: float = 0.0) -> Estimate:
+    """Return the mean of one or more numbers; `floor` is the least variance of one."""
+    if len(values) < 2:
+        return Estimate(fmean(values))
+    return Estimate(fmean(values), math.sqrt(variance(values, floor) / len(values)), len(values) - 1)
+
+
+def residual(sides: Iterable[Sequence[Sample]], floor: float = 0.0) -> Residual | None:
+    """Return the variance pooled over configurations, within machines; None with one run each."""
+    squares, df = 0.0, 0
+    for side in sides:
+        for values in _by_host(side).values():
+            if len(values) > 1:
+                squares += variance(values) * (len(values) - 1)
+                df += len(values) - 1
+    return Residual(max(squares / df, floor), df) if df else None
+
+
+def difference(
+    side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None = None, floor: float = 0.0
+) -> Estimate | None:
+    """Return the mean of a side minus that of the other; None if a side is empty.
+
+    Paired by repeat if the sides alternated on one machine in at least `LEAST_PAIRED` repeats. Otherwise Welch's, with
+    at most 2n − 2 degrees of freedom of the smaller side; or, with fewer than 4 runs on a side, the pooled variance if
+    its degrees of freedom make the interval shorter. All these choices depend on the plan, not on the values.
+
+    Args:
+        side, other: the runs of each.
+        pooled: the residual variance of the whole grid.
+        floor: the least variance of one run, such as that of rounding.
+    """
+    if not side or not other:
+        return None
+    if are_interleaved(side, other):
+        others = {each.repeat: each.value for each in other}
+        values = [each.value - others[each.repeat] for each in side if each.repeat in others]
+        return replace(mean(values, 2 * floor), paired=True)
+    hosts = [_by_host(each) for each in (side, other)]
+    if max(map(len, hosts)) > 1:
+        # Runs of one machine share its speed, so a machine's mean is one sample; a side with one machine has only runs.
+        means = [list(map(fmean, each.values())) if len(each) > 1 else next(iter(each.values())) for each in hosts]
+        return _welch(means[0], means[1], floor)
+    sides = [[each.value for each in runs] for runs in (side, other)]
+    least = min(map(len, sides))
+    if pooled and 2 <= least < LEAST_PAIRED and _is_shorter(pooled, least):
+        error = math.sqrt(pooled.variance * (1 / len(sides[0]) + 1 / len(sides[1])))
+        return Estimate(fmean(sides[0]) - fmean(sides[1]), error, pooled.df, POOLED_ALPHA)
+    return _welch(sides[0], sides[1], floor)
+
+
+def best_difference(
+    side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None, floor: float = 0.0
+) -> Estimate | None:
+    """Return the difference of a side that was selected as the best of several.
+
+    With the variance pooled over the candidates: Bonferroni's correction needs more degrees of freedom than a pair has.
+    """
+    estimate = difference(side, other, floor=floor)
+    if estimate is None or pooled is None or len({each.host for each in (*side, *other)}) > 2:
+        return estimate
+    error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
+    return Estimate(estimate.value, error, pooled.df, paired=estimate.paired)
+
+
+def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
+    """Return whether two sides alternated, repeat by repeat, on one machine.
+
+    Every common repeat of one side ended before the next one of the other began.
+    """
+    if len({each.host for each in (*side, *other)}) > 1:
+        return False
+    pairs = _pairs(side, other)
+    if len(pairs) < LEAST_PAIRED:
+        return False
+    spans = []
+    for pair in pairs:
+        times = [time for each in pair for time in (each.started, each.ended)]
+        known = [time for time in times if time is not None]
+        if len(known) < len(times):
+            return False
+        spans.append((min(known), max(known)))
+    return all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
+
+
+def _pairs(side: Sequence[Sample], other: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
+    others = {each.repeat: each for each in other}
+    pairs = [(each, others[each.repeat]) for each in side if each.repeat in others]
+    return sorted(pairs, key=lambda pair: pair[0].repeat)
+
+
+def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) -> Estimate:
+    value = fmean(first) - fmean(second)
+    least = min(len(first), len(second))
+    if least < 2:
+        return Estimate(value)
+    parts = [variance(side, floor) / len(side) for side in (first, second)]
+    error = sum(parts)
+    if error == 0:
+        return Estimate(value, 0.0, 2.0 * least - 2)
+    df = error**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True))
+    # Without this cap, 2 runs against 5 to 10 cover 89 to 94 %.
+    return Estimate(value, math.sqrt(error), min(df, 2.0 * least - 2))
+
+
+def _is_shorter(pooled: Residual, least: int) -> bool:
+    """Return whether a pooled interval is shorter than Welch's of as many runs, whatever the values."""
+    return quantile(pooled.df, 1 - POOLED_ALPHA / 2) < quantile(2 * least - 2, 1 - ALPHA / 2)
+
+
+def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
+    hosts: dict[str, list[float]] = {}
+    for each in side:
+        hosts.setdefault(each.host, []).append(each.value)
+    return hosts
+
+
+Pair = tuple[Sequence[Sample], Sequence[Sample]]
+"""The runs of a configuration and of the one that it is compared with."""
+
+
+@dataclass(frozen=True)
+class EffectEstimate:
+    """An effect over matched sets of configurations.
+
+    Attributes:
+        mean: over the sets.
+        sets: of each set.
+        table: differences by repeat (rows) and set, for tests of whether sets differ; None with fewer than 2 repeats
+            or 2 sets, or with several machines.
+    """
+
+    mean: Estimate
+    sets: tuple[Estimate, ...]
+    table: TwoWayTable | None = None
+
+
+@dataclass(frozen=True)
+class TwoWayTable:
+    """Differences by repeat and matched set, and their mean squares.
+
+    Attributes:
+        values: one row per repeat, one column per set.
+        ms_repeats: mean square of repeats.
+        ms_residual: residual mean square.
+    """
+
+    values: NDArray[np.float64]
+    ms_repeats: float
+    ms_residual: float
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], floor: float = 0.0) -> TwoWayTable:
+        """Return the table of at least 2 repeats and 2 sets; `floor` is the least variance of one value."""
+        n, m = values.shape
+        rows, columns, middle = values.mean(axis=1), values.mean(axis=0), values.mean()
+        rest = values - rows[:, None] - columns[None, :] + middle
+        ms_repeats = m * float(((rows - middle) ** 2).sum()) / (n - 1)
+        ms_residual = float((rest**2).sum()) / ((n - 1) * (m - 1))
+        return cls(values, max(ms_repeats, floor), max(ms_residual, floor))
+
+    @property
+    def df(self) -> int:
+        """Degrees of freedom of the residual."""
+        n, m = self.values.shape
+        return int((n - 1) * (m - 1))
+
+    @property
+    def mean(self) -> Estimate:
+        """The mean over sets. Sets share what happens in a repeat, so they are independent only if a test allows it."""
+        n, m = self.values.shape
+        value = float(self.values.mean())
+        f = self.ms_repeats / self.ms_residual if self.ms_residual else math.inf if self.ms_repeats else math.nan
+        if f_probability(f, n - 1, self.df) < 0.5:
+            return Estimate(value, math.sqrt(self.ms_repeats / m / n), n - 1, paired=True)
+        together = (self.ms_repeats + (m - 1) * self.ms_residual) / m
+        return Estimate(value, math.sqrt(together / (n * m)), (n - 1) * m, paired=True)
+
+    def dependence(self, groups: Sequence[int]) -> float:
+        """Return the p value of equal means in groups of sets.
+
+        Args:
+            groups: the group of each set, such as its value on a different axis.
+        """
+        n = len(self.values)
+        columns = self.values.mean(axis=0)
+        members = [columns[[g == group for g in groups]] for group in sorted(set(groups))]
+        between = n * sum(len(each) * (float(each.mean()) - float(columns.mean())) ** 2 for each in members)
+        if len(members) < 2:
+            return 1.0
+        if self.ms_residual == 0:
+            return 0.0 if between > 0 else 1.0
+        return f_probability(between / (len(members) - 1) / self.ms_residual, len(members) - 1, self.df)
+
+    def changes_sign(self) -> bool:
+        """Return whether sets have effects of both signs, beyond noise (Bonferroni)."""
+        n, m = self.values.shape
+        columns = self.values.mean(axis=0)
+        error = math.sqrt((self.ms_repeats + (m - 1) * self.ms_residual) / m / n)
+        half = quantile((n - 1) * (m - 1), 1 - ALPHA / (2 * m)) * error
+        return bool(columns.min() < -half and columns.max() > half)
+
+
+def effect(pairs: Sequence[Pair], pooled: Residual | None = None, floor: float = 0.0) -> EffectEstimate | None:
+    """Return the effect over matched sets; None without a set of which both sides have runs.
+
+    One set is compared as any pair of configurations.
+
+    Args:
+        pairs: the two sides of each set.
+        pooled: the residual variance of the whole grid.
+        floor: the least variance of one run.
+    """
+    known = [pair for pair in pairs if pair[0] and pair[1]]
+    sets = [each for pair in known if (each := difference(*pair, pooled, floor))]
+    if not sets:
+        return None
+    if len(sets) == 1:
+        return EffectEstimate(sets[0], tuple(sets))
+    middle = fmean(each.value for each in sets)
+    hosts = [{each.host for pair in known for each in pair[number]} for number in range(2)]
+    if max(map(len, hosts)) > 1:
+        # A machine's mean over the sets is one sample.
+        sides = [_machine_means([pair[number] for pair in known]) for number in range(2)]
+        estimate = _welch(sides[0], sides[1], floor) if all(map(len, sides)) else Estimate(middle)
+        return EffectEstimate(replace(estimate, value=middle), tuple(sets))
+    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in known]
+    repeats = sorted(set.intersection(*(set(each) for each in by_repeat)))
+    if len(repeats) < 2:
+        return EffectEstimate(Estimate(middle), tuple(sets))
+    table = TwoWayTable.of(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
+    return EffectEstimate(table.mean, tuple(sets), table)
+
+
+def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:
+    """Return the mean over sets on each machine that has runs of all of them."""
+    by_set = [{host: fmean(values) for host, values in _by_host(side).items()} for side in sides]
+    hosts = set.intersection(*(set(each) for each in by_set))
+    return [fmean(each[host] for each in by_set) for host in sorted(hosts)]
+
+
+def holm(probabilities: Mapping[object, float], alpha: float = ALPHA) -> set[object]:
+    """Return the keys of the p values that are significant together (Holm's correction)."""
+    significant: set[object] = set()
+    ordered = sorted(probabilities.items(), key=lambda item: item[1])
+    for number, (key, probability) in enumerate(ordered):
+        if probability > alpha / (len(ordered) - number):
+            break
+        significant.add(key)
+    return significant
+
+
+def wilson(successes: int, tries: int, comparisons: int = 1) -> tuple[float, float]:
+    """Return Wilson's interval of a proportion."""
+    z = quantile(math.inf, 1 - ALPHA / (2 * comparisons))
+    share, width = successes / tries, z**2 / tries
+    middle = (share + width / 2) / (1 + width)
+    half = z * math.sqrt(share * (1 - share) / tries + width / (4 * tries)) / (1 + width)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def rounding(values: Iterable[float], most_digits: int = 9) -> float:
+    """Return the step to which all values were rounded, such as 0.01; 0 if that cannot be seen."""
+    listed = list(values)
+    for digits in range(most_digits + 1):
+        if all(abs(round(value, digits) - value) <= 1e-12 * abs(value) for value in listed):
+            return 10.0**-digits if listed else 0.0
+    return 0.0

@@ -1,0 +1,28 @@
+"""Labels of axes and configurations in text, such as `gpu, batch 512, decay 5e-4`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from raybench.core.settings import short_name
+from raybench.core.text import format_value
+
+_NAMES = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "lr"}
+_BARE = ("device", "framework", "precision", "version", "workload", "data_set", "environment", "optimizer")
+"""Axes whose values need no name."""
+
+
+def axis_label(axis: str) -> str:
+    """Return an axis in words, such as `batch`."""
+    return _NAMES.get(axis, short_name(axis).replace("_", " "))
+
+
+def value_label(axis: str, value: Any) -> str:
+    """Return a value of an axis in words, such as `gpu` or `batch 512`."""
+    return format_value(value) if axis in _BARE else f"{axis_label(axis)} {format_value(value)}"
+
+
+def configuration_label(axes: Mapping[str, Any], varied: Iterable[str]) -> str:
+    """Return a configuration's values on the axes that vary."""
+    return ", ".join(value_label(axis, axes[axis]) for axis in varied if axis in axes)

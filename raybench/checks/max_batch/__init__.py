@@ -1,1 +1,0 @@
-"""The largest batch that fits into a device's memory."""

@@ -1,0 +1,152 @@
+"""The README and the pages in docs/: their commands run, their tables and links are right, their site builds."""
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import click
+import pytest
+from support import ROOT
+
+from raybench.cli import VERBS, group
+
+README = (ROOT / "README.md").read_text()
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
+TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in PAGES}
+BLOCK = re.compile(
+    r"(?:^ *<!-- not run: (?P<reason>[^\n]+) -->\n)?^(?P<indent> *)```sh\n(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+EXTERNAL = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
+
+
+class Block(NamedTuple):
+    """Shell commands of a page; `reason` says why they are not run."""
+
+    page: str
+    text: str
+    reason: str | None
+
+
+BLOCKS = [
+    Block(page, "\n".join(line.removeprefix(match["indent"]) for line in match["text"].splitlines()), match["reason"])
+    for page, text in TEXTS.items()
+    for match in BLOCK.finditer(text)
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the shipped grids, recorded results and the command `raybench`."""
+    folder = tmp_path_factory.mktemp("reader")
+    shutil.copytree(ROOT / "grids", folder / "grids")
+    shutil.copytree(ROOT / "notebooks" / "recorded", folder / "raybench-results")
+    for bundle in (ROOT / "docs").rglob("*.zip"):
+        shutil.copy(bundle, folder)
+    command = folder / "bin" / "raybench"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raybench "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+def shell(text, folder):
+    path = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": path}
+    command = ["bash", "-euo", "pipefail", "-c", text]
+    return subprocess.run(command, cwd=folder, env=environment, timeout=120, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if not block.reason}))
+def test_commands_run(page, folder):
+    text = "\n".join(block.text for block in BLOCKS if block.page == page and not block.reason)
+    done = shell(text, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_commands_have_existing_verbs_and_options():
+    for page, text in TEXTS.items():
+        commands = [match["text"] for match in BLOCK.finditer(text)]
+        commands += re.findall(r"`(raybench [^`]+)`", FENCE.sub("", text))
+        for verb, rest in re.findall(r"\braybench ([a-z]+)\b([^\n|;&#]*)", "\n".join(commands)):
+            assert verb in VERBS, f"{page}: raybench {verb}"
+            command = group.get_command(click.Context(group), verb)
+            if isinstance(command, click.Group) and (names := re.findall(r"^ ([a-z]+)", rest)):
+                command = command.commands[names[0]]
+            options = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
+            assert set(re.findall(r"(?<=\s)--[a-z-]+", rest)) <= options, f"{page}: raybench {verb}{rest}"
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        name, _, anchor = target.partition("#")
+        page = (path.parent / name) if name else path
+        assert "://" in target or page.exists(), target
+        assert "://" in target or not anchor or anchor in anchors(page.read_text()), target
+
+
+def test_generated_tables_are_current():
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    for path in generate["pages"]():
+        assert generate["with_tables"](path.read_text()) == path.read_text(), "run `python docs/generate.py`"
+    assert set(re.findall("<!-- table: (.*) -->", "".join(TEXTS.values()))) == set(generate["TABLES"])
+
+
+@pytest.mark.slow
+def test_outputs_are_current():
+    outputs = runpy.run_path(str(ROOT / "docs" / "outputs.py"))
+    for name, text in outputs["texts"](of_machine=False).items():
+        shown = [match["text"] for page in TEXTS.values() for match in outputs["BLOCK"].finditer(page)
+                 if match["name"] == name]  # fmt: skip
+        assert shown and set(shown) == {text}, "run `python docs/outputs.py`"
+
+
+def test_sizes():
+    words = sum(len(path.read_text().split()) for path in DOCS)
+    assert len(README.splitlines()) <= 200
+    assert (len(DOCS) <= 25, words <= 20_000) == (True, True), (len(DOCS), words)
+
+
+def test_versions_of_python():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lowest, *_ = re.findall(r"Python :: (3\.\d+)", "\n".join(settings["project"]["classifiers"]))
+    assert settings["project"]["requires-python"] == f">={lowest}"
+    assert f"Python {lowest} or later" in README
+
+
+def test_shipped_grids_are_listed():
+    shipped = {path.name for path in (ROOT / "grids").glob("*.yaml")}
+    assert set(re.findall(r"^\| `(\w+\.yaml)` \|", "\n".join(TEXTS.values()), re.MULTILINE)) == shipped
+
+
+def test_every_verb_is_listed():
+    assert [verb for verb in VERBS if f"`raybench {verb}" not in README] == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason='mkdocs is not installed: pip install -e ".[docs]"')
+def test_site_builds_strictly_without_external_files(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    pages = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.html")}
+    assert not [match for text in pages.values() for match in EXTERNAL.findall(text)]
+    assert all(f"raybench {verb}" in pages["command_line.html"] for verb in VERBS)
+    assert "Trial.epochs" in pages["python.html"]
