@@ -20,9 +20,9 @@ from pathlib import Path
 from raybench import datasets
 from raybench.config import load_grid
 from raybench.core.job import Job
-from raybench.execution.ray_executor import RayExecutor
 from raybench.execution.jobs import make_job
 from raybench.execution.process import ForkServer
+from raybench.execution.ray_executor import RayExecutor
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.plan import WorkItem, make_plan
 
