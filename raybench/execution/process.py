@@ -177,7 +177,8 @@ class ForkServer:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
                 yield self._end_event(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
         except _OutOfBounds as bounds:
-            _kill_session(pid)
+            if pid:
+                _kill_session(pid)
             code = self._wait_for_exit()
             yield self._end_event(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
         except (BrokenPipeError, OSError):
@@ -212,6 +213,8 @@ class ForkServer:
         """Wait for a terminated trial's exit code, and drop its remaining messages."""
         with contextlib.suppress(TimeoutError, OSError):
             while message := self._read(time.monotonic() + 30):
+                if "pid" in message:  # it had not begun
+                    _kill_session(message["pid"])
                 if "exit" in message:
                     return int(message["exit"])
         self.close()
