@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from raybench.analysis.answer import Answer
 
 MAX_ROWS, WORST_ROWS = 12, 3
-"""Maximum number of configurations without `full`; how many of them are the worst."""
+"""Maximum number of effects and of configurations without `full`; how many of the latter are the worst."""
 
 MAX_FAILURES = 5
 """Maximum number of reasons for missing results without `full`."""
@@ -54,10 +54,7 @@ def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterato
     yield wrapped(words.status_sentences(answer), width, "yellow")
     yield wrapped(map(str, words.best_texts(answer)), width, "bold")
     if answer.effects:
-        details = {
-            number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(each))
-        }
-        yield list(table_lines(effect_columns(answer), width, details))
+        yield list(_effects(answer, width, full))
     if len(answer.configurations) > 1:
         yield list(_configurations(answer, width, full))
     failures = words.failure_sentences(answer, only_skips)
@@ -66,6 +63,15 @@ def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterato
         failures = [*failures[:MAX_FAILURES], f"{words.plural(more, 'more reason')} for missing results: --full"]
     yield wrapped(failures, width)
     yield list(_trust(answer, width, full))
+
+
+def _effects(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+    """Yield the table of effects: all, or the largest of many."""
+    below = {number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(each))}
+    shown = range(len(answer.effects) if full else min(MAX_ROWS, len(answer.effects)))
+    yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
+    if left_out := len(answer.effects) - len(shown):
+        yield f"… {left_out:,} smaller effects: --full", "dim"
 
 
 def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:

@@ -1,0 +1,102 @@
+"""Reports as data, as tables of pandas, and from sources."""
+
+import json
+
+import pytest
+from support.answers import ANSWERS, devices_with_target, three_axes
+from support.made_up_runs import MadeUpGrid
+
+from raybench.core.cell import Cell
+from raybench.errors import UsageError
+from raybench.reporting import build, frames
+from raybench.reporting.report import VERSION, as_json, make_report
+from raybench.results.attempt import Attempt
+
+
+def grid() -> MadeUpGrid:
+    made = MadeUpGrid({"device": "cpu"})
+    for device, seconds in (("cpu", 4.0), ("gpu", 1.0)):
+        for batch in (32, 64):
+            made.add({"device": device, "batch_size": batch}, [seconds, seconds * 1.01, seconds * 0.99])
+    return made
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_json_has_the_answer_and_its_sentences(name):
+    data = json.loads(as_json(make_report(ANSWERS[name](), [])), parse_constant=pytest.fail)
+    answer = ANSWERS[name]()
+    assert data["version"] == VERSION and data["grid"] == answer.grid
+    assert len(data["configurations"]) == len(answer.configurations) and data["sentences"]["best"]
+    first = next(iter(answer.best[0].ratios.items()))
+    assert data["best"][0]["ratios"][first[0].value]["value"] == first[1].value
+
+
+def test_machines_models_and_versions_are_counted():
+    cell = Cell.from_json({"device": {"kind": "gpu", "model": "H100", "count": 2}, "framework": "torch"})
+    runs = [Attempt(f"c-r{n}", 1, cell, host={"name": "a"}, versions={"torch": "2.13"}) for n in range(3)]
+    report = make_report(three_axes(), runs)
+    assert report.machines == ["a: 2 x H100, torch: 3 runs"] and report.models == ["H100"]
+    assert report.versions == {"torch": ["2.13"]}
+
+
+def test_tables_of_pandas_have_the_numbers_of_the_answer():
+    answer = devices_with_target()
+    table = frames.comparison([answer]).set_index("label")
+    assert table.loc["gpu", ["device", "reference"]].tolist() == ["gpu", "cpu"]
+    assert table.loc["gpu", ["ratio", "reached", "tried", "to_target_s"]].tolist() == [8.0, 2, 4, 40.6]
+    assert table.loc["cpu", ["ratio"]].isna().all()
+    effects = frames.effects([answer])
+    assert effects[["axis", "value", "other"]].to_numpy().tolist() == [
+        ["device", "gpu", "cpu"],
+        ["device", "tpu", "cpu"],
+    ]
+    best = frames.best([answer]).set_index("criterion")
+    assert best.loc["first to target", ["label", "other", "not_distinguishable"]].tolist() == ["gpu", "cpu", "tpu"]
+    assert best.loc["cheapest", "ratio"] == 4.0
+
+
+def test_tables_describe_every_column():
+    tables = {"comparison": frames.comparison, "effects": frames.effects, "best": frames.best}
+    for name, table in tables.items():
+        own = list(table([three_axes()]).columns)
+        assert [column for column in own if column not in three_axes().axes] == [c.name for c in frames.TABLES[name]]
+
+
+def test_baseline_of_the_user_may_be_text():
+    made = grid()
+    report = build.from_attempts(made.attempts, made.request(), {"batch_size": "64"})
+    assert report.answer.baseline == {"batch_size": 64}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        ({"device": "gup"}, "baseline: made_up has no device gup; did you mean gpu?"),
+        ({"batch": "64"}, "baseline: made_up has no axis batch; did you mean batch_size?"),
+    ],
+)
+def test_a_wrong_baseline_names_the_nearest(baseline, message):
+    made = grid()
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+        build.from_attempts(made.attempts, made.request(), baseline)
+
+
+def test_baseline_of_the_command_line():
+    assert build.baseline_in(["gpu", "batch_size = 64"]) == {"device": "gpu", "batch_size": "64"}
+
+
+def test_later_warnings_are_notes_once():
+    made = grid()
+    report = build.from_attempts(made.attempts, made.request(), warnings=["the disk is full."])
+    report = build.with_warnings(report, ["the disk is full.", "MLflow is away"])
+    assert [note.text for note in report.answer.trust.notes if note.code == "warning"] == [
+        "the disk is full",
+        "MLflow is away",
+    ]
+
+
+def test_files_of_a_report():
+    made = grid()
+    files = build.files(build.from_attempts(made.attempts, made.request()))
+    assert list(files)[:2] == ["report.html", "report.json"]
+    assert "figure_speed.svg" in files and "figure_learning.svg" in files
