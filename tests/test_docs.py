@@ -135,6 +135,11 @@ def test_shipped_grids_are_listed():
     assert set(re.findall(r"^\| `(\w+\.yaml)` \|", "\n".join(TEXTS.values()), re.MULTILINE)) == shipped
 
 
+def test_grid_of_the_readme_is_shipped():
+    (grid,) = re.findall(r"## A grid file\n\n```yaml\n(.*?)```", README, re.DOTALL)
+    assert any(path.read_text().endswith(grid) for path in (ROOT / "grids").glob("*.yaml"))
+
+
 def test_every_verb_is_listed():
     assert [verb for verb in VERBS if f"`raybench {verb}" not in README] == []
 
