@@ -13,7 +13,7 @@ from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.results.archive import extracted, is_archive
-from raybench.results.folder import grids_in, has_results
+from raybench.results.folder import grids_in, has_results, read_events
 from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import latest_of_machines
@@ -58,6 +58,9 @@ def load_grids(
                 if user_path(each).suffix == ".csv" and user_path(each).is_file():
                     grids += _by_grid(epochs_csv.load_csv(user_path(each)))
                     continue
+                if user_path(each).suffix == ".jsonl" and user_path(each).is_file():
+                    grids.append(_of_file(user_path(each)))
+                    continue
                 for folder in _folders(each, grid, stack, progress):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
@@ -88,6 +91,21 @@ def of_history(name: str, history: GridHistory) -> GridSource:
 def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
     """Load results as records, from which the tables are made."""
     return [record for each in load_grids(source, grid, attempts) for record in each.records]
+
+
+def _of_file(path: Path) -> GridSource:
+    """Return the attempts in one file of events.
+
+    Raises:
+        UsageError: there are none in it.
+    """
+    history = GridHistory(path.parent)
+    for event in read_events(path, history.damaged):
+        history.take(event)
+    if not history.attempts:
+        raise UsageError(f"{history.damaged[0] if history.damaged else path}: no event of an attempt")
+    name = next((attempt.grid for attempt in history.attempts.values() if attempt.grid), path.stem)
+    return of_history(name, history)
 
 
 def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress | None) -> list[Path]:
