@@ -1,7 +1,7 @@
 """The environment of every test, the layers, and fixtures that are expensive to make.
 
-A test has an empty home folder, sees no accelerator unless it asks for one, and knows no Ray cluster or MLflow server of
-the user.
+A test has an empty home folder, sees no accelerator unless it asks for one, and no Ray cluster or MLflow server of the
+user.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _weight(item: pytest.Item) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose framework is missing; undo the core affinity of trials that earlier tests ran in this process."""
+    """Skip a test whose framework is missing; undo the core affinity of trials that earlier tests ran here."""
     if CORES:
         os.sched_setaffinity(0, CORES)
     for marker, framework in {"tensorflow": "tensorflow", "xla": "torch_xla"}.items():
@@ -160,11 +160,10 @@ def migrated_database(shared_tmp: Path) -> Path:
     path = shared_tmp / "migrated.db"
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            from raybench.tracking.mlflow import client_of
-            from raybench.tracking.store import store_from_uri
+            from mlflow import MlflowClient
 
             new = shared_tmp / "migrating.db"
-            client_of(store_from_uri(f"sqlite:///{new}")).search_experiments()
+            MlflowClient(f"sqlite:///{new}").search_experiments()
             new.rename(path)
     return path
 
