@@ -343,7 +343,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         words = factor.format(number_text, other=other) + interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
-    if ratio.holds_if_no_miss:
+    if ratio.holds_if_no_miss and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
         words += f" if no run misses the target, which {plural(min(ratio.runs, ratio.other_runs), 'run')} cannot show"
     return words
 
