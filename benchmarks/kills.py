@@ -3,9 +3,9 @@
     python benchmarks/kills.py [--kills 30] [--seed 0] [--parent shell|init] [--targets raylet,gcs] [--folder DIR]
 
 The real command runs a grid of eight short trials. Its driver, the process of Ray, a Ray worker, a trial, and Ray's
-raylet, agent and GCS server are killed in turn; the same command follows until the grid is done, and the next grid after
-it until there were enough kills. Each trial leaves a process with its own session and environment, as careless code
-does. Counted are:
+raylet, agent and GCS server are killed in turn; the same command follows until the grid is done, and the next grid
+after it until there were enough kills. Each trial leaves a process with its own session and environment, as careless
+code does. Counted are:
 
 - lost: trials that completed according to their own file, and are not in the results at the end;
 - doubled: trials that completed twice, attempts with two MLflow runs, points of a metric that are there twice;
@@ -93,8 +93,9 @@ os.setsid()
 open("pid.new", "w").write(str(os.getpid()))
 os.rename("pid.new", "pid")
 from raybench.cli import main
+sys.argv[1:] = ["grid", "kills.yaml", "--results", "results"]
 try:
-    status = main(["grid", "kills.yaml", "--results", "results"])
+    status = main()
 except SystemExit as end:
     status = end.code
 open("status", "w").write(str(status or 0))
@@ -269,7 +270,8 @@ class Kills:
         while AGAIN not in " ".join(output.read_text()[words:].split()):
             if time.monotonic() - begun > NOTICE_S or not running(driver):
                 time.sleep(0.5)
-                if AGAIN not in " ".join(output.read_text()[words:].split()):
+                is_done = (output.parent / "status").exists() and (output.parent / "status").read_text() == "0"
+                if not is_done and AGAIN not in " ".join(output.read_text()[words:].split()):
                     self.fault("silent", f"{target}: {output.read_text()[words:]}")
                 return
             time.sleep(0.05)
