@@ -25,7 +25,7 @@ from raybench.analysis.grid_request import (
     to_dict,
 )
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
-from raybench.checks.weight_decay.schedule import DecayCheckResult
+from raybench.checks.weight_decay import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
 from raybench.core.cell import Cell
@@ -461,7 +461,7 @@ class _Session:
         self._tracker.catch_up(self._plan.spec.name, self._history, self._warnings.append)
 
     def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
-        return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
+        return self._evidence.decay_checks(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self) -> Outcome:
         """The results as they are now."""

@@ -119,7 +119,7 @@ class Job:
         versions: versions known to the caller (Ray's).
         python: the interpreter that runs it; empty for raybench's own.
         code: the folder with the snapshot of a user's workload files; empty: the original files are used.
-        check: the check to run instead of training, a folder of `raybench.checks`; empty: none.
+        check: the check to run instead of training, by name (`raybench.trial.run_check`); empty: none.
         warnings: about its results, reported at its end.
     """
 

@@ -18,8 +18,7 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
 from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
-from raybench.checks.pretrial import PretrialChecks
-from raybench.checks.roofline import schedule
+from raybench.checks.pretrial import PretrialChecks, missing_rooflines
 from raybench.core.collector import collector_paused
 from raybench.core.events import Event, now
 from raybench.core.files import write_atomic
@@ -90,7 +89,7 @@ def from_history(
     results = replace(results, findings=found)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     proof_warnings = [
-        proof.warning for proof, _ in evidence.proofs.of(run.cell for run in runs if run.cell) if proof.warning
+        proof.warning for proof, _ in evidence.decay_checks(run.cell for run in runs if run.cell) if proof.warning
     ]
     warning_counts = Counter(warning for run in runs for warning in run.warnings)
     run_warnings = [f"{warning} ({count} trial{'s' if count > 1 else ''})" for warning, count in warning_counts.items()]
@@ -100,7 +99,7 @@ def from_history(
         ReportContext(
             description=request.description if request else "",
             text=request.text if request else "",
-            warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
+            warnings=[*warnings, *proof_warnings, *run_warnings, *missing_rooflines(runs)],
             notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
             made=now(),
         ),
