@@ -18,7 +18,13 @@ from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import is_pictures, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_timer import SETTLING, StepTimer
-from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
+from raybench.engines.torch.checkpoint_state import (
+    RandomStates,
+    random_states,
+    read_state,
+    write_random_states,
+    write_state,
+)
 from raybench.engines.torch.distributed import ProcessGroup
 from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
@@ -149,7 +155,7 @@ class TorchEngine:
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
         self._synchronize()
-        random.write(state)
+        write_random_states(state, random)
 
     def precision(self) -> dict[str, str]:
         """Data types of the weights and of the products.
@@ -184,7 +190,7 @@ class TorchEngine:
         return steps_of(epoch)
 
     def _random_states(self) -> RandomStates:
-        return RandomStates.on(self._on)
+        return random_states(self._on)
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
