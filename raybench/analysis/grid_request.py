@@ -1,9 +1,8 @@
-"""The request of one grid execution, saved next to the journal."""
+"""The request of one grid execution, saved next to its attempts."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,8 +12,7 @@ from raybench.analysis.comparison import PlannedCell
 from raybench.core.identity import canonical
 from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
-from raybench.results.attempt import Attempt
-from raybench.results.executions import GRID_FILE, PLAN
+from raybench.results.executions import Execution
 from raybench.results.history import GridHistory
 from raybench.results.parsing import valid_values_in
 
@@ -90,10 +88,7 @@ def _part(plan: Plan) -> str:
 
 
 def to_dict(request: GridRequest) -> dict[str, Any]:
-    """Convert a request to plain data for `PLAN`.
-
-    The grid file is left out, because it is saved separately.
-    """
+    """Convert a request to plain data, without the text of the grid file."""
     cells = [{**vars(cell), "content": cell.content.to_json()} for cell in request.cells]
     target = asdict(request.target) if request.target else None
     fields = {
@@ -105,54 +100,16 @@ def to_dict(request: GridRequest) -> dict[str, Any]:
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:
-    """Return the latest readable request of a grid, or None.
+    """Return the request of the last execution, or None.
 
-    Without a request of the results folder itself, it is that of the first other source.
+    If results of other folders were added, such as those of different hardware, it has their cells too.
     """
-    requests = _latest_requests(history)
-    return requests.get(None) or next(iter(requests.values()), None)
-
-
-def request_of_all_sources(history: GridHistory, request: GridRequest | None) -> GridRequest | None:
-    """Return a request, with the cells of the other sources in the history.
-
-    Args:
-        history: the events of the grid.
-        request: the request of this results folder, or None if it is not known.
-    """
-    imported = [attempt for attempt in history.attempts.values() if attempt.origin]
-    if request is None or not imported:
-        return request
-    others = [other for origin, other in _latest_requests(history).items() if origin is not None]
-    return unite(request, [*others, _request_of_runs(request, imported)])
-
-
-def _request_of_runs(request: GridRequest, attempts: Iterable[Attempt]) -> GridRequest:
-    """Return a request of the cells that other machines ran in place of those of a request.
-
-    Their own request is not known if their driver was killed.
-    """
-    by_id = {cell.request_id: cell for cell in request.cells if cell.request_id}
-    cells = {
-        attempt.cell_id: replace(
-            by_id[attempt.request_id],
-            cell_id=attempt.cell_id,
-            content=attempt.cell,
-            skip=None,
-        )
-        for attempt in attempts
-        if attempt.cell and attempt.request_id in by_id
-    }
-    return replace(request, cells=list(cells.values()))
-
-
-def _latest_requests(history: GridHistory) -> dict[str | None, GridRequest]:
-    """Return the latest readable request of each origin, in their order; None is the results folder itself."""
-    requests: dict[str | None, GridRequest] = {}
-    for summary in history.executions():
-        if summary.origin not in requests and (request := _wanted(summary.files)):
-            requests[summary.origin] = request
-    return dict(reversed(requests.items()))
+    requests: dict[str, GridRequest] = {}
+    for execution in reversed(history.executions):
+        if execution.origin not in requests and (request := _request_in(execution)):
+            requests[execution.origin] = request
+    first, *others = requests.values() if requests else (None,)
+    return unite(first, others) if first else None
 
 
 def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
@@ -243,13 +200,9 @@ def same_cells(first: GridRequest | None, second: GridRequest | None) -> bool:
     return contents[0] == contents[1]
 
 
-def _wanted(files: Mapping[str, str]) -> GridRequest | None:
-    """Parse the request from an execution's files.
-
-    None if any of it is damaged.
-    """
+def _request_in(execution: Execution) -> GridRequest | None:
+    """Return the request of an execution; None if any of it is damaged."""
     try:
-        plan = valid_values_in(json.loads(files[PLAN])["wanted"])
-        return TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(GRID_FILE, "")})
+        return TypeAdapter(GridRequest).validate_python({**valid_values_in(execution.request), "text": execution.grid})
     except (LookupError, TypeError, ValueError, RecursionError):
         return None

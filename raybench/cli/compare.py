@@ -234,10 +234,10 @@ def _grid_file(source: str) -> Path:
         UsageError: it is a source of results.
     """
     from raybench.datasets.paths import user_path
-    from raybench.results.bundle import is_bundle
+    from raybench.results.archive import is_archive
 
     path = user_path(source)
-    if path.is_dir() or is_bundle(path) or "://" in source or path.suffix in (".jsonl", ".db"):
+    if path.is_dir() or is_archive(path) or "://" in source or path.suffix in (".db", ".sqlite"):
         raise UsageError(
             f"{source}: --interleave runs both versions and needs two grid files, such as ../base/grid.yaml and "
             "grid.yaml; to compare results that exist, leave --interleave out"

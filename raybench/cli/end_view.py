@@ -14,7 +14,7 @@ from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.sentences import plural, render_phrase
-from raybench.results.journal import attempt_folder
+from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def show_ends(outcome: Outcome, console: Console) -> None:
     for group in shown_groups[:MOST]:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
     if rest := sum(map(len, shown_groups[MOST:])):
-        console.print(f"… and {rest} more; see {outcome.folder / 'trials'}", soft_wrap=True)
+        console.print(f"… and {rest} more; see {outcome.folder / ATTEMPTS}", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
@@ -92,7 +92,7 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
     lines = [f"{head} {render_phrase('ended', attempt.status, count)}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
-    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))
+    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)
 
 

@@ -15,7 +15,7 @@ from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
-from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
+from raybench.analysis.grid_request import GridRequest
 from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks, missing_rooflines
@@ -31,14 +31,11 @@ from raybench.errors import UsageError, nearest
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, latest
-from raybench.results.bundle import is_bundle
+from raybench.results.folder import grids_in, has_results
 from raybench.results.history import GridHistory
-from raybench.results.journal import JOURNAL, grids_in, has_journal
-from raybench.results.union import GridEvents, as_further_repeats, events_of, with_distinct_hosts
-from raybench.sources import mlflow_store, records
-from raybench.sources.journal import of_history
+from raybench.results.machines import as_further_repeats
+from raybench.sources import load_grids, mlflow_store
 from raybench.sources.result_tables import GridSource, Record
-from raybench.sources.union import grids_of, load_union, parts_of, several_grids, union_history
 
 log = logging.getLogger("raybench")
 
@@ -64,10 +61,9 @@ def from_history(
     Args:
         name: of the grid.
         history: its events and attempts.
-        request: the request of its last execution; None if only the journal is known, and then every cell in it is
-            included.
+        request: the request of its last execution; None if it is not known, and then every cell is included.
         warnings: messages for the user that are not results.
-        all_cells: whether to include every cell of the journal, also those that were not requested.
+        all_cells: whether to include every cell with results, also those that were not requested.
         baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
 
     Raises:
@@ -114,10 +110,9 @@ def _of_every_machine(
     The runs of other machines are further repeats.
     """
     attempts: Mapping[Key, Attempt] = history.attempts
-    checks: Sequence[Event] = list(history.of_kind("check_ended"))
-    if any(attempt.origin for attempt in attempts.values()):
+    checks: Sequence[Event] = history.checks
+    if len({attempt.origin for attempt in attempts.values()}) > 1:
         requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
-        attempts, checks = with_distinct_hosts(attempts, checks)
         attempts = as_further_repeats(attempts, requested)
         new_trials = {attempt.trial for attempt in attempts.values()} - {trial for trial, _ in history.attempts}
         request = _with_repeats(request, new_trials) if request else None
@@ -142,7 +137,7 @@ def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
 
 
 def _with_repeats(request: GridRequest, trials: Iterable[str]) -> GridRequest:
-    """Return the request with further repeats, each as a trial (`raybench.results.union.as_further_repeats`)."""
+    """Return the request with further repeats, each as a trial (`raybench.results.machines.as_further_repeats`)."""
     repeats: dict[str, int] = {}
     for trial in trials:
         attempt = Attempt(trial, 1)
@@ -168,7 +163,7 @@ def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> d
 
 
 def _everything(results: GridResults, request: GridRequest | None) -> GridResults:
-    """Return every cell of a journal, completed with the request's data.
+    """Return every cell with results, completed with the request's data.
 
     These are the axes of skipped cells, prices and the baseline.
     """
@@ -220,7 +215,7 @@ def files(report: Report, with_data: bool = True) -> dict[str, str]:
 
 
 def write_page(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write the report's page next to the journal, if one was made.
+    """Write the report's page next to the attempts, if one was made.
 
     Raises:
         OSError: it cannot be written.
@@ -229,69 +224,12 @@ def write_page(folder: Path, contents: Mapping[str, str]) -> None:
         write_atomic(folder / HTML, contents[HTML])
 
 
-def page_is_current(history: GridHistory, request: GridRequest) -> bool:
-    """Return whether the HTML report is current.
-
-    It is if it is newer than the journal and shows the requested cells.
-    """
-    page = history.folder / HTML
-    if not page.is_file() or page.stat().st_mtime_ns < history.path.stat().st_mtime_ns:
-        return False
-    return same_cells(latest_request(history), request)
-
-
 def text(data: Mapping[str, Any]) -> str:
     """Return plain data as JSON.
 
     Values of other types are written as text.
     """
     return printable_json(json.dumps(data, indent=1, default=str, ensure_ascii=False)) + "\n"
-
-
-@collector_paused()
-def from_source(
-    source: str,
-    results: Path,
-    everything: bool = False,
-    smoke: bool = False,
-    grid: str | None = None,
-    baseline: Sequence[str] = (),
-    progress: mlflow_store.Progress | None = None,
-    inline: bool = False,
-) -> Report:
-    """Return the report of results on disk or in an MLflow store.
-
-    Args:
-        source: a grid file, the name of a grid in the results folder, a grid's own folder, or a journal; or any other
-            source that `raybench.load` reads: an MLflow store, a CSV of epochs.
-        results: the results folder.
-        everything: whether to include every cell of the journal, not only those of the latest request.
-        smoke: whether to report the smoke run of the named grid.
-        grid: the grid to report if the source has several.
-        baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
-        progress: callback with the numbers of bytes fetched from a store and in total.
-        inline: whether to report the trials of `grid --inline` of the named grid.
-
-    Raises:
-        UsageError: the source does not exist; the message lists the available ones.
-        StoreError: the MLflow store cannot be reached or used.
-    """
-    path = user_path(source)
-    if is_bundle(path):
-        return from_sources([source], results, everything, smoke, grid, baseline, progress, inline)
-    if mlflow_store.is_store(source) and not path.is_dir():
-        with mlflow_store.journals_of(mlflow_store.store_of(source, path), grid, progress) as journals:
-            if len(journals) > 1:
-                raise several_grids(redact(source), (each.grid for each in journals))
-            (stored_journal,) = journals
-            label = f"{redact(source)}: {stored_journal.grid}"
-            return _of_journal(
-                stored_journal.path, label, stored_journal.grid, stored_journal.problems, everything, baseline
-            )
-    if path.suffix == ".csv":
-        return from_records(source, records(source, grid), baseline)
-    journal = journal_of(source, results, smoke, grid, inline)
-    return _of_journal(journal, str(journal), journal.absolute().parent.name, (), everything, baseline)
 
 
 @collector_paused()
@@ -305,24 +243,23 @@ def from_sources(
     progress: mlflow_store.Progress | None = None,
     inline: bool = False,
 ) -> Report:
-    """Return the report of one grid of which several sources have results.
+    """Return the report of one grid of which one or several sources have results.
 
     Args:
-        sources: results folders, journals, bundles, MLflow stores, grid files, or names of grids in the results folder;
-            of the first come the baseline and the order of the cells.
-        results, everything, smoke, grid, baseline, progress, inline: see `from_source`.
+        sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
+        results: the results folder.
+        everything: whether to include every cell with results, not only those of the latest request.
+        smoke: whether to report the smoke run of the named grid.
+        grid: the grid to report if the sources have several.
+        baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
+        progress: gets the number of files fetched from a store and the total.
+        inline: whether to report the trials of `grid --inline` of the named grid.
 
     Raises:
-        UsageError: a source cannot be read, they are of several grids, or two have the same attempt with other content.
+        UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
-    if len(sources) == 1 and not is_bundle(user_path(sources[0])):
-        return from_source(sources[0], results, everything, smoke, grid, baseline, progress, inline)
-    parts = _parts(sources, results, smoke, grid, progress, inline)
-    united = load_union(parts)
-    if not united.records:
-        raise UsageError(f"{', '.join(part.source for part in parts)}: no trial in it yet")
-    return from_grid(united, everything, baseline)
+    return from_grid(_one_grid(sources, results, smoke, grid, progress, inline), everything, baseline)
 
 
 def session_of(source: str, results: Path, grid: str | None = None) -> Session:
@@ -330,18 +267,18 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
 
     Args:
         source: see `from_sources`.
-        results, grid: see `from_source`.
+        results, grid: see `from_sources`.
 
     Raises:
         UsageError: the source cannot be read, or has several grids.
         StoreError: an MLflow store cannot be reached or used.
     """
-    parts = _parts([source], results, grid=grid)
-    history = union_history(parts)
-    request = latest_request(history)
-    attempts, _, request = _of_every_machine(history, request)
+    loaded = _one_grid([source], results, grid=grid)
+    if loaded.history is None:
+        raise UsageError(f"{redact(source)}: a table has no request to compare; report it alone")
+    name = loaded.name or ""
+    attempts, _, request = _of_every_machine(loaded.history, loaded.request)
     last_attempts = latest(attempts.values())
-    name = parts[0].grid
     if request:
         evaluated = GridResults(name, request.workload, request.cells, last_attempts, request.baseline)
     else:
@@ -349,47 +286,28 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
     return Session(source, evaluated)
 
 
-def _parts(
+def _one_grid(
     sources: Sequence[str],
     results: Path,
     smoke: bool = False,
     grid: str | None = None,
     progress: mlflow_store.Progress | None = None,
     inline: bool = False,
-) -> list[GridEvents]:
-    """Return the parts of one grid of which several sources have results."""
-    grids = []
-    for source in sources:
-        path = user_path(source)
-        if path.suffix == ".csv":
-            raise UsageError(f"{redact(source)}: has no journal to unite with other sources; report it alone")
-        if is_bundle(path) or mlflow_store.is_store(source) or path.is_dir() or has_journal(path):
-            grids.append(grids_of(source, grid, progress))
-        else:
-            journal = journal_of(source, results, smoke, inline=inline)
-            grids.append([events_of(journal, str(journal))])
-    return parts_of(grids, grid, sources)
+) -> GridSource:
+    """Load the one grid of sources.
 
-
-def _of_journal(
-    journal: Path, source: str, grid: str, problems: Sequence[str], all_cells: bool, baseline: Sequence[str]
-) -> Report:
-    """Return the report of a journal.
-
-    Args:
-        journal: the journal, with the files of its executions in their folders.
-        source: its name in messages.
-        grid: the grid's name, if the events do not record it.
-        problems: descriptions of missing parts.
-        all_cells, baseline: see `from_source`.
+    Raises:
+        UsageError: there is none, or several of which none is named.
     """
-    history = GridHistory.read(journal)
-    damaged_lines = history.damaged_lines
-    if not history.attempts:
-        raise UsageError(
-            f"{source}:{damaged_lines[0]}: no event of a journal" if damaged_lines else f"{source}: no trial in it yet"
-        )
-    return from_grid(of_history(grid, history, tuple(problems)), all_cells, baseline)
+    named = [str(folder_of(source, results, smoke, inline) or source) for source in sources]
+    grids = load_grids(named, grid, "all", progress)
+    if len(grids) > 1:
+        names = sorted(each.name or "" for each in grids)
+        where = ", ".join(map(redact, sources))
+        raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
+    if not grids[0].records:
+        raise UsageError(f"{redact(sources[0])}: no trial in it yet")
+    return grids[0]
 
 
 def from_grid(grid: GridSource, all_cells: bool = False, baseline: Sequence[str] = ()) -> Report:
@@ -397,17 +315,16 @@ def from_grid(grid: GridSource, all_cells: bool = False, baseline: Sequence[str]
 
     Args:
         grid: the grid.
-        all_cells, baseline: see `from_source`.
+        all_cells, baseline: see `from_sources`.
     """
     name, history = grid.name or "", grid.history
     if history is None:
         return from_records(name, grid.records, baseline)
-    lines = [f"{len(history.damaged_lines)} damaged lines of the journal are left out"] if history.damaged_lines else []
-    return from_history(name, history, grid.request, [*grid.problems, *lines], all_cells, baseline)
+    return from_history(name, history, grid.request, history.warnings, all_cells, baseline)
 
 
 def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence[str] = ()) -> Report:
-    """Return the report of results without a journal, with all their cells.
+    """Return the report of results in a table, with all their cells.
 
     Args:
         source: the origin of the results.
@@ -415,11 +332,9 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
         baseline: the baseline: a device, or AXIS=VALUE; by default the first device.
 
     Raises:
-        UsageError: they are of several grids, there are none, or none has that baseline.
+        UsageError: there are none, or none has that baseline.
     """
     grids = list(dict.fromkeys(record.attempt.grid or record.grid or "" for record in grid_records))
-    if len(grids) > 1:
-        raise several_grids(redact(source), grids)
     if not grid_records:
         raise UsageError(f"{redact(source)}: no results in it")
     runs = [_named(record) for record in grid_records]
@@ -445,27 +360,17 @@ def _named(record: Record) -> Attempt:
     return replace(attempt, trial=trial_id(cell, repeat))
 
 
-def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None = None, inline: bool = False) -> Path:
-    """Return the journal that a source refers to.
+def folder_of(source: str, results: Path, smoke: bool = False, inline: bool = False) -> Path | None:
+    """Return the folder of a grid that is named by its file or its name; None for any other source.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such grid.
     """
     path = user_path(source)
-    grids = [] if has_journal(path) else grids_in(path)
-    if grids:
-        if grid is None and len(grids) > 1:
-            raise several_grids(source, grids)
-        if grid is not None and grid not in grids:
-            raise UsageError(f"{source}: no results of a grid {grid}; {nearest(grid, grids)}")
-        return path / (grid or grids[0]) / JOURNAL
-    if grid is not None:
-        raise UsageError(f"--grid {grid}: {source} names one grid already")
-    if has_journal(path):
-        return path / JOURNAL
-    if (path.is_file() and path.suffix not in (".yaml", ".yml")) or (path.name == JOURNAL and has_journal(path.parent)):
-        return path
-    if path.is_file():
+    is_file = path.suffix in (".yaml", ".yml") and path.is_file()
+    if not is_file and (path.exists() or mlflow_store.is_store(source)):
+        return None
+    if is_file:
         from raybench.config import load_grid
 
         name = load_grid(path).name
@@ -475,14 +380,12 @@ def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None
         name += INLINE
     if smoke and not is_smoke(name):
         name += SMOKE
-    if has_journal(results / name):
-        return results / name / JOURNAL
-    grid_names = grids_in(results)
-    if path.is_file():
+    if has_results(results / name):
+        return results / name
+    if is_file:
         command = f"raybench grid {source}{' --inline' if inline else ''}{' --smoke' if smoke else ''}"
-        raise UsageError(f"{source}: grid {name} has no journal in {results}; `{command}` makes one")
-    if path.suffix in (".yaml", ".yml", ".jsonl"):
-        raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file'}")
-    raise UsageError(
-        f"{results}: no journal of a grid {source}" + (f"; {nearest(source, grid_names)}" if grid_names else "")
-    )
+        raise UsageError(f"{source}: no results of the grid {name} in {results}; `{command}` makes them")
+    if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
+        raise UsageError(f"{source}: there is no such file")
+    names = grids_in(results)
+    raise UsageError(f"{results}: no results of a grid {source}" + (f"; {nearest(source, names)}" if names else ""))

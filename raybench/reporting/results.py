@@ -14,6 +14,7 @@ from raybench.analysis.comparison import PlannedCell, Row, baseline_indices, cau
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import time_to_target
+from raybench.core.collector import collector_paused
 from raybench.core.files import write_atomic
 from raybench.core.text import format_value
 from raybench.errors import UsageError
@@ -23,7 +24,7 @@ from raybench.reporting.plots import Plots
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import as_html, environment, plain, plural
 from raybench.results import columns as c
-from raybench.sources import Attempts, load_grids, without_garbage_collection
+from raybench.sources import Attempts, load_grids
 from raybench.sources.result_tables import GridSource, Record, frame, tables
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Results:
 
     @cached_property
     def _tables(self) -> tuple[DataFrame, DataFrame]:
-        with without_garbage_collection():
+        with collector_paused():
             return tables(self._records)
 
     @property

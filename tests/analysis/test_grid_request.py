@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,7 +7,7 @@ from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_request import GridRequest, latest_request, to_dict
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
-from raybench.results.executions import GRID_FILE, PLAN
+from raybench.results.executions import Execution
 from raybench.results.history import GridHistory
 
 CONTENT = {**cell_of("gpu", model={"dropout": 0.2})}
@@ -29,12 +28,8 @@ def read_back(tmp_path):
     """What the request in a plan file is read as."""
 
     def read_back(plan):
-        folder = tmp_path / "executions" / "now"
-        folder.mkdir(parents=True)
-        (folder / PLAN).write_text(json.dumps({"wanted": plan}))
-        (folder / GRID_FILE).write_text(REQUEST.text)
-        event = {"v": 1, "event": "grid_ended", "execution": "now", "counts": {}, "folder": "now"}
-        return latest_request(GridHistory(tmp_path / "journal.jsonl", [event]))
+        Execution.begin("here", REQUEST.text, plan).write(tmp_path)
+        return latest_request(GridHistory.read(tmp_path))
 
     return read_back
 

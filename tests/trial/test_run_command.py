@@ -1,6 +1,5 @@
 """A command from its grid file to the journal: what it prints, what it reports, and how it ends."""
 
-import json
 import os
 import re
 import shutil
@@ -12,11 +11,11 @@ from contextlib import suppress
 import psutil
 import pytest
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
-from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
 PRINTS = """
@@ -70,8 +69,7 @@ class Project:
         return attempt
 
     def events(self, kind, grid="mine"):
-        lines = (self.folder / "results" / grid / JOURNAL).read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
+        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
 
 
 @pytest.fixture

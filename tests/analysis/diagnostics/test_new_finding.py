@@ -13,10 +13,7 @@ from support.made_up_grids import contract_events
 from raybench import load
 from raybench.analysis import diagnostics
 from raybench.analysis.diagnostics import finding
-from raybench.core.events import to_line
 from raybench.reporting import build
-from raybench.results.attempt import attempts
-from raybench.tracking import mapping
 
 MOONLIGHT = dedent(
     """
@@ -51,14 +48,11 @@ def moonlight(tmp_path, monkeypatch):
 
 @pytest.fixture
 def journal(tmp_path):
-    path = tmp_path / "results" / "made_up" / "journal.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(map(to_line, contract_events())))
-    return path
+    return write_events(tmp_path / "results" / "made_up", contract_events())
 
 
 def test_it_is_a_caution_of_the_report_and_of_the_ratio(moonlight, journal):
-    report = build.from_source(str(journal), Path())
+    report = build.from_sources([str(journal)], Path())
     (remark,) = report.remarks
     assert remark.kind == "finding"
     page = re.sub(r"<[^>]*>", "", build.files(report)[build.HTML])
@@ -71,8 +65,6 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
     assert trials.groupby("device")["findings"].unique().map(list).to_dict()["other"] == ["moonlight"]
     assert trials[trials["device"] == "cpu"]["findings"].isna().all()
     assert not finding.only_a_note("moonlight") and not finding.is_of_hardware("moonlight")
-    attempt = next(found for found in attempts(contract_events()).values() if found.profile == "other")
-    assert mapping.tags(attempt, "made_up")[mapping.FINDINGS] == "moonlight"
 
 
 def test_it_is_in_the_documentation(moonlight):

@@ -1,9 +1,9 @@
 """Runs that are compared and were different session: each reason on both sides of its rule, from made-up runs."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+from support.grid_files import history_of
 from support.made_up_grids import contract_events
 
 from raybench.analysis.comparison import PlannedCell
@@ -12,8 +12,6 @@ from raybench.analysis.grid_results import GridResults
 from raybench.core.cell import Cell
 from raybench.reporting import build
 from raybench.results.attempt import Attempt
-from raybench.results.history import GridHistory
-from raybench.results.journal import JOURNAL
 
 BEGIN = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 CELLS = {name: f"{name:0<12}" for name in ("base", "other")}
@@ -158,12 +156,12 @@ def test_the_report_notes_it():
     for event in made:
         if event["event"] == "trial_started":
             event["cell"]["settings"]["decay"] = "coupled"
-    report = build.from_history("g", GridHistory(Path(JOURNAL), made), None)
+    report = build.from_history("g", history_of(made), None)
     assert "different_session" not in {code for row in report.results.rows for code in codes(row)}
     for event in made:
         if event["event"] == "trial_started" and event["profile"] == "other":
             event["host"] = {**event["host"], "boot": "another"}
-    report = build.from_history("g", GridHistory(Path(JOURNAL), made), None)
+    report = build.from_history("g", history_of(made), None)
     base, other = report.results.rows
     assert codes(base) == set() and codes(other) == {"different_session"}
     assert other.cautions == (), "nobody knows how much it changes: no letter"
