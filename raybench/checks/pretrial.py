@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from raybench.checks import weight_decay
-from raybench.checks.roofline import measure as roofline
+from raybench.checks import roofline, weight_decay
 from raybench.checks.weight_decay import DecayCheckResult, in_short
 from raybench.core.cell import Cell
 from raybench.core.events import Event
@@ -98,10 +97,10 @@ class PretrialChecks:
             labels |= {"roofline": _rates(rates)} if rates else {}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
-    def decay_checks(self, cells: Iterable[Cell]) -> list[tuple[DecayCheckResult, Event]]:
-        """Results of the weight-decay checks that cells need, with their events; a damaged cell has none."""
+    def decay_checks(self, cells: Iterable[Cell]) -> list[DecayCheckResult]:
+        """Results of the weight-decay checks that cells need; a damaged cell has none."""
         events = [self._ended.get(key, {}) for key in dict.fromkeys(filter(None, map(_decay_key, cells)))]
-        return [(result, event) for event in events if (result := DecayCheckResult.of(event))]
+        return list(filter(None, map(DecayCheckResult.of, events)))
 
 
 def _has_result(event: Event) -> bool:

@@ -10,7 +10,7 @@ import click
 from raybench.cli.terminal import say
 
 if TYPE_CHECKING:
-    from raybench.checks.parity.run import Parity
+    from raybench.checks.run_parity import Parity
 
 SAME, DIFFERENT = 0, 1
 
@@ -61,7 +61,7 @@ def command(
     Exit status: 0 if all agree within the tolerances shown, 1 if one differs, 2 for wrong use.
     """
     from raybench import datasets
-    from raybench.checks.parity.run import run_parity
+    from raybench.checks.run_parity import run_parity
     from raybench.cli.progress import fetch_with_progress, working
     from raybench.workloads import read_reference
 

@@ -14,8 +14,8 @@ from raybench.trial.run import describe_error
 
 MODULES = {
     "weight_decay": "raybench.checks.weight_decay",
-    "roofline": "raybench.checks.roofline.measure",
-    "parity": "raybench.checks.parity.measure",
+    "roofline": "raybench.checks.roofline",
+    "parity": "raybench.checks.parity",
 }
 """The module of each check, which is imported in the trial's process only."""
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from support.checks import cell, work
 
-from raybench.checks import weight_decay
+from raybench.checks import roofline, weight_decay
 from raybench.checks.pretrial import PretrialChecks, describe, missing_rooflines
-from raybench.checks.roofline import measure as roofline
 from raybench.core import events
 from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
@@ -90,7 +89,7 @@ def test_result_of_the_decay_check_in_words(changes, says):
     event = ended("weight_decay", cell(replicas=8), **PASSED | changes)
     label = labels_of(cell(replicas=8), event)["decay_check"]
     assert label["says"].startswith(says) and len(label["says"]) < 300
-    ((result, _),) = PretrialChecks([event]).decay_checks([cell(replicas=8), cell(replicas=8), cell()])
+    (result,) = PretrialChecks([event]).decay_checks([cell(replicas=8), cell(replicas=8), cell()])
     assert result.label() == label
     warning = f"weight decay: torch on cpu, sgd, 8 replicas: {label['says']}"
     assert result.warning == (None if label["passed"] else warning)
