@@ -116,7 +116,7 @@ def _print_tables(parity: Parity) -> None:
         for line in pair.lines:
             difference = "–" if line.difference is None else f"{line.difference:.2g}"
             rows.append((line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note))
-        heads = ("what", "difference", "tolerance", "", "where it is largest")
+        heads = ("what", "difference", "tolerance", "verdict", "where it is largest")
         print_list(console, heads, rows, right=("difference", "tolerance"))
     for framework, environment in parity.environments.items():
         say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)
