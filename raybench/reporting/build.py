@@ -76,6 +76,10 @@ def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, every
     if request is None or everything:
         request = replace(request_of_runs(grid.name or "", attempts, prices), text=request.text if request else "")
     warnings = history_warnings(grid.history) if grid.history else []
+    own = {cell.cell_id for cell in request.cells}
+    if left_out := sum(run.cell_id not in own for run in attempts):
+        runs = words.plural(left_out, "run")
+        warnings.append(f"{runs} of other configurations not shown; `raybench report {grid.name} --all` includes them")
     return from_attempts(attempts, request, baseline, warnings)
 
 
