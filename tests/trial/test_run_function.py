@@ -1,18 +1,17 @@
 """A training function from its grid file to the journal, in this process and in one of its own."""
 
-import json
 import textwrap
 from pathlib import Path
 
 import pytest
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
 from raybench.devices.host import Host, total_memory
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
-from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
 TRAIN = """
@@ -59,8 +58,7 @@ class Project:
         return attempt
 
     def events(self, kind, grid="mine"):
-        lines = (self.folder / "results" / grid / JOURNAL).read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
+        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
 
 
 @pytest.fixture
@@ -428,7 +426,7 @@ def test_a_wait_that_is_not_measured_is_absent(project):
 
 
 def test_what_needs_a_declared_workload_is_refused(project):
-    from raybench.checks.parity.run import run_parity
+    from raybench.checks.run_parity import run_parity
     from raybench.errors import UsageError
 
     project.write("my.py", TRAIN)
