@@ -257,10 +257,16 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
+    others = (
+        sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
+    )
+    rest = f"Not distinguishable: {names_text(names)}." if names else ""
+    if others > 1 and len(names) == others:
+        rest = "No other configuration is distinguishable from it."
     return BestText(
         f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{marks}.",
-        f"Not distinguishable: {names_text(names)}." if names else "",
+        rest,
     )
 
 
