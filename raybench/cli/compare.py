@@ -163,8 +163,7 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     from raybench.results.grid_request import request_of_runs
 
     found = one_grid([source], results, grid=grid)
-    attempts = [record.attempt for record in found.records]
-    return attempts, found.request or request_of_runs(str(found.name), attempts)
+    return found.attempts, found.request or request_of_runs(str(found.name), found.attempts)
 
 
 def _run_both(
