@@ -33,7 +33,7 @@ from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.lookup import load_function
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.parameters import PASSED
 
 Send = Callable[[Event], object]
 
