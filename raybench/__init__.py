@@ -79,7 +79,7 @@ def run_grid(
         retry: statuses of finished trials to run again, such as `["failed"]`.
         tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
             MLFLOW_TRACKING_URI, or a database in the results folder.
-        checks: run the checks around the trials: weight decay, roofline, canary.
+        checks: run the checks around the trials: weight decay and roofline.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
         inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
             NAME~inline.

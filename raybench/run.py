@@ -76,7 +76,7 @@ class Options:
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
         strict: exit with status 3 if any cell fits no node, even if other cells can run.
-        checks: run the weight-decay check, the roofline measurement and the canary around the trials.
+        checks: run the weight-decay check and the roofline measurement before the trials.
         report: write the report's page and figures.
     """
 

@@ -104,10 +104,9 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(whole):
     always = {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt", "decay_proofs.json"}
     assert kept - figures == always | {"report.html", "report.json"}
     assert (outcome.folder / "report.html").read_text().startswith("<!DOCTYPE html>")
-    proof, probed, before, after = told.pop(0), told.pop(0), told.pop(0), told.pop()
+    proof, probed = told.pop(0), told.pop(0)
     assert (proof["event"], proof["check"], proof["passed"]) == ("check_ended", "weight_decay", True)
     assert (probed["event"], probed["check"], probed["error"]) == ("check_ended", "roofline", None)
-    assert [(canary["check"], canary["error"]) for canary in (before, after)] == [("canary", None)] * 2
     assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "trial_ended"] * 2
     for trial in started:
         kept = outcome.folder / "trials" / trial / "attempt-1" / "events.jsonl"
@@ -335,20 +334,6 @@ def test_a_page_that_cannot_be_written_is_a_warning(grid):
     assert [words for words in again.warnings if words.startswith("The report could not be written: ")]
 
 
-def test_a_finished_grid_is_not_run_again_for_a_step_profile(grid):
-    profiled = DIGITS + "repeats: 2\nprofile_steps: 3\n"
-    grid(DIGITS)
-    outcome, started = grid(profiled)
-    assert [trial[-2:] for trial in started] == ["r1", "r1"], "the missing repeats, and no first one"
-    assert not any(run.step_profile for run in outcome.latest.values())
-    outcome, started = grid(profiled, rerun=True, tracking=(tracker := MemoryTracker()))
-    assert len(started) == 4
-    assert {run.repeat for run in outcome.latest.values() if run.step_profile} == {0}
-    assert all(row.step_profile for row in outcome.rows)
-    told = [run.metrics["step_profile/steps", 0] for run in tracker.runs if ("step_profile/steps", 0) in run.metrics]
-    assert told == [3.0, 3.0]
-
-
 @pytest.mark.slow
 @pytest.mark.mlflow
 def test_another_results_folder_on_the_same_store_runs_its_own_trials(grid, tmp_path, migrated_database):
@@ -397,8 +382,7 @@ def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
     shutil.rmtree(first.folder / "trials")
     resumed, started = grid(DIGITS)
     assert len(started) == 2
-    assert resumed.journal.read_text().count('"check":"canary"') == 2
-    assert resumed.journal.read_text().count('"check_ended"') == 4
+    assert resumed.journal.read_text().count('"check_ended"') == 2
 
 
 def test_an_edited_workload_is_another_cell(grid, tmp_path):

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import starmap
-from statistics import fmean, geometric_mean
+from statistics import geometric_mean
 from typing import Any
 
 from raybench.analysis.comparison import PlannedCell, interleaved_speedup, speedup_of
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.samples import steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup
-from raybench.checks.canary.judge import QUIET
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
-from raybench.core.events import Event
-from raybench.core.identity import canonical
 from raybench.core.text import format_value
-from raybench.engines import PACKAGES, PROBED
 from raybench.results.attempt import Attempt
-
-NORMAL = 1.96
-"""Standard errors of a 95% interval."""
-
-CANARY_PACKAGES = {
-    framework: tuple(dict.fromkeys((package, "torch") if framework.startswith("torch") else (package,)))
-    for framework, package in PACKAGES.items()
-}
-"""The distributions whose versions may affect the canaries of a framework, which are products of matrices."""
 
 _Runs = tuple[Sequence[Attempt], Sequence[Attempt]]
 """The completed runs of a cell in the base and in the new session."""
@@ -50,11 +35,6 @@ class Reason(StrEnum):
     NO_TIMES = "no_times"
     ONE_RUN = "one_run"
     WIDE = "wide"
-    MACHINE = "machine"
-    FASTER_MACHINE = "faster_machine"
-    NO_CANARY = "no_canary"
-    UNPROBED = "unprobed"
-    OTHER_CANARY = "other_canary"
 
 
 @dataclass(frozen=True)
@@ -64,12 +44,10 @@ class Session:
     Attributes:
         source: where they are, as the user wrote it.
         results: the cells and their runs.
-        canaries: the end events of canaries.
     """
 
     source: str
     results: GridResults
-    canaries: Sequence[Event]
 
 
 @dataclass(frozen=True)
@@ -80,23 +58,15 @@ class CellChange:
         label: the values that distinguish it from the grid's other cells.
         base_s, new_s: steady seconds per epoch; None without a completed run.
         ratio: new ÷ base, with its interval.
-        machine_change: time of the canaries in the new session ÷ in the base session, on the same kind of device;
-            None if one of them has no canary. 1 if the runs alternated.
-        machine_ratio: by how much the machine's speed may differ between the sessions in either direction, with the
-            uncertainty of the canaries: at least 1.
         verdict, reason: what follows; the reason of one that is inconclusive.
-        canary_software: the software of the canaries that differs between the sessions, such as "torch" or "driver".
     """
 
     label: str
     base_s: float | None
     new_s: float | None
     ratio: Speedup | None
-    machine_change: float | None
-    machine_ratio: float | None
     verdict: ChangeVerdict
     reason: Reason | None = None
-    canary_software: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +114,7 @@ def interleaved(
     """Compare the two versions of a grid that ran both (`raybench.planning.versions`).
 
     A cell is slower if the whole 95% interval of its ratio of times is above the limit. The runs of each repeat ran one
-    after the other, so they are paired by repeat, and no canary is needed.
+    after the other, so they are paired by repeat.
 
     Args:
         results: of the grid.
@@ -166,7 +136,7 @@ def _version(results: GridResults, version: str) -> Session:
         for cell in results.cells
         if cell.axes.get(VERSION_AXIS) == version
     ]
-    return Session(version, replace(results, cells=cells, baseline={}), ())
+    return Session(version, replace(results, cells=cells, baseline={}))
 
 
 def before_after(base: Session, new: Session, max_slowdown: float, is_interleaved: bool = False) -> BeforeAfter:
@@ -174,9 +144,8 @@ def before_after(base: Session, new: Session, max_slowdown: float, is_interleave
 
     Cells are the same if the grid file asks for the same (`request_id`) or, if another version of the user's code
     changes that, have the same values on the axes. A cell is slower if the whole 95% interval of its ratio of times is
-    above the limit, and the ratio is larger than the machine's own change. It is within the limit if no part of
-    the interval is above it, also after the times are corrected for a machine that was faster in the new session.
-    Sessions are not interleaved, so runs are not paired by repeat.
+    above the limit, and within the limit if no part of the interval is above it. Sessions are not interleaved, so runs
+    are not paired by repeat, and the ratio includes any change of the machine between the sessions.
 
     If results of other machines were imported, only runs of machines that both sessions have are compared, unless they
     have none in common.
@@ -198,7 +167,7 @@ def before_after(base: Session, new: Session, max_slowdown: float, is_interleave
         max_slowdown,
         is_interleaved,
         [
-            _change(base, new, base.results.label(base_cell), runs, max_slowdown, is_interleaved)
+            _change(base.results.label(base_cell), runs, max_slowdown, is_interleaved)
             for (base_cell, _), runs in zip(pairs, runs_of_pairs, strict=True)
         ],
         [base.results.label(cell) for cell in base_cells if id(cell) not in in_pairs],
@@ -217,32 +186,11 @@ def _of_common_hosts(base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) 
     ]
 
 
-def _change(
-    base: Session, new: Session, label: str, runs: _Runs, max_slowdown: float, is_interleaved: bool
-) -> CellChange:
+def _change(label: str, runs: _Runs, max_slowdown: float, is_interleaved: bool) -> CellChange:
     base_runs, new_runs = runs
     ratio = (interleaved_speedup if is_interleaved else speedup_of)(new_runs, base_runs)
-    machine = _Machine(1.0, 1.0) if is_interleaved else _machine(base, new, base_runs, new_runs)
-    verdict, reason = _verdict(ratio, machine, 1 + max_slowdown)
-    software = () if is_interleaved else _changed_software(*runs)
-    if reason is Reason.NO_CANARY and not {run.cell.framework for run in base_runs} & set(PROBED):
-        reason = Reason.UNPROBED
-    elif reason in (Reason.MACHINE, Reason.FASTER_MACHINE) and software:
-        reason = Reason.OTHER_CANARY
-    base_s, new_s = (_mean_seconds(side) for side in runs)
-    change, largest = (machine.change, machine.largest) if machine else (None, None)
-    return CellChange(label, base_s, new_s, ratio, change, largest, verdict, reason, software)
-
-
-def _changed_software(base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> tuple[str, ...]:
-    """The software that canaries of these runs use and that differs: packages of the framework, and the driver."""
-    packages = dict.fromkeys(name for run in base_runs for name in CANARY_PACKAGES.get(run.cell.framework, ()))
-    sides = [
-        {name: {run.versions.get(name) for run in runs} for name in packages}
-        | {"driver": {run.hardware.get("driver") for run in runs}}
-        for runs in (base_runs, new_runs)
-    ]
-    return tuple(name for name in sides[0] if sides[0][name] != sides[1][name])
+    verdict, reason = _verdict(ratio, 1 + max_slowdown)
+    return CellChange(label, _mean_seconds(base_runs), _mean_seconds(new_runs), ratio, verdict, reason)
 
 
 def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
@@ -250,70 +198,14 @@ def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
     return geometric_mean(seconds) if seconds else None
 
 
-@dataclass(frozen=True)
-class _Machine:
-    """The change of the machine's speed, from canaries.
-
-    Attributes:
-        change: time in the new session ÷ in the base session.
-        largest: the upper end of its 95% interval, in either direction.
-    """
-
-    change: float
-    largest: float
-
-
-def _verdict(ratio: Speedup | None, machine: _Machine | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
+def _verdict(ratio: Speedup | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
     if ratio is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.NO_TIMES
     if ratio.low is None or ratio.high is None:
         return ChangeVerdict.INCONCLUSIVE, Reason.ONE_RUN
     if ratio.low <= limit < ratio.high:
         return ChangeVerdict.INCONCLUSIVE, Reason.WIDE
-    if machine is None:
-        return ChangeVerdict.INCONCLUSIVE, Reason.NO_CANARY
-    if ratio.high <= limit:
-        # The canaries' own uncertainty is left out here: on a machine without any change, it alone takes most of a
-        # limit of 5%, and hardly any cell would ever be within it.
-        is_within = ratio.high <= limit * min(1, machine.change)
-        return (ChangeVerdict.WITHIN, None) if is_within else (ChangeVerdict.INCONCLUSIVE, Reason.FASTER_MACHINE)
-    if ratio.ratio <= machine.largest:
-        return ChangeVerdict.INCONCLUSIVE, Reason.MACHINE
-    return ChangeVerdict.SLOWER, None
-
-
-def _machine(base: Session, new: Session, base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]) -> _Machine | None:
-    """The change of the machine's speed between two sessions; None if one of them has no canary."""
-    sides = [_canary_logs(base.canaries, base_runs), _canary_logs(new.canaries, new_runs)]
-    if not all(sides):
-        return None
-    change = fmean(sides[1]) - fmean(sides[0])
-    error = QUIET * math.sqrt(sum(1 / len(logs) for logs in sides))
-    return _Machine(math.exp(change), math.exp(abs(change) + NORMAL * error))
-
-
-def _canary_logs(canaries: Iterable[Event], runs: Sequence[Attempt]) -> list[float]:
-    """The logarithms of the seconds of the canaries of some runs, each counted once.
-
-    These are, on the host, device and framework of a run, the last before it, the first after it, and those in between.
-    """
-    by_subject: dict[str, list[Event]] = {}
-    for event in sorted(canaries, key=lambda event: str(event.get("t"))):
-        if isinstance(event.get("call_s"), float) and event["call_s"] > 0:
-            by_subject.setdefault(_subject(event.get("subject"), event.get("host")), []).append(event)
-    logs: dict[int, float] = {}
-    for run in runs:
-        subject = {"framework": run.cell.framework, "device": run.cell.to_json().get("device")}
-        of_device = by_subject.get(_subject(subject, run.host.get("name")), [])
-        times = [str(event.get("t")) for event in of_device]
-        first = max(bisect_right(times, run.started or "") - 1, 0)
-        for event in of_device[first : bisect_left(times, run.ended or "") + 1]:
-            logs[id(event)] = math.log(event["call_s"])
-    return list(logs.values())
-
-
-def _subject(subject: Any, host: Any) -> str:
-    return canonical({"subject": subject or {}, "host": host})
+    return (ChangeVerdict.WITHIN if ratio.high <= limit else ChangeVerdict.SLOWER), None
 
 
 def _differences(pairs: Sequence[_Runs]) -> Iterator[ChangedValue]:

@@ -17,7 +17,6 @@ from raybench.analysis.energy import CellEnergy, cell_energy, energy_ratio
 from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.analysis.samples import completed, samples_of, steady_seconds_by_repeat
 from raybench.analysis.statistics.speedup import Speedup, paired_or_welch, paired_speedup
-from raybench.analysis.step_breakdown import step_profile
 from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import trial_id
@@ -132,7 +131,6 @@ class Row:
         bottleneck: the bottleneck of its runs; None if the device's probes or the model's cost are not known.
         findings: findings of its completed runs by trial; runs without findings are left out.
         cautions: codes of findings that could reverse its verdict or, for a baseline, that of another cell.
-        step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
         epoch_price, total_price: price of a steady epoch and of a whole run; None without a price.
         runs: number of completed runs.
         energy: joules of its runs; None if none was measured.
@@ -152,7 +150,6 @@ class Row:
     bottleneck: Bottleneck | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
-    step_profile: Mapping[str, float] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
     runs: int = 0
@@ -215,7 +212,6 @@ def compare(
                 findings={
                     run.trial: run_findings for run in completed(cell_runs) if (run_findings := findings.get(run.key))
                 },
-                step_profile=step_profile(completed(cell_runs)),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
                 energy=cell_energy(cell_runs, next((run.target for run in cell_runs if run.target), None)),

@@ -1,4 +1,4 @@
-"""Checks that support a grid's results: weight decay, rooflines and canaries."""
+"""Checks that support a grid's results: weight decay and rooflines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raybench.checks.canary import measure, schedule
 from raybench.checks.roofline import measure as roofline
 from raybench.checks.roofline import schedule as rooflines
 from raybench.checks.weight_decay import measure as decay
@@ -18,7 +17,6 @@ from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
 
 _ABOUT: Mapping[str, Callable[[Cell], str]] = {
-    measure.NAME: schedule.describe,
     decay.NAME: lambda cell: proofs.describe(decay.subject(cell)),
     roofline.NAME: lambda cell: rooflines.describe(roofline.subject(cell)),
 }
@@ -34,15 +32,13 @@ class PretrialChecks:
     Attributes:
         proofs: weight-decay checks.
         rooflines: of devices and the model.
-        canaries: checks of constant machine speed.
     """
 
     def __init__(self, events: Iterable[Event] = (), attempts: Iterable[Attempt] = ()) -> None:
-        self.proofs, self.rooflines, self.canaries = proofs.DecayChecks(), rooflines.Rooflines(), schedule.Canaries()
-        self._kinds: dict[str, proofs.DecayChecks | rooflines.Rooflines | schedule.Canaries] = {
+        self.proofs, self.rooflines = proofs.DecayChecks(), rooflines.Rooflines()
+        self._kinds: dict[str, proofs.DecayChecks | rooflines.Rooflines] = {
             decay.NAME: self.proofs,
             roofline.NAME: self.rooflines,
-            measure.NAME: self.canaries,
         }
         self._over: dict[str, int] = {}
         for event in events:
@@ -60,7 +56,7 @@ class PretrialChecks:
             kind.take(event)
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """Insert the missing checks before the trials that need them, and canaries in between."""
+        """Insert the missing checks before the trials that need them."""
         works = list(todo)
         for kind in self._kinds.values():
             works = kind.with_checks(works)

@@ -7,19 +7,20 @@ import logging
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from keyword import iskeyword
-from pathlib import Path
-from signal import SIGINT, SIGTERM, default_int_handler, pthread_kill, signal
-from threading import Timer, main_thread
+from signal import SIGTERM, default_int_handler, signal
 
 import click
 
 from raybench import __version__
-from raybench.cli.streams import Streams
 from raybench.cli.terminal import PrintableFormatter, say
 from raybench.core.files import FULL
 from raybench.core.text import printable
-from raybench.errors import RaybenchError, UsageError
+from raybench.errors import RaybenchError
+
+DEBUG = "RAYBENCH_DEBUG"
+"""Environment variable that shows the traceback of an unexpected error."""
 
 VERBS = {
     "grid": "Run the missing trials of a grid and print the comparison.",
@@ -76,65 +77,26 @@ def group() -> None:
       raybench grid quickstart    run a small grid, in half a minute
       raybench ui                 open the runs in a browser
     """
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        raise UsageError("The current folder was deleted; change to another one (`cd`) and try again.") from None
-
-
-REDELIVERY = 0.02
-"""Seconds after which a dropped interrupt is sent again."""
-
-
-def repeat_dropped_interrupts() -> None:
-    """Resend an interrupt that arrived in a destructor or a weak reference's callback.
-
-    Python drops exceptions there and prints a traceback, so that Ctrl-C would occasionally have no effect.
-    """
-    default = sys.unraisablehook
-
-    def hook(unraisable: sys.UnraisableHookArgs) -> None:
-        if unraisable.exc_type is KeyboardInterrupt:
-            Timer(REDELIVERY, pthread_kill, (main_thread().ident, SIGINT)).start()
-        else:
-            default(unraisable)
-
-    sys.unraisablehook = hook
-
-
-def _name_home() -> None:
-    """Set the home folder to `/` for a user without home and name.
-
-    This is the case in a container, where libraries fail without one.
-    """
-    try:
-        Path.home()
-    except RuntimeError:
-        os.environ["HOME"] = "/"
 
 
 def main() -> None:
-    """The entry point: prints one clear message for errors that the user can fix, and sets the exit status."""
-    streams = Streams()
-    repeat_dropped_interrupts()
+    """The entry point: prints one clear message for any error, and sets the exit status."""
     signal(SIGTERM, default_int_handler)  # SIGTERM, for example from a batch system, acts like Ctrl-C
-    _name_home()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may lack a character such as ×
     if logging.lastResort:
         logging.lastResort.setFormatter(PrintableFormatter())
     status = _run()
-    failure = streams.end()
-    if failure and not isinstance(failure, BrokenPipeError):  # `raybench plan --schema | head`: the reader has ended
-        say(f"The output is incomplete: {failure.strerror}.", err=True)
     gc.freeze()  # otherwise Python looks for garbage in all of Ray, MLflow and pandas before it ends: 1 to 2 s
-    # A grid keeps its results in files, so its display may fail; for other commands the output is the result.
-    sys.exit(1 if failure and not status and sys.argv[1:2] != ["grid"] else status)
+    sys.exit(status)
 
 
 def _run() -> int:
     """Run the command and return its exit status."""
     try:
         status = group.main(prog_name="raybench", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
         vars(error)["message"] = printable(error.message)
@@ -143,11 +105,21 @@ def _run() -> int:
     except RaybenchError as error:
         say(str(error), err=True)
         return error.exit_status
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        if error.errno not in FULL:
+    except BrokenPipeError:  # `raybench report | head`: the reader has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except Exception as error:
+        if DEBUG in os.environ:
             raise
-        say(f"{error}. Free disk space, or choose another temporary folder with TMPDIR.", err=True)
+        hint = " Free disk space, or set TMPDIR to a different folder." if _is_disk_full(error) else ""
+        say(
+            f"{type(error).__name__}: {error}.{hint} Finished trials are kept; run the same command again. "
+            f"{DEBUG}=1 shows the traceback.",
+            err=True,
+        )
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _is_disk_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in FULL

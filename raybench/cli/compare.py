@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.analysis.before_after import BeforeAfter, CellChange, ChangedValue, Reason
+    from raybench.analysis.before_after import BeforeAfter, ChangedValue
     from raybench.planning.plan import Plan
 
 EPILOG = """\b
@@ -46,6 +45,14 @@ INTERLEAVE_OPTIONS = frozenset(
 
 SHOWN_VALUES = 3
 """Most values of one side of a difference that are printed."""
+
+
+REASONS = {
+    "no_times": "no completed run on one side",
+    "one_run": "one run on a side gives no interval; set `repeats: 3` or more",
+    "wide": "the interval includes the limit; more `repeats` make it narrower",
+}
+"""Reasons for inconclusive cells (`raybench.analysis.before_after.Reason`), with the remedy."""
 
 
 class Percentage(click.ParamType):  # type: ignore[type-arg]
@@ -90,7 +97,7 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
 @opt.retry
 @opt.tracking_uri
 @opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed.")
 @opt.address
 def command(
     base: str,
@@ -108,9 +115,8 @@ def command(
     grids in the results folder. The change may be another version of PyTorch, of a driver or of your code. Cells are
     matched by what the grid file asks for.
 
-    A cell is slower if the whole 95% interval of its ratio of times is above the limit, and the ratio is above the
-    change of the machine's own speed between the two sessions, which canaries measure. As the sessions are not
-    interleaved, a smaller difference is inconclusive, and so is an equal time on a machine that has become faster.
+    A cell is slower if the whole 95% interval of its ratio of times is above the limit. The two were measured at
+    different times, so a change of the machine in between counts as a change of the time.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
     trials of both run now, alternating, so that a change of the machine affects both alike and the interval alone
@@ -265,7 +271,13 @@ def _show(comparison: BeforeAfter) -> None:
         console.print(fitted_table(columns, console.width))
     for reason in dict.fromkeys(cell.reason for cell in cells if cell.reason):
         count = sum(cell.reason is reason for cell in cells)
-        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {_reason(reason, cells)}.")
+        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {REASONS[reason]}.")
+    if cells and not comparison.interleaved:
+        print_text(
+            console,
+            "Caution: the two were measured at different times, and the machine may have changed in between; "
+            "`raybench compare --interleave` excludes that.",
+        )
     for name, labels in (("base", comparison.only_in_base), ("new", comparison.only_in_new)):
         if labels:
             print_text(console, f"Only in {name}: {', '.join(labels)}.")
@@ -289,28 +301,6 @@ def _headline(comparison: BeforeAfter) -> str:
     if within == len(comparison.cells):
         return f"No cell is slower by more than {limit}."
     return f"No cell is shown to be slower by more than {limit}; {len(comparison.cells) - within} inconclusive."
-
-
-def _reason(reason: Reason, cells: Sequence[CellChange]) -> str:
-    """The sentence on a reason for inconclusive cells, with its remedy."""
-    from raybench.analysis.before_after import Reason
-
-    largest = max(cell.machine_ratio or 1.0 for cell in cells)
-    software = dict.fromkeys(name for cell in cells for name in cell.canary_software)
-    fastest = min(cell.machine_change or 1.0 for cell in cells)
-    return {
-        Reason.NO_TIMES: "no completed run on one side",
-        Reason.ONE_RUN: "one run on a side gives no interval; set `repeats: 3` or more",
-        Reason.WIDE: "the interval includes the limit; more `repeats` make it narrower",
-        Reason.MACHINE: f"the machine may have changed as much (canaries allow for {largest:.3g}x)",
-        Reason.FASTER_MACHINE: f"the machine was faster in new (its canaries took {fastest:.3g}x as long), "
-        "which may hide a slow-down",
-        Reason.OTHER_CANARY: f"the canaries ran with another {', '.join(software)} too, so they cannot show whether "
-        "the machine changed or the software did; use `--interleave`",
-        Reason.UNPROBED: "this framework has no canaries, which would show that the machine was equally fast; use "
-        "`--interleave`",
-        Reason.NO_CANARY: "no canary shows that the machine was equally fast; run both without `--no-checks`",
-    }[reason]
 
 
 def _change(difference: ChangedValue) -> str:

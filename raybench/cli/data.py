@@ -7,17 +7,15 @@ import click
 from raybench.cli.terminal import say
 
 
-@click.group("data", epilog="Example: raybench data fetch cifar10")
-def command() -> None:
-    """List or download data sets.
+@click.group("data", epilog="Example: raybench data fetch cifar10", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List data sets with their state and digest, or download some.
 
     They are in the folder RAYBENCH_DATA or in your cache folder. Existing files are used and never changed.
     """
-
-
-@command.command("list", epilog="Example: RAYBENCH_DATA=/data raybench data list")
-def list_data() -> None:
-    """List the data sets with their state and digest."""
+    if context.invoked_subcommand:
+        return
     from raybench import datasets
     from raybench.cli.console import page
     from raybench.cli.tables import print_list

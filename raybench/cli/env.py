@@ -10,18 +10,16 @@ import click
 from raybench.cli.terminal import say
 
 
-@click.group("env", epilog="Example: raybench env create xla")
-def command() -> None:
-    """List or build Python environments for frameworks that raybench's own Python lacks.
+@click.group("env", epilog="Example: raybench env create xla", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List or build Python environments for frameworks that are not installed next to raybench.
 
     Each is a virtual environment in the folder RAYBENCH_ENVIRONMENTS or in your cache folder. A device in a grid file
     uses it with `environment: xla`.
     """
-
-
-@command.command("list", epilog="Example: RAYBENCH_ENVIRONMENTS=/shared/environments raybench env list")
-def list_environments() -> None:
-    """List the environments with their state, versions and size."""
+    if context.invoked_subcommand:
+        return
     from raybench.cli.console import page
     from raybench.cli.tables import print_list
     from raybench.environments import RECIPES, environment_status, environments_root

@@ -40,7 +40,7 @@ Exit status:
 @opt.results
 @opt.tracking_uri
 @opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed; not for results.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
 @click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
 def command(
     spec: GridSpec,

@@ -27,7 +27,7 @@ SAME, DIFFERENT = 0, 1
     "environments",
     multiple=True,
     metavar="FRAMEWORK=NAME",
-    help="Environment of a framework (see `raybench env list`) or a Python. Repeatable.",
+    help="Environment of a framework (see `raybench env`) or a Python. Repeatable.",
 )
 @click.option(
     "--batch-size",

@@ -182,7 +182,7 @@ def _unknown(path: Path) -> str:
     if key == "device" and not parents:
         return "not a setting; list the devices as an axis: `axes: {device: [cpu, cuda]}`"
     if key in ("dataset", "data") and not parents:
-        return "not a setting; the workload determines the data set, see `raybench data list`"
+        return "not a setting; the workload determines the data set, see `raybench data`"
     if key in ("gpus", "num_gpus", "accelerators"):
         return "not a setting; set the count of a device: `devices: {gpu: {kind: cuda, count: 2}}`"
     if key in _SHORT_FOR and _SHORT_FOR[key] in keys:

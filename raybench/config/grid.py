@@ -35,7 +35,7 @@ class DeviceProfile(Strict):
     )
     environment: v.Environment | None = Field(
         default=None,
-        description="The Python environment of its trials: a built environment (`raybench env list`), a Python or "
+        description="The Python environment of its trials: a built environment (`raybench env`), a Python or "
         "a virtual environment of your own, or a Ray runtime_env; by default the Python that raybench "
         "runs in.",
         examples=["xla", "~/venvs/torch29", {"env_vars": {"NCCL_DEBUG": "INFO"}}],

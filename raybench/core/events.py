@@ -96,12 +96,7 @@ def trial_ended(
     warnings: Sequence[str] = (),
     error: Mapping[str, Any] | None = None,
 ) -> Event:
-    """Event at the end of a trial: status, ledger and any error.
-
-    If the grid sets `profile_steps`, the first repeat of a cell has `step_profile` too: `steps`, how many training
-    steps were taken after everything else had been measured, and `seconds`, the median time over these of each section
-    (`raybench.core.ledger.STEP_SECTIONS`) of a step, with the device synchronised at every boundary.
-    """
+    """Event at the end of a trial: status, ledger and any error."""
     fields = {
         "status": status,
         "ledger": dict(ledger or {}),

@@ -113,7 +113,6 @@ class Job:
         timeout: seconds after which it is ended; 0: no limit.
         memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
         checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
-        profile_steps: additional training steps, timed by section after the trial; 0: none.
         resume: number of completed epochs of earlier attempts, from which it may resume; None: start from scratch, even
             if there are checkpoints.
         labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
@@ -141,7 +140,6 @@ class Job:
     memory_limit: int = 0
     target: Target | None = None
     checkpoint_every: int = 0
-    profile_steps: int = 0
     resume: int | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

@@ -25,11 +25,6 @@ COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
 """The section that compilation in a section is charged to.
 
 Compilation during evaluation does not count as training time."""
-STEP_SECTIONS = ("input", "forward", "loss", "backward", "optimizer")
-"""The sections of a training step that `profile_steps` times.
-
-`input`: the batch, until it is ready on the device; `forward`: the model; `loss`: the loss, with the metrics and their
-sums; `backward`: the gradients; `optimizer`: the optimizer."""
 ALWAYS_SHOWN = frozenset(SECTIONS) - {"compile_evaluate", "checkpoint"}
 
 

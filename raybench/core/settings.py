@@ -381,11 +381,11 @@ class Settings:
     )
     steps_per_execution: int = setting(
         1,
-        "For tensorflow and torch_xla: steps per call of the compiled training function, which the host prepares once. "
+        "For tensorflow: steps per call of the compiled training function, which the host prepares once. "
         "More than one takes the host's work off a fast device.",
         examples=[1, 50],
         affects=(SPEED, MEMORY),
-        ignored_by=("torch", "torch_tpu"),
+        ignored_by=("torch", "torch_tpu", "torch_xla"),
         unit="steps",
         ge=1,
     )

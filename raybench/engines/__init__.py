@@ -72,11 +72,6 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
 }
 """Settings without effect under a framework, which are not part of its cells."""
 
-ONE_GRAPH = frozenset({"torch_xla", "tensorflow"})
-"""Frameworks that compile a whole training step into one program.
-
-Its sections cannot be timed, because separate pieces would be another program."""
-
 WITHOUT: Mapping[str, frozenset[str]] = {
     framework: frozenset(
         name for name, one in SETTINGS.items() if one.engines is not None and framework not in one.engines
@@ -117,10 +112,6 @@ By environment variable, the name of the folder; empty if the framework's own de
 files are removed with their trial."""
 
 
-PROBED = (*FRAMEWORKS, "none")
-"""Frameworks with operations of known size (`open_operations`)."""
-
-
 def open_engine(framework: str, parts: EngineParts) -> Engine:
     """Create the engine of a framework for one trial; import the framework.
 
@@ -149,8 +140,8 @@ def open_counts(framework: str) -> ModuleType:
 
 def open_operations(framework: str) -> Callable[..., Any]:
     """Import the device-probe operations of a framework (`device_probes.py` of its engine)."""
-    engine = _ENGINES.get(framework, "raybench.engines.no_framework.engine")
-    operations: Callable[..., Any] = import_module(f"{engine.rpartition('.')[0]}.device_probes").Operations
+    package = _ENGINES[framework].partition(":")[0].rpartition(".")[0]
+    operations: Callable[..., Any] = import_module(f"{package}.device_probes").Operations
     return operations
 
 
@@ -161,11 +152,9 @@ __all__ = [
     "COMPILE_MODES",
     "FRAMEWORKS",
     "MODELS",
-    "ONE_GRAPH",
     "PACKAGES",
     "PRECISIONS",
     "PRELOAD",
-    "PROBED",
     "RANKED",
     "REPLICATIONS",
     "SPREAD_ON_HOST",

@@ -123,18 +123,3 @@ class Engine(Protocol):
 
         Every example is counted once.
         """
-
-
-class ProfilingEngine(Engine, Protocol):
-    """An engine that can time the sections of a training step.
-
-    `raybench.engines.ONE_GRAPH` has the frameworks that cannot.
-    """
-
-    def profile(self, steps: int) -> Mapping[str, float]:
-        """Time the sections of additional steps, after training and evaluation.
-
-        Returns:
-            Seconds of each of `raybench.core.ledger.STEP_SECTIONS`, the median over the steps, with the device
-            synchronised at every boundary.
-        """

@@ -84,10 +84,9 @@ def from_history(
         results = replace(results, price_per_kwh=request.price_per_kwh, gco2_per_kwh=request.gco2_per_kwh)
     results = _with_baseline(results, baseline)
     evidence = PretrialChecks(checks)
-    drifts = evidence.canaries.drifts(all_attempts.values())
-    observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.events)
+    observations = find_different_sessions(results, all_attempts.values())
     machines = compare_machines(results)
-    found = diagnose_all(all_attempts.values(), drifts, observations, results.axes, machines)
+    found = diagnose_all(all_attempts.values(), observations, results.axes, machines)
     results = replace(results, findings=found)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     proof_warnings = [
@@ -102,7 +101,6 @@ def from_history(
             description=request.description if request else "",
             text=request.text if request else "",
             warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
-            drifts=drifts,
             notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
             made=now(),
         ),
@@ -342,14 +340,14 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
     parts = _parts([source], results, grid=grid)
     history = union_history(parts)
     request = latest_request(history)
-    attempts, checks, request = _of_every_machine(history, request)
+    attempts, _, request = _of_every_machine(history, request)
     last_attempts = latest(attempts.values())
     name = parts[0].grid
     if request:
         evaluated = GridResults(name, request.workload, request.cells, last_attempts, request.baseline)
     else:
         evaluated = of_journal(name, last_attempts)
-    return Session(source, evaluated, PretrialChecks(checks).canaries.events)
+    return Session(source, evaluated)
 
 
 def _parts(
@@ -429,7 +427,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     known_prices = [(str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid_records]
     prices = {device: price for device, price in known_prices if price is not None}
     results = _with_baseline(of_journal(grids[0], latest(runs), prices), baseline)
-    results = replace(results, findings=diagnose_all(runs, ()), file=redact(source))
+    results = replace(results, findings=diagnose_all(runs), file=redact(source))
     shown_results = in_fractions(results)
     facts = [*_in_percent(results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(

@@ -88,7 +88,6 @@ def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColum
             TableColumn("J to target (95% CI)", [_target_energy(row) for row in rows], DETAIL, right=False),
             TableColumn("energy price/epoch", [_price(row.energy and row.energy.price) for row in rows], EXTRA),
             TableColumn("gCO2/epoch", [_price(row.energy and row.energy.gco2) for row in rows], EXTRA),
-            TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
             TableColumn(CAUTIONS, [_marks(row, findings) for row in rows], DETAIL, right=False),
         ]
     )
@@ -337,10 +336,6 @@ def _metric(row: Row, percent: bool) -> str:
 
 def _steady(row: Row) -> str:
     return NOTHING if row.steady is None else digits(row.steady.value) + (WARMUP_MARK if row.from_warmup else "")
-
-
-def _step_profile(row: Row) -> str:
-    return ", ".join(f"{name} {digits(ms)}" for name, ms in row.step_profile.items()) or NOTHING
 
 
 def _speedup(row: Row) -> str:

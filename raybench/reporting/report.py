@@ -26,7 +26,6 @@ from raybench.analysis.remarks import (
 )
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.analysis.verdict import OneMachineEachFact
-from raybench.checks.canary.judge import Drift
 from raybench.core import memory
 from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
@@ -53,7 +52,7 @@ class Remark:
     """A remark about the numbers of a report.
 
     Attributes:
-        kind: `smoke`, how cells were reduced; `finding`, about runs; `warning` or `drift`; `note`, which changes no
+        kind: `smoke`, how cells were reduced; `finding`, about runs; `warning`; `note`, which changes no
             verdict; or `other`.
         says: the observation, in the worst of several runs.
         remedy: the recommended action; empty if none is known.
@@ -76,7 +75,6 @@ class ReportContext:
         description: the grid's own description.
         text: the grid file.
         warnings: messages for the user that are not results, such as a failed decay proof.
-        drifts: devices whose speed changed, and the affected trials.
         notes: messages for the user that change no verdict, such as parts that were left out.
         made: the time of the report, UTC.
     """
@@ -84,7 +82,6 @@ class ReportContext:
     description: str = ""
     text: str = ""
     warnings: Sequence[str] = ()
-    drifts: Sequence[Drift] = ()
     notes: Sequence[str] = ()
     made: str = ""
 
@@ -225,18 +222,6 @@ def _remarks(results: GridResults, context: ReportContext, cell_pairs: Sequence[
     findings = finding_facts(results.rows)
     yield from (Remark(FINDING, plain(fact), remedy(fact), fact.runs, fact.mark) for fact in findings if fact.mark)
     yield from (Remark("warning", warning) for warning in context.warnings)
-    # Drifts that affect runs of the table are among the findings already.
-    touched_keys = {
-        results.latest[trial].key
-        for row in results.rows
-        for trial, run_findings in row.findings.items()
-        if "machine_drift" in {finding.code for finding in run_findings}
-    }
-    yield from (
-        Remark("drift", " ".join(render_phrase("drift", drift).split()))
-        for drift in context.drifts
-        if touched_keys.isdisjoint(drift.excess)
-    )
     for fact in remarks(results, cell_pairs):
         yield Remark(NOTE if isinstance(fact, NOTES) else "other", plain(fact), remedy(fact))
     yield from (Remark(NOTE, note) for note in context.notes)

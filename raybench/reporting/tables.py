@@ -16,7 +16,6 @@ from raybench.analysis.statistics.break_even import RunCost, speedup_at
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.target import mean_accuracy
 from raybench.analysis.verdict import Outcome
-from raybench.core.ledger import STEP_SECTIONS
 from raybench.reporting.sentences import digits, end, render_phrase, times
 
 Record = Mapping[str, Any]
@@ -87,7 +86,6 @@ def sections(results: GridResults, pairs: Sequence[Comparison]) -> list[ReportTa
         job_lengths(results, pairs),
         jobs(results, pairs),
         best(results),
-        steps(results),
     )
     return [section for section in all_sections if section and section.records]
 
@@ -240,24 +238,6 @@ def best(results: GridResults) -> ReportTable:
             Column("value", results.metric, lambda value: f"{value:.3f}"),
             Column("fastest", "fastest", right=False),
             Column("seconds", "s/epoch", digits),
-        ),
-        records,
-    )
-
-
-def steps(results: GridResults) -> ReportTable:
-    """Return milliseconds per section of a training step for profiled cells."""
-    records = [
-        {"cell": results.label(cell), **row.step_profile, "whole": sum(row.step_profile.values())}
-        for cell, row in zip(results.cells, results.rows, strict=True)
-        if row.step_profile
-    ]
-    return ReportTable(
-        "steps",
-        (
-            Column("cell", "setting", right=False),
-            *(Column(name, f"{name}, ms", digits) for name in STEP_SECTIONS),
-            Column("whole", "total, ms", digits),
         ),
         records,
     )

@@ -68,9 +68,6 @@ class Attempt:
         hardware: `memory_bytes` of its device, and `driver` if it has one.
         precision: the types of its weights and of its model's computation, as recorded by its epochs.
         audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
-        step_profile: seconds of each section of a training step (`raybench.core.ledger.STEP_SECTIONS`), measured
-            after training; empty if the run was not profiled.
-        profile_steps: number of profiled steps.
         gaps: the epochs after which another process resumed training from a checkpoint.
         epochs: in order.
         error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
@@ -105,8 +102,6 @@ class Attempt:
     template_import: float | None = None
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, Any] | None = None
-    step_profile: Mapping[str, float] = field(default_factory=dict)
-    profile_steps: int | None = None
     gaps: tuple[int, ...] = ()
     epochs: list[Epoch] = field(default_factory=list, repr=False)
 
@@ -220,8 +215,6 @@ class Attempt:
         warnings = event.get("warnings")
         self.warnings = [str(warning) for warning in warnings] if isinstance(warnings, list) else []
         self.error = error_in(event.get("error")) or None
-        profile = mapping_in(event.get("step_profile"))
-        self.profile_steps, self.step_profile = whole_in(profile.get("steps")), seconds_in(profile.get("seconds"))
 
 
 def key_of(event: Event) -> Key | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from raybench.core.ledger import STEP_SECTIONS
 from raybench.core.settings import TRAINING, Setting
 from raybench.results import timing
 from raybench.results.epoch import QUANTITIES, Combine, Kind, Quantity
@@ -152,11 +151,6 @@ _RESULTS = [
     Column("findings", TEXT, "", "codes of its findings, separated by commas"),
     Column("decay_check", TEXT, "", "result of the weight-decay check"),
     Column("decay_factor", NUMBER, "", "the effective decay as a multiple of the declared one"),
-    Column("profile_steps", WHOLE, "steps", "number of profiled steps after training"),
-    *(
-        Column(f"profile_{name}_s", NUMBER, "s", f"time of {name} in a step, the median over those steps")
-        for name in STEP_SECTIONS
-    ),
     Column("price_per_hour", NUMBER, "currency/h", "price of its device, in the currency of its grid"),
     Column("total_price", NUMBER, "currency", "price of the whole run"),
     Column("energy_j", NUMBER, "J", "energy of the device in all its epochs, with evaluation; missing if not measured"),

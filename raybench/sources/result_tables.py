@@ -169,8 +169,6 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "findings": diagnose.finding_codes(attempt),
         "decay_check": attempt.decay_check.get("says"),
         "decay_factor": attempt.decay_check.get("factor"),
-        "profile_steps": attempt.profile_steps,
-        **{f"profile_{name}_s": seconds for name, seconds in attempt.step_profile.items()},
     }
     row |= of_cell
     row |= {f"{name}_s": rule(attempt) for name, rule in timing.RULES.items()}

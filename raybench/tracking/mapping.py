@@ -43,9 +43,6 @@ METRICS = tuple(quantity for quantity in QUANTITIES if quantity.metric)
 TIMES = tuple(quantity.key for quantity in METRICS if quantity.field == "ledger")
 """Ledger sections of an epoch that are metrics, as `time/NAME_s`."""
 MEMORY = next(quantity.metric for quantity in METRICS if quantity.field == "memory_peak_bytes")
-STEP_PROFILE = "step_profile/"
-"""Prefix of the names of the metrics of a step profile."""
-PROFILE_STEPS = f"{STEP_PROFILE}steps"
 
 EFFECTIVE, PLAN = "grid.json", "plan.json"
 """Files of an execution in addition to the grid file: the effective settings, and the requested cells."""
@@ -92,8 +89,6 @@ nothing is wrong); the tag `raybench.decay_check` says it in words
 `train_bytes_per_example`), what steady epochs achieve of it a second, that beside what probes of the device reach \
 (`compute_share`, `memory_share`), and the part of the time that waits for input (`input_share`); the tag \
 `raybench.bottleneck` says what held the run up, `overhead` that it was not the device
-- `step_profile/*_s`, of the first repeat if the grid sets `profile_steps`: seconds of each section of a training \
-step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
 - `energy/*`, where the machine has counters: joules of the device in a steady epoch (`steady_epoch_j`), per training \
 example (`example_j`), to the target (`to_target_j`) and in all epochs (`epochs_j`), with evaluation, and those of an \
 accelerator's host in a steady epoch (`host_epoch_j`); the tag `raybench.energy_missing` says why one was not measured
@@ -263,8 +258,6 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
     if attempt.status == TrialStatus.OOM and attempt.error:
         sizes = {name: attempt.error.get(f"{name}_bytes") for name in ("asked", "peak", "limit")}
         metrics |= {f"oom/{name}_bytes": float(size) for name, size in sizes.items() if isinstance(size, int)}
-    metrics |= {f"{STEP_PROFILE}{name}_s": seconds for name, seconds in attempt.step_profile.items()}
-    metrics[PROFILE_STEPS] = attempt.profile_steps
     metrics |= {
         "energy/steady_epoch_j": energy.steady(attempt),
         "energy/example_j": energy.per_example(attempt),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 FILE = "phase"
 
-SETUP, DATA, BUILD, TRAIN, EVALUATE, PROFILE = "setup", "data", "build", "train", "evaluate", "profile"
+SETUP, DATA, BUILD, TRAIN, EVALUATE = "setup", "data", "build", "train", "evaluate"
 
 
 class Phase:

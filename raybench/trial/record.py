@@ -19,7 +19,6 @@ from raybench.trial.run import run
 from raybench.trial.run_check import check
 from raybench.trial.run_command import run_command
 from raybench.trial.run_function import Send, run_function
-from raybench.trial.step_profile import kept_end, without_profile
 
 LONGEST, LONGEST_TRACEBACK = 4_000, 16_000
 """Maximum characters of a message or output, and of a traceback, in an event."""
@@ -60,15 +59,11 @@ def failure_event(
 ) -> Event:
     """End event of a job whose process could not report it.
 
-    A trial ends with a status; a check, without a result. A trial whose process ended during the step profile was
-    complete before: it keeps its result, with a warning.
+    A trial ends with a status; a check, without a result.
     """
     if job.check:
         fields = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
         return events.check_ended(job.trial, job.attempt, **fields)
-    end_event = kept_end(job)
-    if end_event:
-        return without_profile(end_event, f"{error['type']}: {error['message']}")
     return events.trial_ended(
         job.trial,
         job.attempt,

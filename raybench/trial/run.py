@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
@@ -30,13 +30,11 @@ from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import BESIDE, EngineParts, open_engine
-from raybench.engines.base import ProfilingEngine
 from raybench.engines.user_loop import LOOP_PACKAGES
 from raybench.training.epoch_record import Diverged
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
-from raybench.trial.phase import BUILD, DATA, EVALUATE, PROFILE, TRAIN, Phase
-from raybench.trial.step_profile import profile
+from raybench.trial.phase import BUILD, DATA, EVALUATE, TRAIN, Phase
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import check_modules, remedy
@@ -130,7 +128,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    event = events.trial_ended(
+    yield events.trial_ended(
         job.trial,
         job.attempt,
         status,
@@ -141,10 +139,6 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         warnings=warnings,
         error=error,
     )
-    if job.profile_steps and status == TrialStatus.COMPLETED:
-        phase.enter(PROFILE)
-        event = profile(cast(ProfilingEngine, engine), job.profile_steps, event, Path(job.folder))
-    yield event
 
 
 def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -> tuple[TrialStatus, dict[str, Any]]:

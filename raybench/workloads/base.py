@@ -61,7 +61,7 @@ class Workload:
     Attributes:
         model: builds the model, fresh and randomly initialised. Either a function without arguments (for a torch
             model), or by framework a function or a "module:function".
-        dataset: a built-in data set (`raybench data list`).
+        dataset: a built-in data set (`raybench data`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
         data_files: files that `data` reads, relative to the data folder; their digest is part of a cell's identity.
         defaults: settings that apply if the grid does not set them, named as in a grid file.

@@ -62,9 +62,3 @@ def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(grid, gpus):
     gpus.write_text(gpus.read_text() + "precision: fp16\nframework: tensorflow\n")
     said = grid(gpus, "--smoke")
     assert said.status == 3 and "tensorflow has no precision fp16" in said.out
-
-
-def test_it_is_one_question_at_a_time(raybench, gpus):
-    said = raybench("grid", gpus, "--smoke", "--find-max-batch")
-    assert said.status == 2
-    assert said.lines == ["--smoke and --find-max-batch exclude each other; use one of them"]

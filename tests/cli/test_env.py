@@ -20,7 +20,7 @@ def nothing(monkeypatch):
 
 
 def states(raybench):
-    said = raybench("env", "list")
+    said = raybench("env")
     assert (said.status, said.err) == (0, "")
     return {line.split()[0]: line for line in said.lines[2:]}
 
@@ -38,7 +38,7 @@ def test_without_a_terminal_a_long_step_says_that_it_goes_on(capsys):
 
 @pytest.mark.slow
 def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
-    assert raybench("env", "list").lines[0] == f"Environments in {tmp_path / 'environments'}"
+    assert raybench("env").lines[0] == f"Environments in {tmp_path / 'environments'}"
     before = states(raybench)
     assert list(before) == ["xla", "tpu", "torch_tpu", "tensorflow", "nothing"]
     assert "not built" in before["nothing"]

@@ -74,7 +74,7 @@ def small(monkeypatch, tmp_path):
 
 
 def states(raybench):
-    said = raybench("data", "list")
+    said = raybench("data")
     assert (said.status, said.err) == (0, "")
     return {line.split()[0]: line.split()[1:4] for line in said.lines[2:]}
 

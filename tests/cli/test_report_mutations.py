@@ -31,13 +31,9 @@ def made_up():
     for repeat, status in enumerate(("oom", "failed", "timeout")):
         made += told(failed, repeat, [1.0], [0.4], status, error, "gpu")
         cells[made[-1]["trial"]] = failed
-    audit = {"host": {"other_cpu_s": 0.1}, "cores": [0, 1], "seconds": 8.0, "canary": {"before_s": 0.1}}
+    audit = {"host": {"other_cpu_s": 0.1}, "cores": [0, 1], "seconds": 8.0}
     made.insert(3, events.trial_audited(made[3]["trial"], 1, **audit))
     made.append(events.trial_skipped("0123456789ab-r0", "0123456789ab", "no node has a tpu"))
-    for number, call_s in enumerate((0.002, 0.009, 0.002)):
-        subject = {"framework": "torch", "device": {"kind": "cpu", "model": "a cpu"}}
-        found = {"check": "canary", "subject": subject, "call_s": call_s, "noise": 0.05, "calls": 95, "host": "node-1"}
-        made.append(events.check_ended(f"canary-{number}", 1, **found))
     planned = {
         cell_id(cell): PlannedCell(
             cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, content=Cell.from_json(cell)

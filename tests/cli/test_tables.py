@@ -48,7 +48,7 @@ def test_a_list_puts_its_long_texts_below_if_it_is_too_wide():
     assert printed(24, show) == ["name  count", "a         1", "  to see whether it", "  works at all", "long     12"]
 
 
-@pytest.mark.parametrize("command", [("data", "list"), ("env", "list"), ("devices",)])
+@pytest.mark.parametrize("command", [("data",), ("env",), ("devices",)])
 def test_the_commands_fit_80_columns(raybench, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     said = raybench(*command)

@@ -1,13 +1,10 @@
 """What a person may get wrong: exit status 2, one message that says what and where, and nothing started."""
 
 import os
-import signal
+import subprocess
 import sys
-import time
 
 import pytest
-
-from raybench.cli import repeat_dropped_interrupts
 
 GOOD = """name: wrong
 workload: digits_cnn
@@ -18,7 +15,7 @@ axes:
 FILES = {
     "an unknown key": (GOOD + "batchsize: 3\n", "g.yaml:6:1: batchsize: unknown setting; did you mean batch_size?"),
     "an unknown workload": (GOOD.replace("digits_cnn", "digits_cn"), "did you mean digits_cnn?"),
-    "nothing": ("", "g.yaml: the file is empty; `raybench init` copies example grids"),
+    "nothing": ("", "g.yaml: the file is empty"),
     "more examples than there are": (GOOD + "examples: {train: 99999}\n", "examples.train: 99999 is not allowed"),
     "a store that is none": (
         GOOD + "tracking_uri: ./mlruns\n",
@@ -79,7 +76,6 @@ ARGUMENTS = {
     "nothing to sync": (["sync"], "no journal in raybench-results"),
     "nothing to see": (["ui"], "no runs in "),
     "a port that is none": (["ui", "--port", "70000"], "Error: Invalid value for '--port'"),
-    "a folder that cannot be": (["init", "g.yaml/grids"], "Cannot write to g.yaml/grids: "),
 }
 
 
@@ -136,28 +132,16 @@ def test_a_wrong_store_is_refused_without_its_password(raybench, tmp_path, monke
     assert SECRET not in " ".join(said.out + said.err for said in told)
 
 
-def test_an_interrupt_that_python_drops_is_sent_again(monkeypatch):
-    class Interrupted:
-        def __del__(self):
-            raise KeyboardInterrupt
+def test_unexpected_error_is_one_message():
+    """The traceback is shown on request."""
+    fault = "from raybench import cli; cli.group.main = lambda **_: 1 / 0; cli.main()"
 
-    dropped = []
-    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    repeat_dropped_interrupts()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            Interrupted()
-            time.sleep(10)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert dropped == []
+    def ended(**environment):
+        return subprocess.run(
+            [sys.executable, "-c", fault], capture_output=True, text=True, env=os.environ | environment
+        )
 
-
-@pytest.mark.parametrize("name", ["epochs.csv", "journal.jsonl", "grid.yaml"])
-def test_a_report_of_a_named_pipe_says_that_it_is_no_file(raybench, tmp_path, name):
-    """Such as `raybench report <(…)` in a shell: nothing waits for it."""
-    os.mkfifo(tmp_path / name)
-    said = raybench("report", tmp_path / name)
-    assert said.status == 2
-    assert f"{tmp_path / name}: is not a regular file" in said.err
+    brief, full = ended(), ended(RAYBENCH_DEBUG="1")
+    assert (brief.returncode, brief.stdout, len(brief.stderr.splitlines())) == (1, "", 1)
+    assert brief.stderr.startswith("ZeroDivisionError: division by zero. Finished trials are kept;")
+    assert full.returncode == 1 and "Traceback" in full.stderr

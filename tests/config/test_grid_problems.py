@@ -341,7 +341,7 @@ def test_a_fault_in_line_n_is_reported_at_line_n(complaints, line):
         ("framework: PyTorch", "did you mean torch?"),
         ("axes: {device: [CPU]}", "did you mean cpu?"),
         ("devices: {a: {kind: GPU}}", "did you mean cuda?"),
-        ("dataset: mnist", "not a setting; the workload determines the data set, see `raybench data list`"),
+        ("dataset: mnist", "not a setting; the workload determines the data set, see `raybench data`"),
     ],
 )
 def test_what_people_write_is_understood(complaints, line, says):

@@ -23,7 +23,7 @@ def visible(root: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items() if not name.endswith(".lock")}
 
 
-def test_files_come_one_by_one_with_progress(loose: DataSet, tmp_path: Path) -> None:
+def test_single_files_with_progress(loose: DataSet, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     fetch(loose, tmp_path / "data", lambda done, total: seen.append((done, total)))
     assert visible(tmp_path / "data") == FILES
@@ -34,17 +34,10 @@ def test_files_come_one_by_one_with_progress(loose: DataSet, tmp_path: Path) -> 
     assert (status.state, status.official, status.digest) == ("ready", True, loose.official_digest)
 
 
-def test_files_come_out_of_an_archive(packed: Callable[..., DataSet], tmp_path: Path) -> None:
+def test_files_of_an_archive(packed: Callable[..., DataSet], tmp_path: Path) -> None:
     dataset = packed(member("small", kind=tarfile.DIRTYPE), member("small/readme", b"unwanted"), *GOOD)
     fetch(dataset, tmp_path / "data")
     assert visible(tmp_path / "data") == FILES
-
-
-def test_a_second_fetch_asks_for_nothing(loose: DataSet, server: Server, tmp_path: Path) -> None:
-    fetch(loose, tmp_path)
-    asked = len(server.asked)
-    fetch(loose, tmp_path)
-    assert len(server.asked) == asked == 2
 
 
 @pytest.mark.parametrize("mine", [FILES["small/a.bin"], b"A" * 1000], ids=["official", "unofficial"])
@@ -57,7 +50,7 @@ def test_only_what_is_missing_is_fetched(loose: DataSet, server: Server, tmp_pat
     assert visible(tmp_path)["small/b.bin"] == FILES["small/b.bin"]
 
 
-def test_a_damaged_file_is_named_and_left(loose: DataSet, server: Server, tmp_path: Path) -> None:
+def test_damaged_file_is_named_and_kept(loose: DataSet, server: Server, tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     (tmp_path / "small/a.bin").write_bytes(b"short")
     with pytest.raises(DataError, match=r"small: .*small/a\.bin has the wrong size.*raybench data fetch small"):
@@ -66,34 +59,27 @@ def test_a_damaged_file_is_named_and_left(loose: DataSet, server: Server, tmp_pa
     assert server.asked == []
 
 
-def test_another_file_than_the_official_is_refused(loose: DataSet, server: Server, tmp_path: Path) -> None:
+def test_unofficial_download_is_refused(loose: DataSet, server: Server, tmp_path: Path) -> None:
     server.content["/small/a.bin"] = b"b" * 1000
     with pytest.raises(DataError, match=r"a\.bin is not the official file: SHA256 hash .* does not match"):
         fetch(loose, tmp_path)
     assert visible(tmp_path) == {}
 
 
-def test_a_longer_file_is_cut_off(loose: DataSet, server: Server, tmp_path: Path) -> None:
-    server.content["/small/a.bin"] = b"a" * 1_000_000
-    with pytest.raises(DataError, match="sends more than 1,000 bytes"):
-        fetch(loose, tmp_path)
-    assert visible(tmp_path) == {}
-
-
-def test_a_broken_transfer_leaves_nothing(loose: DataSet, server: Server, tmp_path: Path) -> None:
+def test_interrupted_transfer_leaves_nothing(loose: DataSet, server: Server, tmp_path: Path) -> None:
     server.cut = 500
     with pytest.raises(DataError, match=r"interrupted|no connection|not the official file"):
         fetch(loose, tmp_path)
     assert visible(tmp_path) == {}
 
 
-def test_the_server_has_no_such_file(loose: DataSet, server: Server, tmp_path: Path) -> None:
+def test_file_missing_on_the_server(loose: DataSet, server: Server, tmp_path: Path) -> None:
     server.content.clear()
     with pytest.raises(DataError, match="the server answered 404 Not Found"):
         fetch(loose, tmp_path)
 
 
-def test_offline_says_what_to_do(
+def test_offline_message_without_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as unused:
@@ -115,9 +101,7 @@ def test_offline_says_what_to_do(
         assert part in message
 
 
-def test_a_mirror_takes_the_place_of_the_official_address(
-    loose: DataSet, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mirror(loose: DataSet, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.content = {f"/pub{path}": content for path, content in server.content.items()}
     elsewhere = [replace(s, url=s.url.replace(server.url, "https://official.invalid/x")) for s in loose.sources]
     monkeypatch.setenv("RAYBENCH_DATA_MIRROR", f"{server.url}/pub/")
@@ -125,28 +109,13 @@ def test_a_mirror_takes_the_place_of_the_official_address(
     assert server.asked == ["/pub/small/a.bin", "/pub/small/b.bin"]
 
 
-@pytest.mark.parametrize("mirror", ["file:///etc", "ftp://host/x", "mirror.local/data", "http://"])
-def test_a_mirror_is_an_http_address(
-    loose: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mirror: str
-) -> None:
-    monkeypatch.setenv("RAYBENCH_DATA_MIRROR", mirror)
-    with pytest.raises(DataError, match="RAYBENCH_DATA_MIRROR is not"):
-        fetch(loose, tmp_path)
-
-
-def test_digits_cannot_be_downloaded(tmp_path: Path) -> None:
-    dataset = replace(get("digits"), locate=lambda root: root)
-    with pytest.raises(DataError, match="digits: nothing to download; install scikit-learn"):
-        fetch(dataset, tmp_path)
-
-
-def test_a_folder_that_is_a_file(loose: DataSet, tmp_path: Path) -> None:
+def test_folder_that_is_a_file(loose: DataSet, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     with pytest.raises(DataError, match=r"small: cannot write to .*data"):
         fetch(loose, tmp_path / "data")
 
 
-def test_two_at_once_download_once(loose: DataSet, server: Server, tmp_path: Path) -> None:
+def test_concurrent_fetches_download_once(loose: DataSet, server: Server, tmp_path: Path) -> None:
     server.hold = threading.Event()
     errors: list[BaseException] = []
 
@@ -183,7 +152,7 @@ EVIL = {
 
 
 @pytest.mark.parametrize("name", EVIL)
-def test_an_evil_archive_leaves_nothing(packed: Callable[..., DataSet], tmp_path: Path, name: str) -> None:
+def test_malicious_archive_leaves_nothing(packed: Callable[..., DataSet], tmp_path: Path, name: str) -> None:
     members, message = EVIL[name]
     with pytest.raises(DataError, match=f"^small: .*{message}"):
         fetch(packed(*members), tmp_path / "data")
@@ -191,14 +160,7 @@ def test_an_evil_archive_leaves_nothing(packed: Callable[..., DataSet], tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) in (["cache", "data"], ["data"])
 
 
-def test_other_members_are_never_unpacked(packed: Callable[..., DataSet], tmp_path: Path) -> None:
-    extra = [member("../evil", b"x"), member("/tmp/evil", b"x"), member("small/c", kind=tarfile.SYMTYPE, link="/")]
-    fetch(packed(*extra, *GOOD), tmp_path / "data")
-    assert visible(tmp_path / "data") == FILES
-    assert not (tmp_path / "evil").exists()
-
-
-def test_a_torn_archive_is_damaged(packed: Callable[..., DataSet], tmp_path: Path) -> None:
+def test_truncated_archive(packed: Callable[..., DataSet], tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"small: small\.tar\.gz is damaged"):
         fetch(packed(*GOOD, damage=True), tmp_path)
     assert visible(tmp_path) == {}

@@ -25,7 +25,7 @@ def real(name: str) -> pytest.MarkDecorator:
 # digits
 
 
-def test_digits_are_those_of_scikit_learn(tmp_path: Path) -> None:
+def test_digits_equal_scikit_learn(tmp_path: Path) -> None:
     data = datasets.get("digits").load(tmp_path)
     assert data.train.inputs.shape == (1437, 8, 8, 1)
     assert data.val.inputs.shape == (360, 8, 8, 1)
@@ -36,11 +36,6 @@ def test_digits_are_those_of_scikit_learn(tmp_path: Path) -> None:
     everything = np.concatenate([data.train.inputs, data.val.inputs])[..., 0]
     assert (everything == loaded.images).all()
     assert (np.concatenate([data.train.targets, data.val.targets]) == loaded.target).all()
-
-
-def test_digits_are_official(tmp_path: Path) -> None:
-    status = datasets.get("digits").status(tmp_path)
-    assert (status.official, status.digest) == (True, datasets.get("digits").official_digest)
 
 
 @pytest.mark.parametrize(
@@ -92,12 +87,6 @@ def test_idx_is_read(pair: tuple[Path, Path]) -> None:
     assert split.inputs.flags.writeable
 
 
-def test_a_truncated_gzip_is_named(pair: tuple[Path, Path]) -> None:
-    pair[0].write_bytes(pair[0].read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"images\.gz: damaged"):
-        mnist._split(*pair, 5)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -107,15 +96,9 @@ def test_a_truncated_gzip_is_named(pair: tuple[Path, Path]) -> None:
         (b"", "not an IDX file of 5×28×28 bytes"),
     ],
 )
-def test_another_header_or_length_is_named(pair: tuple[Path, Path], content: bytes, message: str) -> None:
+def test_damaged_idx(pair: tuple[Path, Path], content: bytes, message: str) -> None:
     pair[0].write_bytes(gzip.compress(content))
     with pytest.raises(DataError, match=rf"images\.gz: .*{message}"):
-        mnist._split(*pair, 5)
-
-
-def test_a_class_beyond_nine_is_named(pair: tuple[Path, Path]) -> None:
-    pair[1].write_bytes(gzip.compress(idx(np.array([3, 1, 10, 1, 5], np.uint8))))
-    with pytest.raises(DataError, match=r"labels\.gz: class 10"):
         mnist._split(*pair, 5)
 
 
@@ -152,7 +135,7 @@ def batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_cifar_is_read_as_rows_columns_channels(batches: Path) -> None:
+def test_cifar_layout(batches: Path) -> None:
     data = cifar10.read(batches)
     assert data.train.inputs.shape == (10, 32, 32, 3)
     assert data.val.inputs.shape == (2, 32, 32, 3)
@@ -165,17 +148,10 @@ def test_cifar_is_read_as_rows_columns_channels(batches: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [-1, 1])
-def test_a_cifar_file_of_another_length_is_named(batches: Path, change: int) -> None:
+def test_cifar_file_of_wrong_length(batches: Path, change: int) -> None:
     path = batches / cifar10.TRAIN[2].path
     path.write_bytes((path.read_bytes() + b"!")[: 2 * cifar10.RECORD + change])
     with pytest.raises(DataError, match=rf"data_batch_3\.bin: 6,1{46 + change} bytes instead of 6,146"):
-        cifar10.read(batches)
-
-
-def test_a_cifar_class_beyond_nine_is_named(batches: Path) -> None:
-    path = batches / cifar10.VAL[0].path
-    path.write_bytes(b"\x0a" + path.read_bytes()[1:])
-    with pytest.raises(DataError, match=r"test_batch\.bin: class 10"):
         cifar10.read(batches)
 
 
@@ -200,12 +176,12 @@ def test_hold_out_takes_the_end() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 10, 11])
-def test_hold_out_leaves_something_on_both_sides(n: int) -> None:
+def test_hold_out_leaves_both_splits(n: int) -> None:
     with pytest.raises(ValueError, match=f"cannot hold out {n} of 10"):
         hold_out(Split(np.arange(10), np.arange(10)), n)
 
 
-def test_a_split_has_as_many_targets_as_inputs() -> None:
+def test_invalid_splits() -> None:
     with pytest.raises(ValueError, match="3 inputs but 2 targets"):
         Split(np.arange(3), np.arange(2))
     with pytest.raises(ValueError, match="no examples"):

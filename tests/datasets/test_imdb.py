@@ -44,20 +44,20 @@ def write(folder: Path, texts: dict[str, str]) -> Path:
     return path
 
 
-def test_words_are_cut_as_keras_does() -> None:
+def test_words_are_split_as_in_keras() -> None:
     assert imdb.words_of("Bad, bad film!<br />It isn't GOOD.") == ["bad", "bad", "film", "br", "it", "isn't", "good"]
     assert imdb.words_of("one\ttwo\nthree\x85four five") == ["one", "two", "three\x85four", "five"]
     assert imdb.words_of(" ... ") == []
 
 
-def test_words_are_ranked_by_the_training_half_alone(archive: Path) -> None:
+def test_words_are_ranked_by_training_reviews(archive: Path) -> None:
     """good and the: 4 each, a and bad and film: 2 each; then the alphabet."""
     words = imdb.vocabulary(imdb.read_texts(archive)["train"])
     assert words[:5] == ["good", "the", "a", "bad", "film"]
     assert "unseen" not in words
 
 
-def test_reviews_by_turns_numbered_and_filled_in_front(archive: Path) -> None:
+def test_reviews_as_numbers(archive: Path) -> None:
     data = imdb.read(archive.parent)
     assert data.train.inputs.shape == (4, 512)
     assert data.train.inputs.dtype == np.uint16
@@ -69,13 +69,13 @@ def test_reviews_by_turns_numbered_and_filled_in_front(archive: Path) -> None:
     assert data.val.inputs[2, -2:].tolist() == [0, 1]
 
 
-def test_a_part_of_the_vocabulary_and_of_the_tokens() -> None:
+def test_limited_vocabulary_and_tokens() -> None:
     kept = imdb.last_tokens(Split(np.array([[9, 1, 4, 5, 6]], np.uint16), np.zeros(1)), words=6, tokens=4)
     assert kept.inputs.tolist() == [[1, 4, 5, 2]]
     assert kept.inputs.dtype == np.int32
 
 
-def test_the_cache_is_read_again_and_belongs_to_one_archive(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_belongs_to_one_archive(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = imdb.read(archive.parent)
     (cache,) = archive.parent.glob(".imdb-*.npz")
     with monkeypatch.context() as patch:
@@ -92,7 +92,7 @@ def test_the_cache_is_read_again_and_belongs_to_one_archive(archive: Path, monke
     assert len(list(archive.parent.glob(".imdb-*"))) == 2
 
 
-def test_what_is_wrong_with_an_archive(tmp_path: Path, archive: Path) -> None:
+def test_damaged_archive(tmp_path: Path, archive: Path) -> None:
     whole = archive.read_bytes()
     archive.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match=r"aclImdb_v1\.tar\.gz: 1 labelled"):
@@ -103,12 +103,6 @@ def test_what_is_wrong_with_an_archive(tmp_path: Path, archive: Path) -> None:
     write(tmp_path, TEXTS | {"train/neg/2_1.txt": "more"})
     with pytest.raises(DataError, match=r"2_1\.txt: more reviews than expected"):
         imdb.read(tmp_path)
-
-
-def test_the_archive_is_the_file_and_not_unpacked() -> None:
-    (source,) = datasets.get("imdb").sources
-    assert not source.is_archive
-    assert datasets.get("cifar10").sources[0].is_archive
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,9 +32,8 @@ from support.frameworks import accelerators_shown, call_on
 
 from raybench.checks.parity.judge import SideMeasurement, compare
 from raybench.checks.parity.measure import RESULT, START, read_arrays
-from raybench.core.ledger import STEP_SECTIONS
 from raybench.devices import KINDS, frameworks
-from raybench.engines import COMPILE_MODES, MODELS, ONE_GRAPH, PRECISIONS, WITHOUT, WITHOUT_EFFECT
+from raybench.engines import COMPILE_MODES, MODELS, PRECISIONS, WITHOUT, WITHOUT_EFFECT
 from raybench.workloads.base import PARITY_TOLERANCE
 
 GIB = 1 << 30
@@ -295,17 +294,6 @@ def test_the_times_of_an_epoch_agree(place: Place, tmp_path: Path) -> None:
             assert 0 < step_s < train_s, event
 
 
-@places(CPU_LONG, TENSORFLOW_CPU)
-def test_a_step_has_sections(place: Place, tmp_path: Path) -> None:
-    if place.framework in ONE_GRAPH:
-        pytest.skip(f"a step in {place.framework} is one graph")
-    events = place.events(tmp_path, precision="fp32", profile_steps=4)
-    losses(events)
-    seconds = events[-1]["step_profile"]["seconds"]
-    assert set(seconds) == set(STEP_SECTIONS)
-    assert all(value > 0 for value in seconds.values()), seconds
-
-
 def memory_of(place: Place) -> int:
     """Bytes of the device; on the host, those of a limit."""
     return CPU_MEMORY if place.on_host else int(place.call("describe")["memory_bytes"])
@@ -324,13 +312,6 @@ def test_a_batch_that_does_not_fit_is_out_of_memory(place: Place, tmp_path: Path
     end = place.events(tmp_path / "trial", **large(place, epochs=1, batch_size=TOO_MANY))[-1]
     assert (end["event"], end["status"]) == ("trial_ended", "oom"), end
     assert end["error"]["asked_bytes"] > 0, end["error"]
-    probe = partial(place.events, check="max_batch", epochs=1, steps_per_epoch=3)
-    (refused,) = probe(tmp_path / "large", **large(place, batch_size=TOO_MANY))
-    assert refused["error"]["type"] == "OutOfMemory", refused
-    (fits,) = probe(tmp_path / "small", **large(place, batch_size=EXAMPLES_IN_MEMORY // 8))
-    assert (fits["error"], fits["fits"]) == (None, True), fits
-    if (place.kind, place.framework) != ("tpu", "tensorflow"):  # whose memory TensorFlow does not report
-        assert fits["peak_bytes"] > memory_of(place) // 16
 
 
 @places(CPU_LONG, without=("tensorflow",))
@@ -403,25 +384,6 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 def device_of(place: Place) -> str:
     limit = f", memory_limit: {CPU_LIMIT >> 20}MB" if place.on_host else ""
     return f"{{kind: {place.kind}, framework: {place.framework}, count: 1{limit}}}"
-
-
-@places(CPU_LONG)
-def test_the_largest_batch_of_a_grid(place: Place, tmp_path: Path, raybench: Any) -> None:
-    """The search through a grid: a few processes, of which some run out of the device's memory."""
-    (tmp_path / "grid.yaml").write_text(
-        f"name: largest\nworkload: {WORKLOADS / 'on_device.py'}:large\n"
-        f"model: {{bytes_per_example: {memory_of(place) // EXAMPLES_IN_MEMORY}}}\n"
-        f"epochs: 1\nlearning_rate: 1.0e-6\nbatch_size: {EXAMPLES_IN_MEMORY // 2}\naxes: {{device: [one]}}\n"
-        f"devices: {{one: {device_of(place)}}}\n"
-    )
-    done = raybench("grid", "grid.yaml", "--find-max-batch", "--results", "results")
-    assert done.returncode == 0, done.stdout + done.stderr
-    probes = [event for event in journal(tmp_path) if event["event"] == "check_ended"]
-    fitting = [event["batch_size"] for event in probes if not event["error"]]
-    refused = [event["batch_size"] for event in probes if event["error"]]
-    assert {event["error"]["type"] for event in probes if event["error"]} == {"OutOfMemory"}, probes
-    assert EXAMPLES_IN_MEMORY // 8 <= max(fitting) < min(refused) <= TOO_MANY
-    assert f" {max(fitting)} " in done.stdout
 
 
 @places(CPU_LONG, TENSORFLOW_CPU)

@@ -25,12 +25,12 @@ def test_ten_steps_follow_the_closed_form(name, decay):
     assert torch.allclose(ten_steps(settings, decay), CLOSED[name, decay](START), rtol=1e-10)
 
 
-def test_the_rules_can_be_told_apart():
+def test_closed_forms_differ():
     forms = [form(START) for form in {id(form): form for form in CLOSED.values()}.values()]
     assert all(not torch.allclose(a, b, rtol=1e-3) for a, b in itertools.combinations(forms, 2))
 
 
-def test_frozen_weights_are_left_alone():
+def test_frozen_weights_stay():
     frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
     moving = torch.nn.Parameter(torch.ones(2))
     optimizer = build_optimizer([frozen, moving], SGD, DECAY, "coupled")
@@ -40,7 +40,7 @@ def test_frozen_weights_are_left_alone():
     assert (moving < 1).all()
 
 
-def test_coupled_decay_in_place_is_that_of_torch():
+def test_coupled_decay_equals_torch():
     """Weights of two types, of which one has no gradient."""
     ends = []
     for own in (True, False):
@@ -59,7 +59,7 @@ def test_coupled_decay_in_place_is_that_of_torch():
 
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("name", "decay"), CLOSED)
-def test_weights_do_not_decay_in_a_step_that_the_scaler_skips(name, decay, fused):
+def test_skipped_step_does_not_decay(name, decay, fused):
     weight = torch.nn.Parameter(torch.ones(3))
     settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
     optimizer = build_optimizer([weight], settings, DECAY, decay, fused)
@@ -75,7 +75,7 @@ def test_weights_do_not_decay_in_a_step_that_the_scaler_skips(name, decay, fused
 
 
 @pytest.mark.parametrize("decay", ["coupled", "decoupled"])
-def test_a_first_step_that_the_scaler_skips_leaves_no_momentum(decay):
+def test_skipped_first_step_leaves_no_momentum(decay):
     unset = [torch.full((1000,), 1e9) for _ in range(50)]
     del unset  # memory that a momentum without values would get
     ends = []
@@ -92,7 +92,7 @@ def test_a_first_step_that_the_scaler_skips_leaves_no_momentum(decay):
     torch.testing.assert_close(*ends)
 
 
-def test_the_fused_rule_is_the_plain_one_under_a_scaler():
+def test_fused_rule_equals_the_plain_one():
     ends = []
     for fused in (True, False):
         weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
@@ -105,8 +105,3 @@ def test_the_fused_rule_is_the_plain_one_under_a_scaler():
             scaler.update()
         ends.append(weight.detach())
     torch.testing.assert_close(*ends)
-
-
-def test_an_unknown_optimizer():
-    with pytest.raises(LookupError, match="lion"):
-        build_optimizer([torch.nn.Parameter(torch.ones(1))], {"name": "lion", "learning_rate": 1}, 0.0, "coupled")

@@ -10,15 +10,13 @@ from support.small_training import RECIPE, pictures
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
-from raybench.devices import Assignment, frameworks, open_device
+from raybench.devices import Assignment, open_device
 from raybench.devices.cpu import Cpu, TorchHost
 from raybench.devices.cuda import Cuda
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
-from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
-from raybench.engines.torch.metric_sums import MetricSums
 from raybench.workloads.base import Workload
 
 HERE = torch.device("cpu")
@@ -52,7 +50,7 @@ def normalised(inputs):
     return ((torch.from_numpy(inputs).float() - mean) / std).permute(0, 3, 1, 2)
 
 
-def test_an_epoch_is_what_a_plain_loop_does():
+def test_epoch_equals_a_plain_loop():
     engine, _ = make_engine()
     train, val = pictures(), pictures(70, seed=1)
     torch.manual_seed(3)
@@ -81,7 +79,7 @@ def test_an_epoch_is_what_a_plain_loop_does():
     assert metrics["accuracy"] == pytest.approx((outputs.argmax(1) == targets).float().mean().item())
 
 
-def test_evaluation_counts_every_example_once_whatever_its_batch():
+def test_evaluation_counts_every_example_once():
     whole, *padded = (make_engine(evaluation_batch_size=batch)[0].evaluate()[0] for batch in (70, 1, 7, 64, 1000))
     assert padded == [pytest.approx(whole, rel=1e-5)] * 4
 
@@ -96,7 +94,7 @@ def test_host_and_device_input_train_alike(augmentation):
     assert results[0] == results[1]
 
 
-def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
+def test_error_in_the_input_thread(monkeypatch):
     engine, _ = make_engine(input="host")
 
     def broken(*_):
@@ -107,39 +105,8 @@ def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
         engine.train_epoch(1)
 
 
-@pytest.mark.parametrize("augmentation", [Augmentation(), Augmentation(flip=True), Augmentation(4, True, 8)])
-def test_draws_that_are_copied_at_once_are_those_that_were_drawn(monkeypatch, augmentation):
-    order = BatchSampler(300, 32, None, (32, 32), augmentation, seed=3).epoch()
-    device = open_device("cpu", "torch", Assignment([], [], 1))
-    device.synchronous, device.torch_name = False, "meta"
-    copied = AugmentationDraws.on(order, device)
-    to = torch.Tensor.to
-    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device, **_: to(tensor, "cpu"))
-    read = AugmentationDraws.on(order, device)
-    for name in vars(read):
-        values = getattr(order, name)
-        assert (getattr(read, name) is None) == (values is None)
-        if values is not None:
-            assert getattr(copied, name).shape == values.shape
-            assert getattr(read, name).dtype == torch.int64
-            assert (getattr(read, name).numpy() == values).all()
-
-
-@pytest.mark.parametrize("channels_last", [True, False])
-def test_images_are_normalised_in_float32_and_then_converted(channels_last):
-    images = torch.from_numpy(pictures(4).inputs)
-    whole, low = (
-        ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), Augmentation(), HERE, channels_last, dtype).finish(images)
-        for dtype in (torch.float32, torch.float16)
-    )
-    assert (whole.dtype, low.dtype) == (torch.float32, torch.float16)
-    assert torch.equal(low, whole.to(torch.float16))
-    layout = torch.channels_last if channels_last else torch.contiguous_format
-    assert whole.is_contiguous(memory_format=layout) and low.is_contiguous(memory_format=layout)
-
-
 @pytest.mark.parametrize("augmentation", [Augmentation(2, True, 3), Augmentation(2), Augmentation(flip=True)], ids=str)
-def test_augmentation_is_crop_then_flip_then_cutout(augmentation):
+def test_augmentation_by_hand(augmentation):
     split, border = pictures(20), augmentation.crop
     order = BatchSampler(20, 20, None, (8, 8), augmentation, seed=0).epoch()
     made = ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
@@ -169,7 +136,7 @@ def test_every_precision_learns(precision):
     assert last < 0.7 * first
 
 
-def test_the_first_step_of_a_shape_is_compile_and_later_epochs_have_none():
+def test_only_the_first_epoch_compiles():
     engine, ledger = make_engine()
     counts = []
     for epoch in (1, 2):
@@ -180,29 +147,8 @@ def test_the_first_step_of_a_shape_is_compile_and_later_epochs_have_none():
     assert spent["compile"] == 0.0
 
 
-def test_a_slow_first_step_is_compile_not_train():
-    class Slow(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner, self.first = network(), True
-
-        def forward(self, inputs):
-            if self.first:
-                time.sleep(0.4)
-                self.first = False
-            return self.inner(inputs)
-
-    engine, ledger = make_engine(workload=Workload(model=Slow, dataset="digits", name="slow"))
-    ledger.begin_epoch()
-    begun = time.perf_counter()
-    engine.train_epoch(1)
-    wall, spent = time.perf_counter() - begun, ledger.epoch()
-    assert spent["compile"] > 0.2
-    assert spent["train"] < wall - 0.2
-
-
 @pytest.mark.parametrize("where", ["device", "host"])
-def test_the_first_evaluation_of_one_batch_is_compiled_before_it(where):
+def test_first_evaluation_of_one_batch_is_compilation(where):
     class Slow(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -232,9 +178,7 @@ def test_the_first_evaluation_of_one_batch_is_compiled_before_it(where):
     ("steps", "epochs", "batches", "peak"),
     [(6, 2, 3, 300), (6, 1, 1, 300), (1, 2, 1, 300), (1, 2, 3, 300), (1, 1, 3, 1000)],
 )
-def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
-    monkeypatch, steps, epochs, batches, peak
-):
+def test_peak_memory_excludes_the_search_for_algorithms(monkeypatch, steps, epochs, batches, peak):
     class Searching(Cpu):
         _peak, _used = 0, (0,)
         peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
@@ -264,54 +208,7 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
     assert known == [steps > 1 or epochs == 1, True][:epochs], "the only step of an epoch searched"
 
 
-def test_peak_memory_includes_that_of_cuda_graphs_which_is_allocated_once(monkeypatch):
-    """The first pass searches, the second one captures, and a replay allocates nothing."""
-
-    class Capturing(Cpu):
-        _peak, _used, replays_graphs = 0, (0,), True
-        peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
-
-    memory = {"peak": 0}
-    monkeypatch.setattr(torch, "compile", lambda call, mode: call)
-    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: None)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: memory["peak"])
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda number: memory.update(peak=100))
-
-    def needing(call, needed):
-        def take(*arguments, **named):
-            memory["peak"] = max(memory["peak"], needed.pop(0) if needed else 0)
-            return call(*arguments, **named)
-
-        return take
-
-    for method, needed in (("_train_step", [1000, 500]), ("_evaluation_step", [1000, 700])):
-        monkeypatch.setattr(TorchEngine, method, needing(getattr(TorchEngine, method), needed))
-    device = Capturing(Assignment([], [], 1))
-    engine, _ = make_engine(device=device, compile="reduce-overhead")
-    engine.train_epoch(1)
-    assert device.peak_memory() == 500
-    engine.evaluate()
-    assert device.peak_memory() == 700
-
-
-@pytest.mark.parametrize(("synchronous", "expected"), [(True, "dmdmdm"), (False, "ddmdmm")])
-def test_the_next_epoch_is_drawn_before_the_host_waits_for_the_device(monkeypatch, synchronous, expected):
-    class Waited(Cpu):
-        pass
-
-    calls = []
-    take, means = BatchSampler.take, MetricSums.means
-    monkeypatch.setattr(BatchSampler, "take", lambda *args: calls.append("d") or take(*args))
-    monkeypatch.setattr(MetricSums, "means", lambda *args: calls.append("m") or means(*args))
-    Waited.synchronous = synchronous
-    engine, _ = make_engine(device=Waited(Assignment([], [], 1)), epochs=3)
-    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in (1, 2, 3)]
-    assert "".join(calls) == expected
-    plain, _ = make_engine(epochs=3)
-    assert losses == [plain.train_epoch(epoch).metrics["loss"] for epoch in (1, 2, 3)]
-
-
-def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):
+def test_later_compilations_are_counted(monkeypatch):
     """The shape stays, and a value of the model's own changes in the second epoch: both graphs are made again."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # the graphs, and no C++ compiler
 
@@ -336,44 +233,7 @@ def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeyp
     assert counts == [(1, True, 2, 1), (1, True, 2, 1), (0, False, 3, 0)]
 
 
-@pytest.mark.slow
-def test_an_epoch_of_one_compiled_step_has_the_compiler_s_own_time():
-    torch._dynamo.reset()
-    engine, ledger = make_engine(compile="default", steps_per_epoch=1, epochs=2)
-    spent = []
-    for epoch in (1, 2):
-        ledger.begin_epoch()
-        engine.train_epoch(epoch)
-        spent.append(ledger.epoch())
-    assert spent[0]["compile"] > spent[0]["train"] > 0
-    assert spent[1]["compile"] == 0
-
-
-@pytest.mark.parametrize(
-    ("mode", "replays", "captures"),
-    [
-        (False, True, False),
-        ("default", True, False),
-        ("reduce-overhead", True, True),
-        ("max-autotune", True, True),
-        ("max-autotune", False, False),
-    ],
-)
-def test_cuda_graphs_are_captured_in_two_modes_on_a_gpu(mode, replays, captures):
-    device = open_device("cpu", "torch", Assignment([], [], 1))
-    device.replays_graphs = replays
-    engine, _ = make_engine(device=device, compile=mode)
-    assert engine._captures is captures
-
-
-def test_only_gpus_replay_cuda_graphs_and_read_pinned_memory():
-    for kind in ("cpu", "cuda", "rocm", "mps", "xla_cpu"):
-        device = open_device(kind, frameworks(kind)[0], Assignment([], [], 1))
-        assert device.replays_graphs == device.pins_memory == (kind in ("cuda", "rocm"))
-        assert device.lazy == (kind == "xla_cpu")
-
-
-def test_with_cuda_graphs_each_step_begins_one_and_capture_is_compile(monkeypatch):
+def test_capture_of_cuda_graphs_is_compilation(monkeypatch):
     """The mode's own compiler needs a GPU: here torch's plain one stands for it."""
     marks = []
     monkeypatch.setattr(torch, "compile", lambda call, mode, original=torch.compile: original(call, backend="eager"))
@@ -394,17 +254,8 @@ def test_with_cuda_graphs_each_step_begins_one_and_capture_is_compile(monkeypatc
     assert ledger.epoch()["compile_evaluate"] > 0
 
 
-def test_what_is_fetched_to_see_an_epoch_settle_is_what_its_last_step_changed():
-    engine, _ = make_engine(steps_per_epoch=1)
-    before = engine._smallest.detach().clone()
-    engine.train_epoch(1)
-    engine.settle()
-    assert not torch.equal(before, engine._smallest)
-    assert any(engine._smallest is weight for weight in engine.model.parameters())
-
-
 @pytest.mark.parametrize("where", ["device", "host"])
-def test_a_slow_loader_is_input_wait_where_batches_are_streamed(monkeypatch, where):
+def test_slow_loader_is_input_wait(monkeypatch, where):
     """The sleep is real: in the thread that gathers batches, of which there are six."""
     engine, ledger = make_engine(input=where)
     if where == "host":
@@ -427,7 +278,7 @@ def test_a_slow_loader_is_input_wait_where_batches_are_streamed(monkeypatch, whe
         assert spent["input_wait"] == 0.0
 
 
-def test_numbers_that_are_no_pictures_reach_the_model_as_they_are():
+def test_inputs_that_are_not_images():
     random = np.random.default_rng(0)
     inputs = random.normal(size=(100, 4))
     data = Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
@@ -440,7 +291,7 @@ def test_numbers_that_are_no_pictures_reach_the_model_as_they_are():
         make_engine(workload=workload, data=data, augmentation=("flip",))
 
 
-def test_a_loss_and_metrics_of_ones_own():
+def test_own_loss_and_metrics():
     def loss(outputs, targets):
         return (outputs[:, 0] - targets) ** 2
 
@@ -479,7 +330,7 @@ def test_the_model_starts_from_the_seed():
 
 
 @pytest.mark.parametrize("name", ["loss", "metrics"])
-def test_a_loss_for_the_whole_batch_is_told_what_is_wanted(name):
+def test_loss_of_the_whole_batch_is_refused(name):
     wrong = {
         "loss": lambda outputs, targets: outputs.mean(),
         "metrics": lambda outputs, targets: {"metrics": outputs.mean()},

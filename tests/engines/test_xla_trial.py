@@ -46,7 +46,7 @@ def run(template, folder, reference, replicas=1, **settings):
         workload=info.identity(),
         data={"name": info.dataset or info.name, "digest": None, "examples": {"train": None, "val": None}},
         device=device,
-        engine={"name": "torch_xla", "version": 1, "framework_version": "2.9"},
+        engine={"name": "torch_xla", "framework_version": "2.9"},
         resolved={**DEFAULTS, "framework": "torch_xla", "epochs": 3, "batch_size": 32, **settings},
     )
     job = Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=300)

@@ -17,7 +17,6 @@ from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.grid_results import of_journal
 from raybench.analysis.summary import BestToTargetFact
 from raybench.analysis.verdict import Outcome
-from raybench.checks.canary.judge import Drift
 from raybench.cli.report_view import show_report, show_table, show_verdict
 from raybench.core.job import Target
 from raybench.reporting import build
@@ -207,26 +206,6 @@ def test_warnings_that_come_later_stand_where_they_would_have_stood():
         assert [each.says for each in together.remarks if each.kind == "warning"] == together.context.warnings
         added = with_warnings(report(*own), later, behind)
         assert (added.context, added.remarks) == (together.context, together.remarks)
-
-
-def test_a_drift_is_told_once(capsys):
-    results = made_up()
-    trial = next(iter(results.latest))
-    drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
-    report = make_report(results, ReportContext(drifts=[drift]))
-    assert [remark.kind for remark in report.remarks] == ["drift"]
-    show_report(report)
-    assert "Caution: The speed of torch on cpu changed" in capsys.readouterr().out
-    touched = Finding("machine_drift", "it was slow", "wait", {"slower": 1.5}, too_long=9e9)
-    found = dataclasses.replace(results, findings={(trial, 1): (touched,)})
-    report = make_report(found, ReportContext(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
-    assert [remark.kind for remark in report.remarks] == ["finding"]
-    show_report(report)
-    out = capsys.readouterr().out
-    assert "machine drift in 1 run: it was slow; this may have" in out and "Caution: The speed" not in out, (
-        "once is enough"
-    )
-    assert "it was slow" in Page(page(report)).text
 
 
 def test_a_screen_has_the_answer_and_in_full_everything(odd_report):

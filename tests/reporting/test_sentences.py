@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from raybench.analysis import learning, smoke, summary  # noqa: F401 — they define facts
+from raybench.analysis import learning, summary  # noqa: F401 — they define facts
 from raybench.analysis.diagnostics import diagnose  # noqa: F401 — declares the kinds of findings
 from raybench.analysis.fact import Fact
 from raybench.analysis.remarks import SyntheticDataFact
@@ -19,7 +19,6 @@ from raybench.analysis.verdict import (
     SpeedupFact,
     reasons,
 )
-from raybench.checks.canary.judge import Drift
 from raybench.core.job import Target
 from raybench.core.text import join_words
 from raybench.reporting import sentences
@@ -162,18 +161,6 @@ def test_a_sentence_starts_with_a_capital_unless_with_the_users_own_name(name, s
 
 def test_numbers_of_things():
     assert [plural(count, "run") for count in (1, 3, 9.9)] == ["1 run", "3 runs", "9.9 runs"]
-
-
-@pytest.mark.parametrize(
-    ("trials", "touched"),
-    [((), "no trial"), (("a", "b"), "a, b"), (tuple(f"run {n}" for n in range(9)), "run 0, run 1, run 2 and 6 more")],
-)
-def test_a_drift_in_words(trials, touched):
-    says = " ".join(render_phrase("drift", Drift("torch on cpu", 1.3, 0.07, trials)).split())
-    assert says == (
-        "The speed of torch on cpu changed while the grid ran: a small test job took up to 1.30x as long "
-        f"as usual (normal variation: up to 1.07x). Affected: {touched}."
-    )
 
 
 def test_lists_in_words():

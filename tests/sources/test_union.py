@@ -39,8 +39,6 @@ def test_two_machines_of_one_name_are_two_hosts(tmp_path):
     runs = report.results.runs(report.results.cells[0])
     assert [run.host["name"] for run in runs] == ["ubuntu"] * 3 + ["ubuntu (77b0)"] * 3
     assert all(row.runs == 6 for row in report.results.rows)
-    drifts = {len(build.from_sources([source], Path("none")).context.drifts) for source in sources}
-    assert drifts == {len(report.context.drifts)}, "the canaries of the two are not compared with each other"
     assert len(raybench.load(sources).trials) == 2 * TRIALS
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import itertools
 import json
 import os
 import shutil
@@ -30,6 +31,9 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 USERS_OWN = "RAYBENCH_TESTS_USERS_OWN"
 """Environment variable: the user's variables about accelerators, as JSON, before tests/conftest.py hid them."""
+
+_REQUESTS = itertools.count(1)
+"""Numbers of requests, by which answers are matched."""
 
 FOR_ACCELERATORS = ("CUDA_", "PJRT_", "XLA_", "RAYBENCH_ACCELERATORS")
 """Beginnings of the names of these variables."""
@@ -116,11 +120,14 @@ def call_on(kind: str, framework: str, function: str, **arguments: Any) -> Any:
 
 def _ask(server: subprocess.Popen[str], framework: str, function: str, arguments: dict[str, Any]) -> Any:
     assert server.stdin and server.stdout
-    server.stdin.write(json.dumps([function, arguments]) + "\n")
+    request = next(_REQUESTS)
+    server.stdin.write(json.dumps([request, function, arguments]) + "\n")
     server.stdin.flush()
-    answer = server.stdout.readline()
-    assert answer, f"the process of {framework} is gone"
-    result = json.loads(answer)
+    result = {"request": 0}
+    while result["request"] != request:  # a test that was interrupted leaves its answer unread
+        answer = server.stdout.readline()
+        assert answer, f"the process of {framework} is gone"
+        result = json.loads(answer)
     assert "error" not in result, result["error"]
     return result["value"]
 
@@ -149,20 +156,20 @@ def _serve(framework: str) -> None:
     for module in LOADED[framework]:
         importlib.import_module(module)
     for line in sys.stdin:
-        function, arguments = json.loads(line)
+        request, function, arguments = json.loads(line)
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reading)
             with os.fdopen(writing, "w") as pipe:
-                json.dump(_answer(function, arguments), pipe)
+                json.dump({"request": request, **_answer(function, arguments)}, pipe)
             sys.stderr.flush()
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as pipe:
             text = pipe.read()
         _, status = os.waitpid(child, 0)
-        died = json.dumps({"error": f"the process ended with {os.waitstatus_to_exitcode(status)}"})
+        died = json.dumps({"request": request, "error": f"the process ended with {os.waitstatus_to_exitcode(status)}"})
         print((text if text else died).replace("\n", " "), file=out, flush=True)
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.grid_results import GridResults, of_journal
-from raybench.checks.canary.judge import Drift
 from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.identity import cell_id
@@ -114,10 +113,7 @@ def aimed(results: GridResults, at_least: float, metric: str = "val/accuracy") -
 
 def much_went_wrong() -> Report:
     """One cell out of memory, one diverged, one skipped, one repeat missing, and a target that some reach."""
-    drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
-    known = ReportContext(
-        "Much went wrong.", "name: made_up\n", ["a proof has failed"], [drift], ["It is a part of the grid."]
-    )
+    known = ReportContext("Much went wrong.", "name: made_up\n", ["a proof has failed"], ["It is a part of the grid."])
     return make_report(aimed(odd(), 0.78), known)
 
 
@@ -158,7 +154,7 @@ def outcomes() -> Report:
     for code, too_long, too_short in (
         ("throttled", 0.5, None),
         ("unsynchronised_clock", None, 2.0),
-        ("machine_drift", 0.1, None),
+        ("throttled", 0.1, None),
         ("niceness", None, None),
     ):
         found = Finding(code, "it was seen", "mend it", {"share": 0.5}, too_long, too_short)

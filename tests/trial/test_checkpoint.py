@@ -44,7 +44,7 @@ EVERY = {
         "streamed": {"input": "host", "steps_per_execution": 4},
         "part": PART,
     },
-    "torch_xla": {"sgd": {}, "adamw": ADAM | FALLING, "several steps": {"input": "host", "steps_per_execution": 4}},
+    "torch_xla": {"sgd": {}, "adamw": ADAM | FALLING},
 }
 MARKS = {
     "torch": [],

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_keras_model_is_the_published_one_and_starts_as_its_twin_in_torch(name: str, tmp_path: Path) -> None:
+def test_keras_model_as_published_and_as_in_torch(name: str, tmp_path: Path) -> None:
     known = MODELS[name]
     found = call("tensorflow", "keras_models:about", name=name, weights=str(tmp_path / "initial.npz"))
     assert found["counts"] == {"trained": known.trained, "statistics": known.statistics}
@@ -39,7 +39,7 @@ def test_a_keras_model_is_the_published_one_and_starts_as_its_twin_in_torch(name
 @pytest.mark.parametrize(
     "name", ["digits_cnn", *(pytest.param(n, marks=pytest.mark.exhaustive) for n in NAMES if n != "digits_cnn")]
 )
-def test_outputs_are_float32_also_where_layers_compute_in_bfloat16(name: str) -> None:
+def test_outputs_are_float32_under_bfloat16(name: str) -> None:
     check_outputs(name, call("tensorflow", "keras_models:outputs", name=name, policy="mixed_bfloat16"), "bfloat16")
 
 

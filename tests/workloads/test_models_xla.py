@@ -25,7 +25,7 @@ NAMES = ["resnet63", "resunet", "imdb_lstm", "imdb_bilstm"]
 @pytest.mark.slow
 @pytest.mark.xla
 @pytest.mark.parametrize("name", ["imdb_cnn", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES)])
-def test_one_step_is_that_of_torch(name: str) -> None:
+def test_one_step_equals_torch(name: str) -> None:
     ours, theirs = (
         call("torch_xla", "shipped_step:step", name=name, kind=kind, **SMALL.get(name, {}))
         for kind in ("cpu", "xla_cpu")

@@ -66,7 +66,7 @@ def run(folder, model="model", data="fine"):
     ],
     ids=["loaders", "tuple", "loader in a split", "model"],
 )
-def test_a_wrong_type_is_named(tmp_path, given, message):
+def test_wrong_type_is_named(tmp_path, given, message):
     attempt = run(tmp_path, **given)
     assert (attempt.status, attempt.error["message"]) == ("failed", message)
 
@@ -76,7 +76,7 @@ def test_lists_and_tensors_are_arrays(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [["a", "b"], [[1, 2], [3]], [None, 1], np.array(3.0)])
-def test_what_is_no_array_of_numbers_is_refused(wrong):
+def test_split_needs_arrays_of_numbers(wrong):
     with pytest.raises(TypeError, match=r"Split\(inputs=…\)"):
         Split(wrong, [0, 1])
     with pytest.raises(TypeError, match=r"Data\(val=…\)"):

@@ -17,7 +17,6 @@ from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
 from raybench.analysis.diagnostics.effects import compare_effects
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, kinds, only_a_note
 from raybench.analysis.statistics.change_point import BATCHES, SlowStart, slow_starts
-from raybench.checks.canary.judge import Drift
 from raybench.checks.roofline.judge import ENOUGH, input_share
 from raybench.core.status import TrialStatus
 from raybench.results import timing
@@ -83,7 +82,6 @@ def finding_codes(attempt: Attempt) -> str | None:
 
 def diagnose_all(
     attempts: Iterable[Attempt],
-    drifts: Sequence[Drift] = (),
     apart: Mapping[Key, Observation] | None = None,
     axes: Iterable[str] = (),
     machines: Mapping[Key, Mapping[str, Observation]] | None = None,
@@ -92,7 +90,7 @@ def diagnose_all(
 
     Args:
         attempts: of one grid.
-        drifts, axes: see `Context`.
+        axes: see `Context`.
         apart: `Context.other_sessions`.
         machines: `Context.other_machines`.
     """
@@ -103,8 +101,7 @@ def diagnose_all(
     effects = compare_effects(latest(all_attempts).values(), axes)
     findings_by_key = {
         attempt.key: findings(
-            attempt,
-            Context(neighbours[attempt.key], drifts, apart or {}, machines or {}, varied_axes, effects),
+            attempt, Context(neighbours[attempt.key], apart or {}, machines or {}, varied_axes, effects)
         )
         for attempt in all_attempts
     }
@@ -242,34 +239,12 @@ def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterab
 
 
 @detects(
-    "machine_drift",
-    condition="canaries differ by more than on a quiet machine, and one next to the trial was slow",
-    bias="what the slowest of so many canaries on a quiet machine does not explain",
-    did="changed while the grid ran",
-    measures="the machine at different times, not only the devices",
-    remedy="run again with `--rerun` on a quiet, cool machine, with more `repeats`",
-)
-def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Detect a canary near the attempt that was slower than the spread."""
-    drifts = [drift for drift in context.drifts if attempt.key in drift.excess]
-    if drifts:
-        worst = max(drifts, key=lambda drift: drift.excess[attempt.key])
-        excess = worst.excess[attempt.key]
-        yield Observation(
-            f"a small test job, repeated during the grid, took up to {1 + excess + worst.noise:.2f}x as long near "
-            f"these runs as usual (normal variation: up to {1 + worst.noise:.2f}x)",
-            {"slower": 1 + excess + worst.noise, "noise": worst.noise},
-            too_long=excess,
-        )
-
-
-@detects(
-    "made_apart",
-    condition="since the run it is compared with (of the same repeat, on the same machine) there was another boot, "
-    "kernel, driver or patch version of the framework, or an hour without work and no canary at both times",
+    "different_session",
+    condition="the run it is compared with (of the same repeat, on the same machine) had a different boot, kernel, "
+    "driver or patch version of the framework, or the machine ran no trial for more than an hour in between",
     remedy="run both again in one session, with `--rerun`",
 )
-def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
+def different_session(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a different session or software version than the baseline run's."""
     if observation := context.other_sessions.get(attempt.key):
         yield observation

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from raybench.analysis.diagnostics.concurrent_runs import ConcurrentRuns
-    from raybench.checks.canary.judge import Drift
     from raybench.results.attempt import Attempt, Key
 
 LARGEST_DISTORTION = 1e6
@@ -98,7 +97,6 @@ class Context:
 
     Attributes:
         neighbours: other attempts on its machine (`raybench.analysis.diagnostics.concurrent_runs`).
-        drifts: devices whose speed changed while the grid ran (`raybench.checks.canary.judge`).
         other_sessions: the observation for each attempt from a different session or software version than the run that
             it is compared with (`raybench.analysis.diagnostics.provenance`).
         other_machines: differences from the run on another machine that it is compared with, by attempt and code
@@ -109,7 +107,6 @@ class Context:
     """
 
     neighbours: ConcurrentRuns | None = None
-    drifts: Iterable[Drift] = ()
     other_sessions: Mapping[Key, Observation] = field(default_factory=dict)
     other_machines: Mapping[Key, Mapping[str, Observation]] = field(default_factory=dict)
     axes: frozenset[str] = frozenset()

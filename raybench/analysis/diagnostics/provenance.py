@@ -1,13 +1,11 @@
 """Compared runs from different sessions, reboots or software versions.
 
-Sessions are different if no canary links them. Software versions are those of the kernel, the driver and the
-framework's patch release.
+Software versions are those of the kernel, the driver and the framework's patch release.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,11 +13,8 @@ from raybench.analysis.comparison import PlannedCell, baseline_indices
 from raybench.analysis.diagnostics.concurrent_runs import span_of
 from raybench.analysis.diagnostics.finding import Observation
 from raybench.analysis.grid_results import GridResults
-from raybench.core.events import Event
-from raybench.core.identity import canonical
 from raybench.core.text import join_words
 from raybench.results.attempt import Attempt, Key
-from raybench.results.parsing import valid_values_in
 
 PAUSE_S = 3600.0
 """Duration of a pause without work that ends a session, in seconds.
@@ -34,18 +29,11 @@ Those of the framework and its compute libraries do.
 """
 
 
-@dataclass
-class _Session:
-    """A period of uninterrupted work on one host, and its canaries."""
-
-    begin: float
-    end: float
-    canaries: set[str] = field(default_factory=set)
+_Session = tuple[float, float]
+"""Begin and end of a period of uninterrupted work on one host, in seconds since 1970."""
 
 
-def find_different_sessions(
-    results: GridResults, attempts: Iterable[Attempt], canaries: Iterable[Event]
-) -> dict[Key, Observation]:
+def find_different_sessions(results: GridResults, attempts: Iterable[Attempt]) -> dict[Key, Observation]:
     """Find completed runs from a different session than their baseline's run.
 
     That run is the one of the same repeat. Runs on two hosts are on different machines by definition, so only their
@@ -55,9 +43,8 @@ def find_different_sessions(
     Args:
         results: the cells, their runs, and the baseline of each.
         attempts: all attempts, including superseded ones: they show when a host was at work.
-        canaries: the end events of canaries.
     """
-    sessions = _sessions(attempts, canaries)
+    sessions = _sessions(attempts)
     observations: dict[Key, Observation] = {}
     for run, other in compared_runs(results):
         if reasons := list(_reasons(run, other, sessions)):
@@ -90,8 +77,8 @@ def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]
             yield words
         elif _changed("", other_host.get("boot"), host.get("boot")):
             yield "the machine was rebooted"
-        elif _unseen(_at(sessions, other), _at(sessions, run)):
-            yield "no canary ran in both sessions to check that the machine was equally fast"
+        elif _at(sessions, other) != _at(sessions, run):
+            yield f"the machine had no trial for more than {long_time(PAUSE_S)} in between"
         if _kind(run) == _kind(other) and (
             words := _changed("the driver", other.hardware.get("driver"), run.hardware.get("driver"))
         ):
@@ -120,39 +107,28 @@ def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observatio
     )
 
 
-def _sessions(attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[str, list[_Session]]:
+def _sessions(attempts: Iterable[Attempt]) -> dict[str, list[_Session]]:
     """Return the sessions of each host, in order."""
-    spans_by_host: dict[str, list[tuple[float, float, set[str]]]] = {}
+    spans_by_host: dict[str, list[tuple[float, float]]] = {}
     for attempt in attempts:
         if times := span_of(attempt):
-            spans_by_host.setdefault(str(attempt.host.get("name")), []).append((*times, set()))
-    for event in map(valid_values_in, canaries):
-        try:
-            at = datetime.fromisoformat(str(event.get("t"))).timestamp()
-        except (ValueError, OverflowError):
-            continue
-        canary = canonical({name: event.get(name) for name in ("subject", "visible")})
-        spans_by_host.setdefault(str(event.get("host")), []).append((at, at, {canary}))
+            spans_by_host.setdefault(str(attempt.host.get("name")), []).append(times)
     sessions: dict[str, list[_Session]] = {}
     for host, spans in spans_by_host.items():
         host_sessions = sessions.setdefault(host, [])
-        for begin, end, names in sorted(spans, key=lambda entry: entry[:2]):
-            if not host_sessions or begin > host_sessions[-1].end + PAUSE_S:
-                host_sessions.append(_Session(begin, end))
-            host_sessions[-1].end = max(end, host_sessions[-1].end)
-            host_sessions[-1].canaries |= names
+        for begin, end in sorted(spans):
+            if host_sessions and begin <= host_sessions[-1][1] + PAUSE_S:
+                begin, earlier_end = host_sessions.pop()
+                end = max(end, earlier_end)
+            host_sessions.append((begin, end))
     return sessions
 
 
 def _at(sessions: Mapping[str, list[_Session]], run: Attempt) -> _Session | None:
+    """The session in which a run started."""
     start_s = began(run)
     host_sessions = sessions.get(str(run.host.get("name")), [])
-    return next((session for session in host_sessions if session.begin <= start_s <= session.end), None)
-
-
-def _unseen(first: _Session | None, second: _Session | None) -> bool:
-    """Return whether two sessions are different and have no canary in common."""
-    return first is not None and second is not None and first is not second and not first.canaries & second.canaries
+    return next((session for session in host_sessions if session[0] <= start_s <= session[1]), None)
 
 
 def _public(run: Attempt, program: str) -> str:

@@ -76,13 +76,6 @@ OVERLAP = 0.01
 The end of one trial overlaps the start of the next.
 """
 
-SLEEPING = 1.8
-"""Relative slowdown of a step on a quiet machine by passive waiting.
-
-This is waiting of OpenMP's threads without spinning. Trials that begin on a busy machine use passive waiting. Measured:
-1.8 for a small network (`benchmarks/passive_waiting.py`), 0.06 for a large one.
-"""
-
 MOST_TAKEN = 0.99
 """Largest fraction of shared cores used when estimating the cost."""
 
@@ -119,13 +112,12 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     "busy_host",
-    condition=f"other processes took {BUSY:.0%} of the trial's cores, or {BUSY_CORES} cores, during the epochs or when "
-    "it began",
-    bias="what they took and, if the host computes, as much again as they kept one core busy; "
-    f"{SLEEPING:.0%} if its threads waited without spinning",
+    condition=f"other processes took {BUSY:.0%} of the trial's cores, or {BUSY_CORES} cores, during the epochs",
+    bias="the CPU time that they took; twice that if training runs on the CPU",
     did="shared cores with other processes",
     measures="the remaining cores",
-    remedy="run again with `--rerun` on a quiet machine",
+    remedy="run again with `--rerun` on a quiet machine; if that is not possible, set OMP_WAIT_POLICY=passive for all "
+    "runs, as threads of OpenMP otherwise spin while they wait for a core",
 )
 def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect other processes on the trial's cores during its epochs.
@@ -134,20 +126,14 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     divided work waits for the slowest core.
     """
     busy_share, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
-    if busy_share >= BUSY or busy_share * cores >= BUSY_CORES:
-        says = (
-            f"other programs used {busy_share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during "
-            f"{window(attempt)}"
-        )
-    elif attempt.runtime_conditions.get("host_busy") is True:
-        says = "other programs were busy when it started, so its threads waited without spinning"
-    else:
+    if busy_share < BUSY and busy_share * cores < BUSY_CORES:
         return
+    says = (
+        f"other programs used {busy_share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during "
+        f"{window(attempt)}"
+    )
     waiting = min(busy_share * cores, 1.0) if _is_hosted(attempt) else busy_share
-    lost = _lost(busy_share, waiting)
-    if attempt.runtime_conditions.get("host_busy") is True and _is_hosted(attempt):
-        lost = max(lost, SLEEPING)
-    yield Observation(says, {"share": busy_share, "cores": busy_share * cores}, too_long=lost)
+    yield Observation(says, {"share": busy_share, "cores": busy_share * cores}, too_long=_lost(busy_share, waiting))
 
 
 @detects(

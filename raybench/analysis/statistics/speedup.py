@@ -97,8 +97,8 @@ def paired_or_welch(
 
     Args:
         baseline, other: seconds by repeat.
-        neighbours: the same of the grid's other cells on that machine, or of its canaries; without them, or if the two
-            cells do not have the same repeats, nothing is paired.
+        neighbours: the same of the grid's other cells on that machine; without them, or if the two cells do
+            not have the same repeats, nothing is paired.
     """
     if set(baseline) != set(other) or not repeats_are_correlated(neighbours, set(baseline)):
         return speedup(list(baseline.values()), list(other.values()))

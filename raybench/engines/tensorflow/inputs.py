@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -26,42 +26,6 @@ Empty if the data are on the device."""
 
 Examples = tuple[tf.Tensor, tf.Tensor]
 """Model inputs and targets."""
-
-
-class Input(Protocol):
-    """Batches of a whole epoch, outside and inside a compiled function.
-
-    Outside: the values to pass in. Inside: how the examples are read from them.
-    """
-
-    def rows(self, order: EpochPlan) -> dict[str, Array]:
-        """The epoch's draws, each [steps, batch].
-
-        The index is included if it is read on the device.
-        """
-
-    def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """Yield the inputs of each call of `steps` steps.
-
-        The last may have more steps than are left in the epoch.
-        """
-
-    def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
-        """Inside the compiled function: this replica's examples of a step.
-
-        Args:
-            fed: the step's part of the inputs of the call.
-            row: this replica's part of the step's row of `rows`.
-        """
-
-    def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
-        """Yield the validation set in batches of one size.
-
-        The last batch is padded; the number is that of examples without padding.
-        """
-
-    def judged(self, fed: Fed) -> Examples:
-        """Inside the compiled function: this replica's examples of a validation batch."""
 
 
 def _padded(batch: int, examples: int) -> Iterator[tuple[Array, int]]:
@@ -86,9 +50,9 @@ def _gather(variable: Any, index: tf.Tensor) -> tf.Tensor:
 
 
 class DeviceInput:
-    """Both splits on the device, images as uint8; a batch is a gather.
+    """Both splits on the device, images as uint8; a batch is a gather. With several devices, each has a copy.
 
-    With several devices, each has a copy.
+    `train` and `judged` are called inside a compiled function, the others outside of it.
     """
 
     def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, strategy: Any) -> None:
@@ -98,25 +62,25 @@ class DeviceInput:
             self._val = [tf.Variable(plain(values), trainable=False) for values in (val.inputs, val.targets)]
 
     def rows(self, order: EpochPlan) -> dict[str, Array]:
-        """The index and the draws."""
+        """The epoch's index and draws, each [steps, batch]."""
         return {"index": order.index} | draws_of(order)
 
     def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """Yield an empty input for each call."""
+        """Yield the inputs of each call of `steps` steps: nothing."""
         return repeat((), -(-len(order.index) // steps))
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
-        """Gather by the step's index."""
+        """This replica's examples of a step, from its part of the step's row of `rows`."""
         inputs, targets = (_gather(values, row["index"]) for values in self._train)
         return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
-        """Yield the indices of each batch."""
+        """Yield the indices of each batch of the validation set, and the number of examples without padding."""
         for index, counts in _padded(batch, self._examples):
             yield (tf.constant(index),), counts
 
     def judged(self, fed: Fed) -> Examples:
-        """Gather by the batch's indices."""
+        """This replica's examples of a validation batch."""
         index = share(fed[0])
         inputs, targets = (_gather(values, index) for values in self._val)
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
@@ -192,3 +156,7 @@ class HostInput:
         """This replica's part of the fed values."""
         inputs, targets = share(fed[0]), share(fed[1])
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
+
+
+Input: TypeAlias = DeviceInput | HostInput
+"""Batches of model inputs and targets."""

@@ -1,13 +1,8 @@
-"""Conversion of PyTorch's training state to named arrays and back.
-
-The state has the model, the optimiser, the gradient scaler and the random states.
-"""
+"""Conversion of PyTorch's training state to named arrays and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,39 +10,21 @@ import torch
 
 from raybench.datasets.splits import Array
 
+RandomStates = Mapping[str, tuple[Callable[[], torch.Tensor], Callable[[torch.Tensor], object]]]
+"""Random generators of a model, such as for dropout: by name, the functions that read and set the state."""
 
-@dataclass(frozen=True)
-class RandomStates:
-    """Random generators of a model, such as for dropout.
 
-    By name, the functions that read and set the state.
-    """
-
-    of: Mapping[str, tuple[Callable[[], torch.Tensor], Callable[[torch.Tensor], object]]]
-
-    @classmethod
-    def on(cls, device: torch.device) -> RandomStates:
-        """The host's generator, and the device's own if it has one."""
-        accessors: dict[str, Any] = {"host": (torch.get_rng_state, torch.set_rng_state)}
-        module = torch.get_device_module(device)
-        if hasattr(module, "get_rng_state"):
-            accessors["device"] = (module.get_rng_state, module.set_rng_state)
-        return cls(accessors)
-
-    def write(self, state: Mapping[str, Array]) -> None:
-        """Restore the states that `read_state` has read.
-
-        Must be the last step of a restore, because work on a device may advance them.
-        """
-        for name, (_, write) in self.of.items():
-            write(torch.from_numpy(state[f"random/{name}"]))
+def random_states(device: torch.device) -> RandomStates:
+    """The host's generator, and the device's own if it has one."""
+    accessors: dict[str, Any] = {"host": (torch.get_rng_state, torch.set_rng_state)}
+    module = torch.get_device_module(device)
+    if hasattr(module, "get_rng_state"):
+        accessors["device"] = (module.get_rng_state, module.set_rng_state)
+    return accessors
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """Convert a tensor to a host array.
-
-    NumPy has no bfloat16, so its bits are stored as int16.
-    """
+    """Convert a tensor to a host array; NumPy has no bfloat16, so its bits are stored as int16."""
     host = tensor.detach().cpu()
     return np.asarray((host.view(torch.int16) if host.dtype == torch.bfloat16 else host).numpy())
 
@@ -59,21 +36,18 @@ def as_tensor(array: Array, dtype: torch.dtype) -> torch.Tensor:
 
 
 def read_state(
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scaler: torch.amp.GradScaler,
-    random: RandomStates,
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler, random: RandomStates
 ) -> dict[str, Array]:
     """Read the training state as arrays by name.
 
     It has every parameter and buffer, the optimiser's state of each parameter by index, and the rest by name.
     """
-    arrays = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
+    arrays = {f"model/{name}": as_array(tensor) for name, tensor in _tensors(model).items()}
     for index, parameter in enumerate(_trained(optimizer)):
         slots = optimizer.state.get(parameter, {})
         arrays |= {f"optimizer/{index}/{name}": as_array(value) for name, value in slots.items() if value is not None}
     arrays |= {f"scaler/{name}": np.array(value) for name, value in scaler.state_dict().items()}
-    return arrays | {f"random/{name}": as_array(getter()) for name, (getter, _) in random.of.items()}
+    return arrays | {f"random/{name}": as_array(getter()) for name, (getter, _) in random.items()}
 
 
 def write_state(
@@ -88,45 +62,48 @@ def write_state(
     Raises:
         ValueError: it is not the state of such a model; nothing was changed.
     """
-    parts: dict[str, dict[str, Array]] = {part: {} for part in ("model", "optimizer", "scaler", "random")}
-    for path, array in state.items():
-        part, _, name = path.partition("/")
-        if part not in parts:
-            raise ValueError(f"it has {path}, which no model in PyTorch has")
-        parts[part][name] = array
-    tensors, parameters = dict(_of_model(model)), _trained(optimizer)
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if shapes != {name: array.shape for name, array in parts["model"].items()}:
+    tensors, parameters = _tensors(model), _trained(optimizer)
+    shapes = {name.removeprefix("model/"): array.shape for name, array in state.items() if name.startswith("model/")}
+    if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
         raise ValueError("it belongs to a model of another shape")
     slots: dict[int, dict[str, torch.Tensor]] = {}
-    for path, array in parts["optimizer"].items():
-        number, _, name = path.partition("/")
-        if not number.isdecimal() or int(number) >= len(parameters):
-            raise ValueError("it belongs to another optimizer")
-        slots.setdefault(int(number), {})[name] = _kept(array, parameters[int(number)])
-    if parts["scaler"].keys() != scaler.state_dict().keys() or parts["random"].keys() != random.of.keys():
-        raise ValueError("it was made on another device, or in another precision")
+    others = {f"scaler/{name}" for name in scaler.state_dict()} | {f"random/{name}" for name in random}
+    for path, array in state.items():
+        part, *names = path.split("/")
+        if part == "optimizer" and len(names) == 2 and names[0].isdecimal() and int(names[0]) < len(parameters):
+            slots.setdefault(int(names[0]), {})[names[1]] = _slot(array, parameters[int(names[0])])
+        elif part != "model" and path not in others:
+            raise ValueError(
+                f"it has {path}: it was made on another device, in another precision or by another optimizer"
+            )
+    if missing := others - state.keys():
+        raise ValueError(f"it lacks {min(missing)}: it was made on another device, or in another precision")
     with torch.no_grad():
         for name, tensor in tensors.items():
-            tensor.copy_(as_tensor(parts["model"][name], tensor.dtype))
+            tensor.copy_(as_tensor(state[f"model/{name}"], tensor.dtype))
     optimizer.load_state_dict({**optimizer.state_dict(), "state": slots})
-    if parts["scaler"]:
-        scaler.load_state_dict({name: array.item() for name, array in parts["scaler"].items()})
+    scaler.load_state_dict({name: state[f"scaler/{name}"].item() for name in scaler.state_dict()})
 
 
-def _of_model(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    return chain(model.named_parameters(), model.named_buffers())
+def write_random_states(state: Mapping[str, Array], random: RandomStates) -> None:
+    """Restore the states of the random generators.
+
+    Must be the last step of a restore, because work on a device may advance them.
+    """
+    for name, (_, setter) in random.items():
+        setter(torch.from_numpy(state[f"random/{name}"]))
+
+
+def _tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 def _trained(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _kept(array: Array, parameter: torch.nn.Parameter) -> torch.Tensor:
-    """An optimiser's state tensor of a parameter, on the host.
-
-    If it has the parameter's shape, it has its memory format, too.
-    """
+def _slot(array: Array, parameter: torch.nn.Parameter) -> torch.Tensor:
+    """An optimiser's state tensor of a parameter, on the host, in the parameter's memory format if it has its shape."""
     tensor = as_tensor(array, parameter.dtype)
     if tensor.shape != parameter.shape:
         return tensor

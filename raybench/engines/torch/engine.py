@@ -17,9 +17,14 @@ from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import is_pictures, reflect
 from raybench.engines.learning_rate import schedule
-from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import SETTLING, StepTimer
-from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
+from raybench.engines.torch.checkpoint_state import (
+    RandomStates,
+    random_states,
+    read_state,
+    write_random_states,
+    write_state,
+)
 from raybench.engines.torch.distributed import ProcessGroup
 from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
@@ -58,7 +63,6 @@ class TorchEngine:
         self._on = torch.device(self._device.torch_name)
         self._rank = parts.rank
         self._together = self._meet()
-        self._enter: Callable[[str], object] = untimed
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
@@ -151,7 +155,7 @@ class TorchEngine:
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
         self._synchronize()
-        random.write(state)
+        write_random_states(state, random)
 
     def precision(self) -> dict[str, str]:
         """Data types of the weights and of the products.
@@ -186,7 +190,7 @@ class TorchEngine:
         return steps_of(epoch)
 
     def _random_states(self) -> RandomStates:
-        return RandomStates.on(self._on)
+        return random_states(self._on)
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
@@ -221,7 +225,6 @@ class TorchEngine:
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         with self._autocast:
             outputs = self._call(inputs)
-        self._enter("loss")
         return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
@@ -236,21 +239,16 @@ class TorchEngine:
         return is_new
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
-        self._enter("forward")
         losses, values = self._forward(inputs, targets)
         if check:
             check_per_example(values, len(targets))
         share = self._scaler.scale(self._share)
-        self._enter("backward")
         for parameter in self._trained:  # in less time than by the optimizer
             parameter.grad = None
         torch.autograd.backward(losses, share)
-        self._enter("optimizer")
         self._update()
-        self._enter("loss")
         with torch.no_grad():
             sums.add(values)
-        self._enter("input")
 
     def _update(self) -> None:
         """Take the optimiser's step with the current gradients."""
@@ -323,22 +321,6 @@ class TorchEngine:
     def settle(self) -> None:
         """Copy the smallest trained weight to the host."""
         self._smallest.detach().cpu()
-
-    def profile(self, steps: int) -> Mapping[str, float]:
-        """Time the sections of additional steps, after training and evaluation.
-
-        The steps change the model and, at the end of its schedule, use its last learning rate.
-        """
-        sums, sections = MetricSums(self._device, self._together), StepSections(self._device.synchronize)
-        self._model.train()
-        self._enter = sections.enter
-        try:
-            sections.begin()
-            for inputs, targets in self._input.train(self._order.take(steps)):
-                self._train_step(inputs, targets, sums, check=False)
-        finally:
-            self._enter = untimed
-        return sections.medians()
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""

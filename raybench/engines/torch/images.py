@@ -56,12 +56,6 @@ class AugmentationDraws:
             moved = iter(packed.to(device.torch_name, non_blocking=device.pins_memory).long().unbind())
         return cls(next(moved), *(None if values is None else next(moved) for values in draws[1:]))
 
-    @property
-    def tensors(self) -> list[torch.Tensor]:
-        """The index and the draws of the enabled augmentations."""
-        draws = (self.index, self.corner, self.flip, self.cut_top, self.cut_left)
-        return [values for values in draws if values is not None]
-
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
         draws = (self.corner, self.flip, self.cut_top, self.cut_left)

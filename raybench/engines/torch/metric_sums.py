@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 
@@ -22,14 +22,10 @@ class MetricSums:
         self._device, self._together = device, together
         self.names: list[str] = []
 
-    def begin(self, names: Sequence[str]) -> None:
-        """Set the sums of these names to zero."""
-        self.names, self.total = list(names), self.zeros(len(names))
-
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
         """Add the values of examples, [batch], without gradients; the names must be the same each time."""
         if not self.names:
-            self.begin(list(values))
+            self.names, self.total = list(values), self._zeros(len(values))
         stacked = torch.stack([values[name].to(torch.float32) for name in self.names])
         self.total = self.total + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
 
@@ -38,8 +34,7 @@ class MetricSums:
         values = self._together.add_up(self.total).tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self.names, values, strict=True)}
 
-    def zeros(self, count: int) -> torch.Tensor:
-        """Zeros on the device, [count]."""
+    def _zeros(self, count: int) -> torch.Tensor:
         if self._device.lazy:  # made there, they would be constants, and the first step another graph
             return torch.zeros(count).to(self._device.torch_name)
         return torch.zeros(count, device=self._device.torch_name)

@@ -7,8 +7,7 @@ changes, a shape that changes, a state that exists only from the second step on.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -23,29 +22,16 @@ from raybench.core.job import SPMD
 from raybench.core.ledger import COMPILATION
 from raybench.datasets.splits import Array
 from raybench.engines.base import EngineParts, EpochResult
-from raybench.engines.batch_order import EpochPlan
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates
 from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.images import AugmentationDraws
-from raybench.engines.torch.inputs import Fed
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.engines.torch_xla.distributed import XlaProcessGroup
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
-from raybench.engines.torch_xla.step_loop import StepLoop, later_seed
 
-Pick = Callable[[torch.Tensor], torch.Tensor]
-"""Selects a step's row of a table [steps, …]."""
-
-
-def first_row() -> torch.Tensor:
-    """The number of an epoch's first step, on the device [1]."""
-    return torch.zeros(1, dtype=torch.int64).to("xla")
-
-
-def picker(row: torch.Tensor) -> Pick:
-    """Select a row by its number on the device: a Python index would be a constant, and each step another graph."""
-    return lambda table: table.index_select(0, row)[0]
+INCREMENT, MULTIPLIER = 1012031, 7012063
+"""How torch_xla derives the random seed of a step from that of the step before, modulo 2⁶⁴."""
 
 
 def one_program(devices: int) -> Mesh:
@@ -70,16 +56,15 @@ def compilations() -> tuple[int, int]:
 class XlaEngine(TorchEngine):
     """The `torch_xla` engine, on a TPU or on the host's cores.
 
-    XLA counts compilations: `new_shapes` is the number of graphs compiled in an epoch, `compile` their time, with that
-    of recording a step for `steps_per_execution`. The
+    XLA counts compilations: `new_shapes` is the number of graphs compiled in an epoch, `compile` their time. The
     setting `compile` has no effect, since everything is compiled; nor has `channels_last`, as XLA chooses layouts.
     """
 
     _optimizer: XlaOptimizer
     _together: XlaProcessGroup
     _mesh: Mesh | None = None
-    _loop: StepLoop | None = None
-    _pick: Pick
+    _row: torch.Tensor
+    """The number of the step in its epoch, on the device [1]."""
     _without_gradients = torch.no_grad  # torch_xla cannot make a view of a weight in inference mode
 
     def __init__(self, parts: EngineParts) -> None:
@@ -100,11 +85,14 @@ class XlaEngine(TorchEngine):
         return XlaProcessGroup(self._rank)
 
     def _steps(self, epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
-        row = first_row()
+        row = torch.zeros(1, dtype=torch.int64).to("xla")
         for _ in range(len(epoch.index)):
-            self._pick = picker(row)
-            row = row + 1
-            yield epoch.each(self._pick)
+            self._row, row = row, row + 1  # before the step, so that its graph has the addition, too
+            yield epoch.each(self._select)
+
+    def _select(self, table: torch.Tensor) -> torch.Tensor:
+        """The step's row of a table [steps, …]: a Python index would be a constant, and each step another graph."""
+        return table.index_select(0, self._row)[0]
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
         """Restore a state after a number of epochs.
@@ -123,7 +111,7 @@ class XlaEngine(TorchEngine):
         def write(state: torch.Tensor) -> None:
             self._random = int.from_bytes(bytes(state.tolist()), "big")
 
-        return RandomStates({"host": (torch.get_rng_state, torch.set_rng_state), "device": (read, write)})
+        return {"host": (torch.get_rng_state, torch.set_rng_state), "device": (read, write)}
 
     def _make_optimizer(self) -> XlaOptimizer:
         recipe = self._recipe
@@ -136,59 +124,9 @@ class XlaEngine(TorchEngine):
             rate = self._recipe.learning_rate
             steps = range(self._step, self._step + self._order.next_steps)
             rows = [self._optimizer.numbers(rate * self._factor(step), step) for step in steps]
-            if self._per_call > 1:  # a shorter epoch would be another program
-                rows += rows[-1:] * (self._order.steps - len(rows))
             self._numbers = torch.tensor(rows, dtype=torch.float32).to(self._on)
-        self._recording_ns = 0
         result = super().train_epoch(epoch)
-        self._ledger.move(self._recording_ns, "train", COMPILATION["train"])
         return replace(result, new_shapes=self._compiled(before, "train"))
-
-    @property
-    def _per_call(self) -> int:
-        return min(self._recipe.steps_per_execution, self._order.steps)
-
-    def _take_steps(self, order: EpochPlan, sums: MetricSums, check: bool, steps: StepTimer) -> None:
-        """Take all steps of an epoch: one by one, each traced, or in calls of several, which repeat a recorded step."""
-        per_call, count = self._per_call, len(order.index)
-        if per_call == 1:
-            super()._take_steps(order, sums, check, steps)
-            return
-        draws = AugmentationDraws.on(order.filled(self._order.steps), self._device)
-        starts = range(0, count, per_call)
-        places = np.minimum(np.arange(len(starts) * per_call), count - 1).reshape(len(starts), per_call)
-        row = first_row()
-        for start, fed in zip(starts, self._input.feed(order.index[places]), strict=True):
-            given = [*draws.tensors, self._numbers, *fed]
-            steps.begin()
-            self._loop = self._loop or self._record(draws, fed, given, check)
-            if start == 0:
-                sums.begin(self._names)
-            taken = min(per_call, count - start)
-            row, sums.total = self._loop.run(taken, self._random, (row, sums.total), given)
-            self._random = later_seed(self._random, taken)
-            self._step += taken
-            steps.end(taken)
-
-    def _record(self, draws: AugmentationDraws, fed: Fed, given: Sequence[torch.Tensor], check: bool) -> StepLoop:
-        """Record a step, which takes its draws and scalars from the epoch's tables and its part of what was fed."""
-        start_ns, compiled_ns = time.perf_counter_ns(), compilations()[1]
-
-        def trace(position: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
-            row = first_row()
-            self._pick = picker(row)
-            own = tuple(map(picker(position), fed))
-            sums = MetricSums(self._device, self._together)
-            self._trace_step(*self._input.batch(own, draws.each(self._pick)), sums, check)
-            self._step -= 1
-            self._names = sums.names
-            total = sums.zeros(len(sums.names))
-            return [(row, row + 1), (total, total + sums.total)]
-
-        states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
-        loop = StepLoop(trace, [*self._model.parameters(), *self._model.buffers(), *states], given)
-        self._recording_ns = time.perf_counter_ns() - start_ns - (compilations()[1] - compiled_ns)
-        return loop
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
@@ -216,17 +154,14 @@ class XlaEngine(TorchEngine):
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
         xla_model.set_rng_state(self._random)  # not what is left of it by other graphs, of which waiting makes some
-        self._trace_step(inputs, targets, sums, check)
-        torch_xla.sync()
-        self._random = later_seed(self._random, 1)
-
-    def _trace_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
         super()._train_step(inputs, targets, sums, check)
         self._optimizer.zero_grad(set_to_none=True)  # tensors alive at the end of a graph have to be written out
+        torch_xla.sync()
+        self._random = (INCREMENT + self._random * MULTIPLIER) % 2**64
 
     def _update(self) -> None:
         self._together.average_gradients(self._model.parameters())
-        self._optimizer.step(self._pick(self._numbers))
+        self._optimizer.step(self._select(self._numbers))
         self._step += 1
 
     def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: MetricSums) -> None:

@@ -26,9 +26,9 @@ def turning(times, baseline=(), other=()):
 
 
 def test_a_small_distortion_turns_no_large_ratio():
-    drift = finding("machine_drift", 0.06)
+    drift = finding("throttled", 0.06)
     assert turning(TWICE, [drift], [drift]) == (set(), set())
-    assert turning(LITTLE, [drift]) == ({"machine_drift"}, set())
+    assert turning(LITTLE, [drift]) == ({"throttled"}, set())
 
 
 def test_a_slowed_winner_would_only_win_by_more():
@@ -57,13 +57,13 @@ def test_what_touches_one_run_of_three_counts_a_third():
 
 
 def test_findings_that_only_together_turn_it_are_all_named():
-    some = [finding("steal", 0.03), finding("machine_drift", 0.03)]
+    some = [finding("steal", 0.03), finding("throttled", 0.03)]
     assert turning(LITTLE, some[:1]) == (set(), set())
-    assert turning(LITTLE, some) == ({"steal", "machine_drift"}, set())
+    assert turning(LITTLE, some) == ({"steal", "throttled"}, set())
 
 
 def test_a_finding_of_unknown_size_turns_nothing():
-    assert turning(LITTLE, [finding("made_apart")], [finding("niceness")]) == (set(), set())
+    assert turning(LITTLE, [finding("different_session")], [finding("niceness")]) == (set(), set())
 
 
 def test_one_run_each_is_judged_by_its_ratio():

@@ -75,5 +75,5 @@ def test_a_report_of_two_machines_has_them(tmp_path):
     baseline = ["cpu (AMD EPYC)"]
     report = build.from_sources(sources, tmp_path, baseline=baseline)
     found = {finding.code for findings in report.results.findings.values() for finding in findings}
-    assert {"made_apart", "other_data", "other_day"} <= found
+    assert {"different_session", "other_data", "other_day"} <= found
     assert any("One machine per side" in remark.says for remark in report.remarks)

@@ -27,11 +27,10 @@ def job(content):
 def test_a_trial_waits_for_a_proof_and_a_roofline_each_made_once():
     todo = [work("a", cell()), work("b", cell(batch_size=32)), work("c", cell(precision="bf16"))]
     made = PretrialChecks().with_checks(todo)
-    names = ["weight_decay", "roofline", "canary", "a-r0", "b-r0", "weight_decay", "roofline", "c-r0", "canary"]
+    names = ["weight_decay", "roofline", "a-r0", "b-r0", "weight_decay", "roofline", "c-r0"]
     assert [one.check or one.name for one in made] == names
-    assert [len(one.needs) for one in made if not one.check] == [3, 2, 2]
+    assert [len(one.needs) for one in made if not one.check] == [2, 2, 2]
     assert {describe(one) for one in made if one.check} == {
-        "machine speed: torch on cpu",
         "weight decay: torch on cpu, sgd",
         "peak speed: torch on cpu, fp32",
         "peak speed: torch on cpu, bf16",

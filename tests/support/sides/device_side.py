@@ -63,9 +63,7 @@ def describe(kind, framework):
     }
 
 
-def job(
-    kind, framework, folder, workload, replicas=1, check="", labels=None, memory_limit=0, profile_steps=0, **settings
-):
+def job(kind, framework, folder, workload, replicas=1, check="", labels=None, memory_limit=0, **settings):
     """The job of a trial or check on one device of a kind."""
     cores = usable_cores()
     info = read_reference(f"on_device.py:{workload}", WORKLOADS)
@@ -99,7 +97,6 @@ def job(
         check=check,
         labels=labels or {},
         memory_limit=memory_limit,
-        profile_steps=profile_steps,
     )
 
 

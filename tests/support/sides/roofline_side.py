@@ -6,7 +6,6 @@ import numpy as np
 from support.cells import make_cell
 
 from raybench import datasets, workloads
-from raybench.checks.canary import measure as canary
 from raybench.checks.roofline import measure as roofline
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
@@ -34,11 +33,6 @@ def _picture(on, shape):
 def measure(on, kind, folder):
     """What the check comes to for digits_cnn."""
     return roofline.measure(_job(on, kind, folder))
-
-
-def sing(on, kind, folder):
-    """What a canary comes to."""
-    return canary.measure(_job(on, kind, folder))
 
 
 FLOATS = """

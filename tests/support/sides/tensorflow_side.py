@@ -165,22 +165,6 @@ def trained_from_a_slow_loader(seconds):
     return {"wall": time.perf_counter() - begun, "ledger": ledger.epoch()}
 
 
-def prefetched_to_another_device():
-    """Batches of two epochs, prefetched to a second device made of the host's cores, and the batches expected."""
-    (host,) = tf.config.list_physical_devices("CPU")
-    tf.config.set_logical_device_configuration(host, [tf.config.LogicalDeviceConfiguration()] * 2)
-    train = pictures(12)
-    source = HostInput(train, train, None, Ledger(), "CPU:1")
-    sampler = BatchSampler(12, 4, None, (8, 8), Augmentation(), SEED)
-    devices, equal = set(), []
-    for order in (sampler.epoch(), sampler.epoch()):
-        for index, fed in zip(order.index, source.calls(order, 1), strict=True):
-            devices |= {values.device.rpartition("device:")[2] for values in fed}
-            wanted = (train.inputs[index], train.targets[index])
-            equal += [np.array_equal(values[0], right) for values, right in zip(fed, wanted, strict=True)]
-    return {"devices": sorted(devices), "equal": all(equal), "tensors": len(equal)}
-
-
 def plain_loop():
     """Two epochs as anyone would write them, with Keras's own optimiser, which is the same where the rate is still."""
     train, val = pictures(), pictures(70, seed=1)
@@ -264,13 +248,6 @@ def left_alone():
     optimizer = build_optimizer([still, moving], settings, 0.5, "coupled")
     optimizer.apply([None, tf.IndexedSlices(tf.ones([1]), tf.constant([1]), tf.constant([2]))], tf.constant([0.1]))
     return [still.numpy().tolist(), moving.numpy().tolist()]
-
-
-def unknown_optimizer():
-    try:
-        build_optimizer([tf.Variable(1.0)], {"name": "lion", "learning_rate": 1}, 0.0, "coupled")
-    except LookupError as error:
-        return str(error)
 
 
 def augmented(inputs, augmentation, order, mean, std):
@@ -403,24 +380,6 @@ def dropped(devices):
     ghost_batch_norm.part_draws(model, strategy)
     made = tf.function(lambda: strategy.run(lambda: model(tf.ones([1, 64]), training=True)))()
     return [part.numpy().ravel().tolist() for part in strategy.experimental_local_results(made)]
-
-
-def loaded_by_a_trial(job):
-    """What a trial imports although its fork template has loaded everything; it runs here, where there is no more."""
-    import importlib
-    import sys
-
-    sys.modules.update(dict.fromkeys(["ray", "mlflow", "pydantic", "click", "pooch", "yaml", "filelock"]))
-    from raybench.core.job import Job
-    from raybench.engines import PRELOAD
-    from raybench.trial.run import run
-
-    for module in PRELOAD["tensorflow"]:
-        importlib.import_module(module)
-    before = set(sys.modules)
-    *_, last = run(Job.from_json(job))
-    assert last["status"] == "completed", last["error"]
-    return sorted(name for name in set(sys.modules) - before if "workload" not in name)
 
 
 def cross_entropy_of(outputs, targets, smoothing):

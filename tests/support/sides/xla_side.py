@@ -26,17 +26,8 @@ from raybench.workloads.base import Workload
 ALONE = Rank()
 
 
-traced = 0
-"""How often Python has run the network."""
-
-
-def count(network, inputs):
-    global traced
-    traced += 1
-
-
 def network(dropout):
-    layers = torch.nn.Sequential(
+    return torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1, bias=False),
         torch.nn.BatchNorm2d(8),
         torch.nn.ReLU(),
@@ -44,17 +35,9 @@ def network(dropout):
         torch.nn.Dropout(dropout),
         torch.nn.Linear(8 * 64, 2),
     )
-    layers.register_forward_pre_hook(count)
-    return layers
 
 
-def read(outputs, targets):
-    """A metric that needs a value on the host."""
-    assert float(outputs.sum()) == float(outputs.sum())
-    return {"accuracy": (outputs.argmax(1) == targets).float()}
-
-
-def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, reads=False, **changes):
+def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes):
     """Train and evaluate for some epochs; what every epoch came to, the weights, and what XLA counted."""
     recipe = Recipe(**(RECIPE | changes))
     (framework,) = [name for name in frameworks(kind) if name.startswith("torch")]
@@ -66,7 +49,6 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, reads=Fal
         dataset="digits",
         mean=(120.0, 125.0, 130.0),
         std=(60.0, 61.0, 62.0),
-        metrics=read if reads else None,
     )
     ledger = Ledger()
     engine = open_engine(framework, EngineParts(recipe, workload, device, ledger, seed, rank))
@@ -77,16 +59,13 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, reads=Fal
     epochs = []
     for epoch in range(1, math.ceil(recipe.epochs) + 1):
         ledger.begin_epoch()
-        before_epoch = traced
         trained = engine.train_epoch(epoch)
-        traces = traced - before_epoch
         judged, shapes = engine.evaluate()
         epochs.append(
             {
                 "train": dict(trained.metrics),
                 "val": dict(judged),
                 "steps": trained.steps,
-                "traces": traces,
                 "graphs": [trained.new_shapes, shapes],
                 "ledger": ledger.epoch(),
             }
@@ -117,22 +96,6 @@ def train_as_a_rank(ranks, **how):
     xla_model.all_reduce = all_reduce
     found = train(rank=Rank(0, ranks), replicas=ranks, replication="devices", **how)
     return found | {"reduced": reduced}
-
-
-def collectives(sizes):
-    """The operands of each collective operation in the program that averages gradients of these sizes in MiB."""
-    from raybench.engines.torch_xla.distributed import XlaProcessGroup
-
-    os.environ["CPU_NUM_DEVICES"] = "2"
-    group = XlaProcessGroup(Rank(0, 2))
-    parameters = [torch.nn.Parameter(torch.zeros(size, 1 << 18).to("xla")) for size in sizes]
-    for parameter in parameters:
-        parameter.grad = parameter.detach() * 2
-    group.average_gradients(parameters)
-    gradients = [parameter.grad for parameter in parameters]
-    program = torch_xla._XLAC._get_xla_tensors_hlo(gradients)
-    results = [line.split(") all-reduce(")[0] for line in program.splitlines() if ") all-reduce(" in line]
-    return [[int(size) for size in re.findall(rf"f32\[(\d+),{1 << 18}\]", result)] for result in results]
 
 
 def exchanged(**how):

@@ -1,1 +1,0 @@
-"""The canary of trials without a framework; their training loop is the user's."""
