@@ -89,7 +89,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         trial.finish()
         error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
-        own_files.check_modules(info.elsewhere, code, modules)
+        warnings.extend(own_files.check_modules(str(info.digest), info.elsewhere, code, modules))
     except Diverged as exc:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's

@@ -25,7 +25,7 @@ from raybench.workloads import builtin
 from raybench.workloads.base import Workload
 from raybench.workloads.command import Command, scripts_in, uses_trial
 from raybench.workloads.inspection import inspect_file
-from raybench.workloads.own_files import OwnFiles, check_modules, collect, digest_of, put_on_path, read_regular
+from raybench.workloads.own_files import OwnFiles, collect, digest_of, put_on_path, read_regular, with_late_modules
 from raybench.workloads.parameters import Parameter
 
 
@@ -250,7 +250,7 @@ def _read_file(
         raise WorkloadError(f"cannot read the workload's file {error.filename}: {error.strerror}{hint}") from None
     common: dict[str, Any] = {
         "version": None,
-        "digest": own_files.digest,
+        "digest": with_late_modules(own_files.digest),
         "file": str(path),
         "attribute": attribute,
         "files": own_files.shipped,
@@ -349,11 +349,9 @@ def _load(info: WorkloadInfo, code: Path, as_module: bool = False) -> Any:
     for name, digest in info.files.items():
         if digest_of((code / name).read_bytes()) != digest:
             raise WorkloadError(f"{code / name} was changed after the cell was planned; remove {code} and run again")
-    modules_before = set(sys.modules)
     put_on_path(code)
     file = code / Path(str(info.file)).name
     module = (as_module and _import(file)) or _run(file, str(info.digest))
-    check_modules(info.elsewhere, code, modules_before)
     return getattr(module, info.attribute, None)
 
 

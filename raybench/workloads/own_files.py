@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import site
@@ -19,9 +20,12 @@ import sysconfig
 import tempfile
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from raybench.core.files import PACKAGE, write_atomic
+from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
@@ -354,37 +358,79 @@ def put_on_path(code: Path) -> None:
     importlib.invalidate_caches()
 
 
-def check_modules(elsewhere: Mapping[str, str], code: Path, modules_before: Collection[str]) -> None:
-    """Check that all imported modules of the user are part of the cell.
+def check_modules(
+    digest: str, elsewhere: Mapping[str, str], code: Path, modules_before: Collection[str]
+) -> Iterator[str]:
+    """Check the modules that a trial imported outside of the snapshot, and record those that the plan did not know.
+
+    From then on, a change of a recorded module makes new trials (`with_late_modules`).
 
     Args:
+        digest: of the workload's files.
         elsewhere: planned modules outside of the snapshot, and their digests.
         code: the snapshot's folder.
         modules_before: names of the modules that were loaded before the workload.
 
+    Yields:
+        A note for each module that was recorded.
+
     Raises:
-        WorkloadError: a module is not part of the cell, or its file differs from the planned one.
+        WorkloadError: a module's file differs from the planned one.
     """
-    package = Path(__file__).parents[1]
+    late: dict[str, str] = {}
+    for name, path in _imported_since(modules_before, code):
+        current = digest_of(path.read_bytes())
+        if name not in elsewhere:
+            late[str(path)] = current
+            yield f"{path} was imported while training, so only from now on its changes make new trials"
+        elif current != elsewhere[name]:
+            raise WorkloadError(
+                f"module {name} ({path}) is not the file with which the grid was planned; run the command again"
+            )
+    if late:
+        with suppress(OSError, ImportError):  # an environment may lack the package that finds the cache folder
+            file = _late_file(digest)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, json.dumps({**late, **_late_modules(file)}))
+
+
+def _imported_since(modules_before: Collection[str], code: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the user's own modules outside of the snapshot that were imported, with their files."""
     for name in sorted(sys.modules.keys() - set(modules_before)):
         file = getattr(sys.modules[name], "__file__", None)
         if not file or not file.endswith(".py"):
             continue
         path = Path(file).absolute()
-        if path.is_relative_to(code) or path.is_relative_to(package) or is_installed(path):
+        if path.is_relative_to(code) or path.is_relative_to(PACKAGE) or is_installed(path):
             continue
         tail = [*name.split("."), *(["__init__"] if path.stem == "__init__" else [])]
-        if list(path.with_suffix("").parts[-len(tail) :]) != tail or str(path.parents[len(tail) - 1]) not in sys.path:
-            continue  # a compiler's generated modules
-        if name not in elsewhere:
-            raise WorkloadError(
-                f"module {name} ({path}) was imported but is not part of the cell, since its import is not visible "
-                f"in the files; add `import {name}` to the workload file"
-            )
-        if digest_of(path.read_bytes()) != elsewhere[name]:
-            raise WorkloadError(
-                f"module {name} ({path}) is not the file with which the grid was planned; run the command again"
-            )
+        # A compiler's generated modules are not on the import path.
+        if list(path.with_suffix("").parts[-len(tail) :]) == tail and str(path.parents[len(tail) - 1]) in sys.path:
+            yield name, path
+
+
+def with_late_modules(digest: str) -> str:
+    """The digest of a workload's files and of the modules that its trials imported, if one of these has changed since.
+
+    Without a change it is the same as before they were known, so that finished trials stay finished.
+    """
+    changed = {}
+    with suppress(OSError, ImportError):
+        for path, recorded in _late_modules(_late_file(digest)).items():
+            current = digest_of(Path(path).read_bytes()) if Path(path).is_file() else ""
+            changed |= {path: current} if current != recorded else {}
+    return digest_of(json.dumps([digest, changed], sort_keys=True).encode()) if changed else digest
+
+
+def _late_file(digest: str) -> Path:
+    return user_cache() / "late_modules" / f"{digest.removeprefix('sha256:')}.json"
+
+
+def _late_modules(file: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def remedy(error: BaseException, file: str, code: Path) -> str:

@@ -50,8 +50,7 @@ def test_values_are_put_in():
 def test_all_other_values_are_arguments():
     command = Command(("python", "x.py", "--a={a}", "{args}"))
     values = {"a": 1, ARGS: {"b": "x y", "c": False}}
-    assert filled(command, values, False) == ["python", "x.py", "--a=1", "--b=x y", "--c=false"]
-    assert filled(command, values, True)[-1] == "--short"
+    assert filled(command, values) == ["python", "x.py", "--a=1", "--b=x y", "--c=false"]
 
 
 def test_files_that_it_names_and_their_imports_travel(folder):

@@ -245,6 +245,23 @@ def test_a_helper_that_is_no_python_is_named(project):
         run(project)
 
 
+def test_a_module_imported_while_training_counts_from_then_on(project, tmp_path_factory, monkeypatch):
+    library = tmp_path_factory.mktemp("library")
+    (library / "latelib.py").write_text("WIDTH = 2\n")
+    monkeypatch.syspath_prepend(str(library))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    (project / "helper.py").write_text(
+        "import importlib\ndef build_model():\n    import torch\n"
+        "    return torch.nn.Linear(4, importlib.import_module('late' + 'lib').WIDTH)\n"
+    )
+    first = only(run(project))
+    assert first.status == "completed", first.error
+    assert any("latelib.py was imported while training" in warning for warning in first.warnings)
+    assert only(run(project)).trial == first.trial, "done"
+    (library / "latelib.py").write_text("WIDTH = 3\n")
+    assert only(run(project)).trial != first.trial
+
+
 def test_modules_loaded_by_path_are_part_of_the_cell(project):
     (project / "presets").mkdir()
     (project / "presets" / "small.py").write_text("WIDTH = 2\n")
