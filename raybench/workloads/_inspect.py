@@ -155,7 +155,7 @@ def _problem(error: BaseException, file: str) -> str:
     from traceback import walk_tb
 
     if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno or 1}: {error.msg}"
+        return f"{error.filename or file}:{error.lineno or 1}: {error.msg}"
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     folder = str(Path(file).parent)
     own = [place for place in frames if place[0].startswith(folder) and "site-packages" not in place[0]]

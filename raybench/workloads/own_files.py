@@ -414,7 +414,7 @@ def with_late_modules(digest: str) -> str:
 
     Without a change it is the same as before they were known, so that finished trials stay finished.
     """
-    changed = {}
+    changed: dict[str, str] = {}
     with suppress(OSError, ImportError):
         for path, recorded in _late_modules(_late_file(digest)).items():
             current = digest_of(Path(path).read_bytes()) if Path(path).is_file() else ""

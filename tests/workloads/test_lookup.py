@@ -153,7 +153,7 @@ HEAD = "from raybench import Workload\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("my_w = Workload(model=list, dataset='digits')", "w.py: no top-level 'w' in it; did you mean my_w?"),
+        ("my_w = Workload(model=list, dataset='digits')", "w.py: no top-level 'w' in it; the file has my_w"),
         ("", "w.py: no top-level 'w' in it; the file has no workload"),
         ("w = 3", "w.py: w is of type int; write `w = Workload(...)` or `def w(trial, *, …)`"),
         ("\nw = make()", "w.py:3: NameError: name 'make' is not defined"),
