@@ -39,7 +39,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from large_grids import processor_time
 
 from raybench.core.events import Event
 
@@ -150,6 +149,15 @@ def cluster_of(count: int) -> Iterator[Nodes]:
             yield nodes
         finally:
             nodes.close()
+
+
+def processor_time(process: psutil.Process) -> float:
+    """Processor time of a process in seconds; 0 if it has ended."""
+    try:
+        times = process.cpu_times()
+        return times.user + times.system
+    except psutil.Error:
+        return 0.0
 
 
 @dataclass

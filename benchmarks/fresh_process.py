@@ -20,9 +20,9 @@ from pathlib import Path
 from raybench import datasets
 from raybench.config import load_grid
 from raybench.core.job import Job
-from raybench.execution.deferred_ray import DeferredRayExecutor
 from raybench.execution.jobs import make_job
 from raybench.execution.process import ForkServer
+from raybench.execution.ray_executor import RayExecutor
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.plan import WorkItem, make_plan
 
@@ -38,7 +38,7 @@ def small_job(folder: Path, options: argparse.Namespace) -> Job:
         f"devices: {{one: {{kind: {options.device}, framework: {options.framework}{environment}}}}}\n"
     )
     spec = load_grid(file)
-    plan = make_plan(spec, DeferredRayExecutor().nodes(spec.environments), datasets.data_root())
+    plan = make_plan(spec, RayExecutor().nodes(spec.environments), datasets.data_root())
     if plan.cells[0].skip:
         raise SystemExit(plan.cells[0].skip)
     placement = Dispatcher([WorkItem(plan.trials[0])], plan.nodes).next()

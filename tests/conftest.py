@@ -83,8 +83,8 @@ _isolate()
 from support.executors import ForkingExecutor  # noqa: E402 — the surroundings come first
 from support.servers import mlflow_server  # noqa: E402
 
-from raybench.execution.deferred_ray import DeferredRayExecutor  # noqa: E402
 from raybench.execution.process import ForkServer  # noqa: E402
+from raybench.execution.ray_executor import RayExecutor  # noqa: E402
 from raybench.tracking.store import Store, resolve  # noqa: E402
 
 
@@ -202,7 +202,7 @@ def store(request: pytest.FixtureRequest) -> Store:
     return request.getfixturevalue(request.param)
 
 
-class SessionRay(DeferredRayExecutor):
+class SessionRay(RayExecutor):
     """Ray for many grids: starting it takes longer than most of them do."""
 
     def close(self) -> None:

@@ -109,7 +109,7 @@ except raybench.RaybenchError as error:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "problem"),
-    [("", ""), ("raybench.load(3)", "arg-type"), ("raybench.run_grid('g.yaml', repeat=3)", "call-arg")],
+    [("", ""), pytest.param("raybench.run_grid('g.yaml', repeat=3)", "call-arg", marks=pytest.mark.exhaustive)],
 )
 def test_types_of_a_user_program(tmp_path, line, problem):
     (tmp_path / "program.py").write_text(USER + line + "\n")

@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import click
 import pytest
 from support import ROOT
 
-from raybench.cli import VERBS, group
+from raybench.cli import VERBS, group, main
 
 README = (ROOT / "README.md").read_text()
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -58,6 +59,20 @@ def folder(tmp_path_factory):
     return folder
 
 
+def run(command, folder, monkeypatch):
+    """Run a command in this process if it is one of raybench without a pipe, else in a shell."""
+    if not command.startswith("raybench ") or set("|<>&$") & set(command):
+        done = shell(command, folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return
+    monkeypatch.setattr("sys.argv", shlex.split(command, comments=True))
+    monkeypatch.chdir(folder)
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, command
+
+
 def shell(text, folder):
     path = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": path}
@@ -67,10 +82,10 @@ def shell(text, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if not block.reason}))
-def test_commands_run(page, folder):
-    text = "\n".join(block.text for block in BLOCKS if block.page == page and not block.reason)
-    done = shell(text, folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_commands_run(page, folder, monkeypatch):
+    for block in BLOCKS:
+        for command in block.text.splitlines() if block.page == page and not block.reason else ():
+            run(command, folder, monkeypatch)
 
 
 def test_commands_have_existing_verbs_and_options():
@@ -133,6 +148,11 @@ def test_versions_of_python():
 def test_shipped_grids_are_listed():
     shipped = {path.name for path in (ROOT / "grids").glob("*.yaml")}
     assert set(re.findall(r"^\| `(\w+\.yaml)` \|", "\n".join(TEXTS.values()), re.MULTILINE)) == shipped
+
+
+def test_grid_of_the_readme_is_shipped():
+    (grid,) = re.findall(r"## A grid file\n\n```yaml\n(.*?)```", README, re.DOTALL)
+    assert any(path.read_text().endswith(grid) for path in (ROOT / "grids").glob("*.yaml"))
 
 
 def test_every_verb_is_listed():

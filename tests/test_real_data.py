@@ -31,7 +31,7 @@ def train(real_data, tmp_path, monkeypatch):
     ("workload", "examples"),
     [
         ("mnist_cnn", {"train": 60_000, "val": 10_000}),
-        ("katnoria_cnn", {"train": 40_000, "val": 10_000}),
+        pytest.param("katnoria_cnn", {"train": 40_000, "val": 10_000}, marks=pytest.mark.exhaustive),
         pytest.param("imdb_cnn", {"train": 25_000, "val": 25_000}, marks=pytest.mark.exhaustive),
     ],
 )

@@ -21,10 +21,10 @@ def command(address: str | None) -> None:
     from raybench.cli.tables import print_list
     from raybench.devices import KINDS
     from raybench.environments import RECIPES
-    from raybench.execution.deferred_ray import DeferredRayExecutor
+    from raybench.execution.ray_executor import RayExecutor
     from raybench.planning.node import GIB
 
-    with closing(DeferredRayExecutor(address)) as executor:
+    with closing(RayExecutor(address)) as executor:
         nodes = executor.nodes(list(RECIPES))
     console = page()
     for node in nodes:

@@ -27,10 +27,9 @@ def command(context: click.Context) -> None:
     rows = []
     for name, recipe in RECIPES.items():
         env = environment_status(name)
-        state = f"{env.state}: {env.reason}" if env.reason else env.state
         versions = ", ".join(f"{package} {version}" for package, version in env.packages.items())
         size = gigabytes(env.size) if env.size else "–"
-        rows.append((name, state, env.version or "–", size, versions, recipe.purpose))
+        rows.append((name, env.state, env.version or "–", size, versions, recipe.purpose))
     console = page()
     console.print(f"Environments in {environments_root()}", soft_wrap=True)
     print_list(console, ("name", "state", "python", "size", "versions", "purpose"), rows, below=2)
@@ -40,9 +39,9 @@ def command(context: click.Context) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @click.option("--rebuild", is_flag=True, help="Build it again even if it is ready.")
 def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
-    """Build missing or outdated environments with pip.
+    """Build missing or outdated environments, with uv if it is installed, else with pip.
 
-    pip's settings apply: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files.
+    The installer's own settings apply, such as UV_INDEX_URL or PIP_INDEX_URL.
     """
     from raybench.environments import environment_status
     from raybench.environments.build import create
@@ -95,9 +94,6 @@ class _Progress:
         """Show the current step."""
         from rich.markup import escape
 
-        step = line.partition(":")[0]
-        if not self._console.is_terminal and step != self._now.partition(":")[0]:
-            say(line, err=True)
         self._now = line
         width = max(20, self._console.width - len(self._title) - 15)
         self._bar.update(self._task, now=escape(line if len(line) <= width else f"{line[: width - 1]}…"))

@@ -63,8 +63,7 @@ def command(
     """Show the cells of the grid in FILE on this machine.
 
     Each is done, to run, done on another machine (if its results were imported) or skipped, with the reason; times and
-    costs are estimated from earlier trials of similar cells. Nothing is started or downloaded, except that Ray builds a
-    device's `runtime_env` to inspect it.
+    costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
     from raybench.cli.cell_table import cell_table, headline, price_line, states, statuses

@@ -36,9 +36,8 @@ class DeviceProfile(Strict):
     environment: v.Environment | None = Field(
         default=None,
         description="The Python environment of its trials: a built environment (`raybench env`), a Python or "
-        "a virtual environment of your own, or a Ray runtime_env; by default the Python that raybench "
-        "runs in.",
-        examples=["xla", "~/venvs/torch29", {"env_vars": {"NCCL_DEBUG": "INFO"}}],
+        "a virtual environment of your own; by default the Python that raybench runs in.",
+        examples=["xla", "~/venvs/torch29"],
     )
     replicas: v.Count | None = Field(
         default=None, description="Copies of the model that share each batch.", examples=[8]
@@ -271,7 +270,7 @@ class GridSpec(CellSettings):
         return spec
 
     def environment(self, profile: DeviceProfile) -> str:
-        """The key of a profile's environment (`raybench.environments.keys`)."""
+        """The key of a profile's environment (`raybench.environments.interpreter`)."""
         return key_of(profile.environment, self._source_path.parent if self._source_path else Path())
 
     @property

@@ -130,12 +130,6 @@ Kind = Annotated[str, BeforeValidator(_known_kind), _Kinds()]
 # Environment --------------------------------------------------------------------------------------------------------
 
 
-def _environment_meant(value: Any) -> str | None:
-    if isinstance(value, dict):
-        return "<runtime_env>"
-    return "<name>" if isinstance(value, str) else None
-
-
 def _built_or_path(text: str) -> str:
     if text not in RECIPES and not is_path(text):
         raise complaint(
@@ -144,54 +138,12 @@ def _built_or_path(text: str) -> str:
     return text
 
 
-RUNTIME_ENV = (
-    "conda",
-    "config",
-    "container",
-    "env_vars",
-    "excludes",
-    "image_uri",
-    "java_jars",
-    "pip",
-    "py_executable",
-    "py_modules",
-    "uv",
-    "worker_process_setup_hook",
-    "working_dir",
-)
-"""The entries of a Ray `runtime_env`; Ray ignores any other."""
-
-
-def _known_entries(runtime_env: dict[str, Any]) -> dict[str, Any]:
-    for name in runtime_env:
-        if name not in RUNTIME_ENV:
-            raise complaint(f"a Ray runtime_env has no entry {name[:60]!r}; {nearest(name, RUNTIME_ENV)}")
-    variables = runtime_env.get("env_vars", {})
-    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-        raise complaint("env_vars must be a map of strings; put numbers in quotes, such as {env_vars: {NAME: '1'}}")
-    return runtime_env
-
-
 Environment = Annotated[
-    Annotated[
-        str,
-        Field(min_length=1),
-        AfterValidator(_built_or_path),
-        WithJsonSchema({"anyOf": [{"enum": list(RECIPES)}, {"type": "string", "pattern": r"/|^[~.]"}]}),
-        Tag("<name>"),
-    ]
-    | Annotated[
-        dict[str, Any],
-        Field(min_length=1),
-        expected("a Ray runtime_env with at least one entry, such as {env_vars: {NAME: text}}"),
-        AfterValidator(_known_entries),
-        Tag("<runtime_env>"),
-    ],
-    alternatives(
-        _environment_meant,
-        f"a built environment ({', '.join(RECIPES)}), the path of a Python or of a virtual environment, or a map: "
-        "a Ray runtime_env",
-    ),
+    str,
+    expected(f"a built environment ({', '.join(RECIPES)}), or the path of a Python or of a virtual environment"),
+    Field(min_length=1),
+    AfterValidator(_built_or_path),
+    WithJsonSchema({"anyOf": [{"enum": list(RECIPES)}, {"type": "string", "pattern": r"/|^[~.]"}]}),
 ]
 
 # Schedule -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Masking of secrets in everything that is stored about a grid.
 
-Secrets are the values of `env_vars`, and users, passwords and queries of URIs.
+Secrets are users, passwords and queries of URIs.
 
 No secret is part of a cell's identity, so that earlier results are recognised without them.
 """
@@ -15,11 +15,6 @@ from typing import Any
 import yaml
 
 HIDDEN = "***"
-
-VARIABLES = "env_vars"
-"""The entry of a Ray `runtime_env` that sets environment variables.
-
-Any of them may be a secret."""
 
 _COMMENT_USER = re.compile(r"(?<=://)[^\s/]*@")
 """User and password of a URI in running text.
@@ -42,10 +37,7 @@ def redact(uri: str) -> str:
 def mask(tree: Any) -> Any:
     """Replace each secret in plain data by `***`."""
     if isinstance(tree, Mapping):
-        return {
-            name: dict.fromkeys(value, HIDDEN) if name == VARIABLES and isinstance(value, Mapping) else mask(value)
-            for name, value in tree.items()
-        }
+        return {name: mask(value) for name, value in tree.items()}
     if isinstance(tree, list):
         return [mask(item) for item in tree]
     return redact(tree) if isinstance(tree, str) and "://" in tree else tree
@@ -57,36 +49,22 @@ def mask_yaml(text: str) -> str:
         root = yaml.compose(text, yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
         return ""  # an unreadable file may contain secrets anywhere
-    secrets = {(node.start_mark.index, node.end_mark.index): value for node, value in _secrets(root, False)}
+    secrets = {(node.start_mark.index, node.end_mark.index): value for node, value in _secrets(root)}
     for (start, end), value in sorted(secrets.items(), reverse=True):
         anchor, _, space = _NODE.fullmatch(text[start:end]).groups("")  # type: ignore[union-attr]
         text = f"{text[:start]}{anchor}{json.dumps(value)}{space}{text[end:]}"
     return _COMMENT_USER.sub(f"{HIDDEN}@", text)  # in comments, too
 
 
-def _secrets(node: Any, inside: bool) -> Iterator[tuple[Any, str]]:
-    """Yield the scalars that contain secrets, each with its masked value.
-
-    Args:
-        node: a node of the YAML document.
-        inside: whether it is a value of `env_vars`.
-    """
+def _secrets(node: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the scalars of a YAML document that contain secrets, each with its masked value."""
     if isinstance(node, yaml.ScalarNode):
-        masked = HIDDEN if inside else redact(node.value) if "://" in node.value else node.value
+        masked = redact(node.value) if "://" in node.value else node.value
         if masked != node.value:
             yield node, masked
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from _secrets(item, inside)
+            yield from _secrets(item)
     elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _secrets(value, inside or key.value == VARIABLES)
-
-
-def mask_words(text: str, runtime_env: Mapping[str, Any]) -> str:
-    """Mask the secrets of a `runtime_env` in another program's message."""
-    variables = runtime_env.get(VARIABLES)
-    values = {str(value) for value in variables.values()} if isinstance(variables, Mapping) else set()
-    for value in sorted(values - {""}, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
-    return _COMMENT_USER.sub(f"{HIDDEN}@", text)
+        for _, value in node.value:
+            yield from _secrets(value)

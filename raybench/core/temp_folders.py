@@ -1,14 +1,11 @@
 """Temporary folders that are removed even if their owner is killed.
 
-The owner removes a folder; if it was killed, the next process that makes a folder does.
-
-A folder is in use as long as a process holds the lock on a file in it; the system releases the lock with its last
-holder.
+The owner removes a folder; if it was killed, the next process that makes a folder does. A folder is in use as long as a
+process holds the lock on a file in it; the system releases the lock with its last holder.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import shutil
@@ -22,23 +19,12 @@ PREFIX = "rb-"
 
 LOCK = ".lock"
 
-LONGEST = 25
-"""Maximum length of the temporary folder's path for Ray's sockets.
+MAX_SOCKET_FOLDER_CHARS = 23
+"""Maximum length of the temporary folder's path for Ray's sockets: Ray's own part takes 80 of 103 characters."""
 
-Ray's own part of a socket path takes 78 of 103 characters."""
+SHORT_FOLDER = "/tmp"  # noqa: S108 — what is made there is private
 
-OTHERS = ("/tmp", "/var/tmp")  # noqa: S108 — what is made there is private
-"""Locations of Ray's folder if the system's temporary folder is unsuitable."""
-
-ROOM, INODES = 10 << 20, 200
-"""Minimum free bytes and inodes for Ray's folder.
-
-The logs of a short grid take about 1 MB."""
-
-NO_FOLDER = f"""none of {{}}, {{}} and {{}} has room for {ROOM >> 20} MiB and {INODES} files, and a path of at most \
-{LONGEST} ASCII characters"""
-
-TRIES = 20
+REMOVE_ATTEMPTS = 20
 """Attempts, every 50 ms, to empty a folder still written to."""
 
 
@@ -48,22 +34,22 @@ class Scratch:
     Creating one also removes the abandoned folders of killed processes. Processes forked from its creator hold it too.
 
     Args:
-        for_ray: whether Ray keeps its sockets and logs there, which need a short path in ASCII, and free space.
+        for_sockets: whether its path must be short and ASCII; /tmp is used if the system's folder (as on macOS) is not.
 
     Raises:
         OSError: it cannot be made.
     """
 
-    def __init__(self, for_ray: bool = False) -> None:
+    def __init__(self, for_sockets: bool = False) -> None:
         sweep()
-        folders = _for_ray() if for_ray else [tempfile.gettempdir()]
-        if not folders:
-            raise FileNotFoundError(errno.ENOENT, NO_FOLDER.format(tempfile.gettempdir(), *OTHERS))
-        self.path, self._lock = _make(folders[0])
+        folder = tempfile.gettempdir()
+        if for_sockets and (len(folder) > MAX_SOCKET_FOLDER_CHARS or not folder.isascii()):
+            folder = SHORT_FOLDER
+        self.path, self._lock = _make(folder)
 
     @property
     def removed(self) -> bool:
-        """Return whether another program has removed the folder or its contents."""
+        """Return whether a different program has removed the folder or its contents."""
         return self._lock >= 0 and not os.fstat(self._lock).st_nlink
 
     def close(self) -> None:
@@ -72,25 +58,6 @@ class Scratch:
             _remove(self.path)
             os.close(self._lock)
             self._lock = -1
-
-
-def _for_ray() -> list[str]:
-    """Folders that Ray can use: the system's temporary folder and its fallbacks.
-
-    A folder is left out if its path is too long (as on macOS) or not ASCII, or if it is full.
-    """
-    folders = dict.fromkeys([tempfile.gettempdir(), *OTHERS])
-    return [folder for folder in folders if folder.isascii() and len(folder) <= LONGEST and _has_room(folder)]
-
-
-def _has_room(folder: str) -> bool:
-    try:
-        disk = os.statvfs(folder)
-    except OSError:
-        return False
-    # Some file systems do not count inodes.
-    enough = disk.f_bavail * disk.f_frsize >= ROOM and (not disk.f_files or disk.f_favail >= INODES)
-    return enough and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _make(folder: str) -> tuple[Path, int]:
@@ -106,8 +73,7 @@ def _make(folder: str) -> tuple[Path, int]:
 
 def sweep() -> None:
     """Remove abandoned folders of this user."""
-    folders = {tempfile.gettempdir(), *OTHERS}
-    for path in (path for folder in folders for path in Path(folder).glob(f"{PREFIX}*")):
+    for path in (path for folder in {tempfile.gettempdir(), SHORT_FOLDER} for path in Path(folder).glob(f"{PREFIX}*")):
         try:
             info = path.lstat()
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
@@ -125,13 +91,12 @@ def _remove(path: Path) -> None:
 
     A folder that cannot be removed now is then found by a later `sweep`.
     """
-    for _ in range(TRIES):
+    for _ in range(REMOVE_ATTEMPTS):
         try:
             for entry in path.iterdir():
                 if entry.name != LOCK:
                     shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-            if [entry.name for entry in path.iterdir()] == [LOCK]:
-                (path / LOCK).unlink()
+            (path / LOCK).unlink(missing_ok=True)
             path.rmdir()
         except FileNotFoundError:
             if not path.exists():

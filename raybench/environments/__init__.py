@@ -6,11 +6,18 @@ raybench.
 
 from __future__ import annotations
 
-from raybench.environments.interpreter import NEEDED, Interpreter, find
-from raybench.environments.keys import environment_label, is_path, key_of, runtime_env_of
+from raybench.environments.build import BuiltEnvironment, built_names, environment_status, environments_root, python_of
+from raybench.environments.interpreter import (
+    NEEDED,
+    Interpreter,
+    clean_environ,
+    environment_label,
+    find,
+    is_path,
+    key_of,
+    link_package,
+)
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
-from raybench.environments.status import BuiltEnvironment, built_names, environment_status, environments_root, python_of
-from raybench.environments.subprocess_python import clean_environ, link_package
 
 __all__ = [
     "NEEDED",
@@ -29,5 +36,4 @@ __all__ = [
     "link_package",
     "python_of",
     "recipe_for",
-    "runtime_env_of",
 ]

@@ -1,22 +1,52 @@
-"""The interpreter of an environment on a node, tested there before use."""
+"""The Python interpreter that an environment means on a node, tested there before use.
+
+A grid file names an environment by a recipe, or by the path of a Python or of a virtual environment's folder. Its key
+is the name, or the absolute path; the key of raybench's own interpreter is empty.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
+from raybench.core.files import PACKAGE
 from raybench.datasets.paths import user_path
+from raybench.environments.build import environment_status
 from raybench.environments.recipes import RECIPES
-from raybench.environments.status import environment_status
-from raybench.environments.subprocess_python import NoPythonError, query_python
 
 OLDEST = (3, 11)
 """The oldest Python version that raybench's trial layer supports."""
 
 NEEDED = ("numpy",)
 """Distributions that a trial needs in addition to its framework."""
+
+ANSWER_TIMEOUT_S = 30.0
+"""Seconds after which an interpreter counts as hung; a cold network disk takes seconds."""
+
+_OWN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+"""Variables with module paths of one interpreter, which would mislead a different one."""
+
+_QUERY = """
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]
+import json, platform
+from importlib import metadata
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found}))
+"""
+"""Program that reads metadata only: importing a framework would take seconds and might initialise a device."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +71,32 @@ class Interpreter:
         return cls(**value)
 
 
-def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
-    """Test the environment of a key on this machine, which is called `node`.
+def is_path(text: str) -> bool:
+    """Return whether a text is a path, not a name: ./venv, ~/venv and /opt/venv."""
+    return "/" in text or text.startswith(("~", "."))
 
-    The key must not be a `runtime_env`.
+
+def key_of(environment: str | None, base: Path) -> str:
+    """The key of a profile's environment; relative to `base`, the grid file's folder.
+
+    `~` is resolved on each node, in the home folder of the user who runs trials there.
     """
+    if environment is None or environment in RECIPES or environment.startswith("~"):
+        return environment or ""
+    return str((base / environment).absolute())
+
+
+def environment_label(key: str) -> str:
+    """Display name of the environment of a non-empty key."""
+    return f"environment {key}" if key in RECIPES else key
+
+
+def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
+    """Test the environment of a key on this machine, which is called `node`."""
     if key in RECIPES:
         env = environment_status(key)
         if env.state != "ready":
-            reason = f" ({env.reason})" if env.reason else ""
-            return Interpreter(
-                problem=f"environment {key} is {env.state} on {node}{reason}; run `raybench env create {key}`"
-            )
+            return Interpreter(problem=f"environment {key} is {env.state} on {node}; run `raybench env create {key}`")
         path = env.python
     else:
         path = user_path(key)
@@ -60,17 +104,56 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
             if path.is_dir():
                 path = path / "bin" / "python"
                 if not path.exists():
-                    problem = "not a virtual environment: it has no bin/python"
-                    return Interpreter(problem=f"{key} on {node}: {problem}")
+                    return Interpreter(problem=f"{key} on {node}: not a virtual environment: it has no bin/python")
         except OSError as error:  # for example a name that is too long
             return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
-    try:
-        answer = query_python(path, (*distributions, *NEEDED))
-    except NoPythonError as error:
-        return Interpreter(problem=f"{key} on {node}: {error}")
-    version = answer["python"]
+    answer = query_python(path, (*distributions, *NEEDED))
+    if isinstance(answer, str):
+        return Interpreter(problem=f"{key} on {node}: {answer}")
+    version = str(answer["python"])
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(problem=f"{key} on {node} has Python {version}; trials need {oldest} or later")
-    is_own = answer["prefix"] == sys.prefix
-    return Interpreter("" if is_own else str(path), version, answer["packages"])
+    return Interpreter("" if answer["prefix"] == sys.prefix else str(path), version, dict(answer["packages"]))
+
+
+def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any] | str:
+    """An interpreter's version (`python`), `prefix`, and `packages` among the given ones; or why it does not work."""
+    try:
+        done = subprocess.run(
+            [str(python), "-c", _QUERY, *distributions],
+            env=clean_environ(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_TIMEOUT_S,
+            check=False,
+        )
+        # Site customisation may have printed before the answer.
+        answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}} | json.loads(done.stdout.splitlines()[-1])
+    except FileNotFoundError:
+        return "no such file"
+    except subprocess.TimeoutExpired:
+        return f"no answer within {ANSWER_TIMEOUT_S:g} s"
+    except OSError as error:
+        return f"cannot be run ({error.strerror or error})"
+    except (ValueError, LookupError, TypeError):
+        stderr_lines = done.stderr.decode(errors="replace").strip().splitlines()
+        return f"not a working Python{f': {stderr_lines[-1][:200]}' if stderr_lines else ''}"
+    return answer
+
+
+def clean_environ() -> dict[str, str]:
+    """This process's environment variables without those of its own interpreter."""
+    return {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+
+
+def link_package(folder: Path) -> None:
+    """Make an empty folder an import path that contains only this raybench.
+
+    An installed raybench is in the same folder as the torch of its own environment, so that folder cannot be the import
+    path of a different interpreter. The folder gets a link to the package, or a copy if links cannot be made.
+    """
+    try:
+        (folder / PACKAGE.name).symlink_to(PACKAGE, target_is_directory=True)
+    except OSError:
+        shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -10,9 +10,7 @@ from raybench.devices import KINDS
 from raybench.errors import UsageError, nearest
 
 TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
-"""Requirements of raybench's trial layer in addition to a framework.
-
-scikit-learn has the digits data set."""
+"""Requirements of every trial in addition to a framework; scikit-learn has the digits data set."""
 
 
 @dataclass(frozen=True)
@@ -35,33 +33,24 @@ class Recipe:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """All requirements for pip, without raybench: a trial's process brings its own copy."""
+        """All requirements, without raybench: a trial's process brings its own copy."""
         return self.extra + TRIALS
 
     @property
     def digest(self) -> str:
-        """The first 12 hex digits of the SHA-256 of the requirements.
-
-        A changed recipe is another environment.
-        """
+        """The first 12 hex digits of the SHA-256 of the requirements: a changed recipe is a different environment."""
         return hashlib.sha256(json.dumps(self.requirements).encode()).hexdigest()[:12]
 
 
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        # torch_xla 2.9 is built for torch 2.9 and declares no torch dependency, so the version is pinned here.
-        Recipe(
-            "xla",
-            "torch_xla",
-            ("torch>=2.9,<2.10", "torch_xla>=2.9,<2.10"),
-            "torch_xla on the CPU: kind xla_cpu",
-        ),
-        Recipe("tpu", "torch_xla", ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"),
-        Recipe("torch_tpu", "torch_tpu", ("torch_tpu>=0.2,<0.3",), "PyTorch on a TPU host, by TorchTPU"),
-        Recipe("tensorflow", "tensorflow", ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
-    )
-}
+_ALL = (
+    # torch_xla 2.9 is built for torch 2.9 and declares no torch dependency, so the version is pinned here.
+    Recipe("xla", "torch_xla", ("torch>=2.9,<2.10", "torch_xla>=2.9,<2.10"), "torch_xla on the CPU: kind xla_cpu"),
+    Recipe("tpu", "torch_xla", ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"),
+    Recipe("torch_tpu", "torch_tpu", ("torch_tpu>=0.2,<0.3",), "PyTorch on a TPU host, by TorchTPU"),
+    Recipe("tensorflow", "tensorflow", ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
+)
+
+RECIPES = {recipe.name: recipe for recipe in _ALL}
 
 
 def get(name: str) -> Recipe:
@@ -76,10 +65,7 @@ def get(name: str) -> Recipe:
 
 
 def recipe_for(framework: str, kind: str) -> Recipe | None:
-    """The recipe for a framework on a device kind.
-
-    Otherwise any recipe for the framework; None if there is none.
-    """
+    """The recipe for a framework on a device kind; otherwise any recipe for the framework; None if there is none."""
     name = KINDS[kind].environments.get(framework) if kind in KINDS else None
     if name:
         return RECIPES[name]

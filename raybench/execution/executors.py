@@ -16,6 +16,6 @@ def make_executor(address: str | None = None, inline: bool = False) -> Executor:
         from raybench.execution.inline import InlineExecutor
 
         return InlineExecutor()
-    from raybench.execution.deferred_ray import DeferredRayExecutor
+    from raybench.execution.ray_executor import RayExecutor
 
-    return DeferredRayExecutor(address)
+    return RayExecutor(address)

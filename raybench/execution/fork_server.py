@@ -1,13 +1,13 @@
-"""Fork server: a process with the framework loaded, which forks a fresh process per trial within milliseconds.
+"""Process with the framework loaded, which starts a fresh process per trial within milliseconds.
 
-Runs as `python -m raybench.execution.fork_server FRAMEWORK fork`, with any interpreter that has raybench's trial layer
-and the framework; Ray and MLflow are not needed. It reads jobs, one JSON object per line, from standard input and forks
-for each; the child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON
-lines. It uses no device. Each trial has its own temporary folder, which is removed at its end together with every
-process that it has left behind; a guard (`raybench.core.process_guard.guard`) does both if the server is killed.
+Runs as `python -m raybench.execution.fork_server FRAMEWORK`, with any interpreter that has the framework and NumPy; Ray
+and MLflow are not needed. Jobs come in through standard input; the trial's events, its exit code and its peak memory go
+out through standard output, as JSON messages of a `multiprocessing.connection.Connection`. The server uses no device.
 
-If a process with a loaded framework cannot be forked (macOS), trials start with `spawn`: the server loads nothing, and
-every trial is a new interpreter that loads the framework itself.
+`multiprocessing`'s own fork server cannot be used: it has one list of preloaded modules per process and runs in that
+process's interpreter, but TensorFlow and torch_xla must not be in one process, and an environment has its own Python.
+
+On macOS, where a process with a loaded framework must not be forked, each trial is a new interpreter (`spawn`).
 """
 
 from __future__ import annotations
@@ -15,43 +15,47 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import json
+import multiprocessing
 import os
+import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
-from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, guard, watch
+from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, watch
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
 from raybench.trial.compile_caches import use_private_caches
 
-FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
+START = "spawn" if sys.platform == "darwin" else "fork"
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Environment variable: whether torch loads the packages of other devices when it is imported.
 
 They may open their device, which must not happen before the fork; an adapter that needs one loads it."""
 
-
-def send(stream: TextIO, **message: Any) -> None:
-    """Send one line to the supervisor."""
-    stream.write(json.dumps(message, separators=(",", ":")) + "\n")
-    stream.flush()
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+"""Linux's file for a process's priority, up to 1000, to be killed if the machine has no memory left."""
 
 
-def report(stream: TextIO, event: Any) -> None:
+def send(connection: Connection, **message: Any) -> None:
+    """Send a message to the supervisor."""
+    connection.send_bytes(json.dumps(message, separators=(",", ":")).encode())
+
+
+def send_event(connection: Connection, event: Any) -> None:
     """Send an event of this trial; if the supervisor has ended, end this process.
 
-    That is no failure of the trial: it counts as lost and is retried, unless its own record says that it completed.
+    That is not a failure of the trial: it counts as lost and is retried, unless its own record says that it completed.
     """
     try:
-        send(stream, event=event)
+        send(connection, event=event)
     except BrokenPipeError:
         os._exit(1)
 
@@ -84,23 +88,25 @@ def load(framework: str) -> float:
     return time.perf_counter() - start_s
 
 
-def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary: Path, stream: TextIO) -> NoReturn:
-    """Run a job as the trial's process and send its events.
-
-    It exits without the server's exit handlers.
-    """
-    code = 1
+def run_trial(
+    message: dict[str, Any], framework: str, imported_s: float, temporary: Path, connection: Connection
+) -> NoReturn:
+    """Run a job as the trial's process and send its events; exit without the server's exit handlers."""
+    code, own_pid, start_ns = 1, os.getpid(), time.perf_counter_ns()
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        own_pid = os.getpid()
         os.setsid()
         die_with_parent()
-        lifeline = os.dup(0)
+        watch(os.dup(0))
         devnull = os.open(os.devnull, os.O_RDONLY)
         os.dup2(devnull, 0)
         os.close(devnull)
-        watch(lifeline)
-        send(stream, pid=os.getpid())
+        with suppress(OSError):  # the kernel's choice if memory runs out: a trial, not the driver or Ray
+            OOM_SCORE.write_text("1000")
+        send(connection, pid=own_pid)
+        if START == "spawn":
+            imported_s = load(framework)
+            start_ns = time.perf_counter_ns()
 
         from raybench.core import memory
         from raybench.core.events import OUTPUT
@@ -112,12 +118,14 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
 
         job = Job.from_json(message)
         try:
-            own_temporary_folder(temporary)
+            temporary.mkdir()
+            os.environ["TMPDIR"] = str(temporary)
+            tempfile.tempdir = None
             with suppress(OSError):  # full disk: its output goes to the server's output
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            record(job, lambda event: report(stream, event), Ledger(start_ns), imported)
+            record(job, lambda event: send_event(connection, event), Ledger(start_ns), imported_s)
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
         # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:
@@ -126,10 +134,10 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
             failure = describe_error(error, last(Path(job.folder)), job)
             status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
-            event = failure_event(job, status, failure, wall_s, round(imported, 6))
+            event = failure_event(job, status, failure, wall_s, round(imported_s, 6))
             with suppress(OSError):  # the receiver of the event keeps it too
                 append_event(Path(job.folder), event)
-            report(stream, event)
+            send_event(connection, event)
         code = 0
     except BaseException:
         import traceback
@@ -142,85 +150,50 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
         os._exit(code)
 
 
-def own_temporary_folder(folder: Path) -> None:
-    """Use a folder for temporary files of this process and its children."""
-    folder.mkdir()
-    os.environ["TMPDIR"] = str(folder)
-    tempfile.tempdir = None
-
-
-def fork(message: dict[str, Any], framework: str, imported: float, temporary: Path, stream: TextIO) -> int:
-    """Start a trial by forking this process; returns its process id."""
-    start_ns = time.perf_counter_ns()
-    child = os.fork()
-    if child == 0:
-        run_child(message, start_ns, imported, temporary, stream)
-    return child
-
-
-def spawn(message: dict[str, Any], framework: str, imported: float, temporary: Path, stream: TextIO) -> int:
-    """Start a trial as a new interpreter; returns its process id."""
-    read_fd, write_fd = os.pipe()
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "raybench.execution.fork_server",
-        framework,
-        TRIAL,
-        str(read_fd),
-        str(temporary),
-    ]
-    trial = subprocess.Popen(command, stdout=stream.fileno(), pass_fds=[read_fd])
-    os.close(read_fd)
-    with os.fdopen(write_fd, "w", encoding="utf-8") as job:
-        json.dump(message, job)
-    trial.returncode = 0  # it is waited for by its process id, not through this object
-    return trial.pid
-
-
-START = {FORK: fork, SPAWN: spawn}
-
-
-def run_spawned(framework: str, read_fd: int, temporary: Path) -> NoReturn:
-    """Run a trial in a process started as a new interpreter."""
-    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    with os.fdopen(read_fd, encoding="utf-8") as job:
-        message = json.load(job)
-    imported = load(framework)
-    run_child(message, time.perf_counter_ns(), imported, temporary, stream)
-
-
-def main(framework: str, start: str) -> None:
+def main(framework: str) -> None:
     """Load the framework, then start trials until standard input ends."""
     scratch = Scratch()
 
-    def clean() -> None:
+    def end(number: int, frame: object) -> NoReturn:
+        end_children()
         scratch.close()
-        sweep()  # also folders left by a driver that was killed
+        os._exit(1)
 
-    guard(0, clean)
+    signal.signal(signal.SIGTERM, end)
+    die_with_parent(signal.SIGTERM)
     adopt_orphans()
-    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    jobs, messages = Connection(0, writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # the output of an import must not be mistaken for a message
     use_private_caches(framework, scratch.path)
-    imported = load(framework) if start == FORK else 0.0
+    imported_s = load(framework) if START == "fork" else 0.0
     preexisting = children()
-    send(stream, ready=imported)
-    while text := sys.stdin.buffer.readline():
-        if scratch.removed:
-            scratch = Scratch()
-        message, temporary = json.loads(text), scratch.path / "trial"
-        child = START[start](message, framework, imported, temporary, stream)
-        _, status, rusage = os.wait4(child, 0)
-        end_children(spare=preexisting)
-        shutil.rmtree(temporary, ignore_errors=True)
-        peak = rusage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        send(stream, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
+    send(messages, ready=imported_s)
+    context = multiprocessing.get_context(START)
+    with suppress(EOFError):
+        while True:
+            message = json.loads(jobs.recv_bytes())
+            if scratch.removed:
+                scratch = Scratch()
+            temporary = scratch.path / "trial"
+            trial = context.Process(  # type: ignore[attr-defined]  # every context has it
+                target=run_trial, args=(message, framework, imported_s, temporary, messages)
+            )
+            peak_before = _peak_of_children()
+            trial.start()
+            trial.join()
+            end_children(spare=preexisting)
+            shutil.rmtree(temporary, ignore_errors=True)
+            peak = _peak_of_children()  # of the largest trial so far
+            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None)
+            trial.close()
+    scratch.close()
+    sweep()  # also folders left by a driver that was killed
+
+
+def _peak_of_children() -> int:
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == TRIAL:
-        run_spawned(sys.argv[1], int(sys.argv[3]), Path(sys.argv[4]))
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1])

@@ -6,29 +6,29 @@ import contextlib
 import json
 import math
 import os
-import selectors
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from raybench.core import events
 from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
-from raybench.core.memory import oom_kills
+from raybench.core.memory import oom_kills, size
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.environments import clean_environ, link_package
 from raybench.errors import ExecutionError
-from raybench.execution import memory_guard
 from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
-from raybench.execution.fork_server import FORK, SPAWN
 from raybench.monitoring import Monitor
 from raybench.trial.program import TERMINATION_TIMEOUT
 from raybench.trial.record import append_event, failure_event, shortened
@@ -39,10 +39,10 @@ START_TIMEOUT = 300.0
 CLOSE_TIMEOUT = 10.0
 """Seconds to wait until a fork server and all its descendants have ended."""
 
-START = SPAWN if sys.platform == "darwin" else FORK
-"""Start method of trials: Apple's frameworks do not work in a process that was forked after they were loaded."""
+MEMORY_CHECK_S = 1.0
+"""Seconds between two checks of the memory of a trial's processes together, if it has a limit."""
 
-NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
 
 PASSIVE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
@@ -52,60 +52,59 @@ from the thread that they wait for, so that a step takes several times as long. 
 
 
 class _OutOfBounds(Exception):
-    """A trial has to be terminated: it exceeded its timeout, or its node is short of memory."""
+    """A trial has to be terminated: it exceeded its timeout or its memory limit."""
 
     def __init__(self, status: str, error: Mapping[str, Any]) -> None:
         self.status, self.error = status, error
 
 
 class ForkServer:
-    """A running fork server of one framework, in this or another interpreter.
+    """A running fork server of one framework, in this or a different interpreter.
 
-    Start it from a thread that outlives it: on Linux the kernel kills it when the thread that started it ends.
+    Start it from a thread that outlives it: on Linux the kernel ends it when the thread that started it ends.
 
     Args:
         framework: the framework that it loads.
         python: the path of the interpreter; empty for this one.
-        start: start method of trials, `fork` or `spawn` (`raybench.execution.fork_server`).
         passive: whether threads wait without spinning, unless the user's own environment says otherwise.
 
     Raises:
         ExecutionError: the framework cannot be loaded.
     """
 
-    def __init__(self, framework: str, python: str = "", start: str = START, passive: bool = False) -> None:
-        self._kept = contextlib.ExitStack()
+    def __init__(self, framework: str, python: str = "", passive: bool = False) -> None:
+        self._resources = contextlib.ExitStack()
         if python:
-            environ = _environ_of_another(self._kept.enter_context(contextlib.closing(Scratch())).path)
+            environ = _environ_of_other_python(self._resources.enter_context(contextlib.closing(Scratch())).path)
         else:
             python, environ = sys.executable, _own_environ()
         if passive:  # OpenMP reads it when the framework is loaded
             environ = PASSIVE | environ
-        self._words = self._kept.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by the exit stack
+        output = self._resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by the exit stack
         self._process = subprocess.Popen(
             # With -P a module of the current folder does not hide one of Python's own library.
-            [python, "-P", "-m", "raybench.execution.fork_server", framework, start],
+            [python, "-P", "-m", "raybench.execution.fork_server", framework],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._words,
-            env={name: value for name, value in environ.items() if name not in NOT_FOR_TEMPLATES},
+            stderr=output,
+            env={name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
             start_new_session=True,
         )
         assert self._process.stdin and self._process.stdout
-        self._out = self._process.stdout
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._out, selectors.EVENT_READ)
-        self._rest = b""
+        self._jobs = Connection(os.dup(self._process.stdin.fileno()), readable=False)
+        self._messages = Connection(os.dup(self._process.stdout.fileno()), writable=False)
+        self._process.stdin.close()
+        self._process.stdout.close()
         try:
             message = self._read(time.monotonic() + START_TIMEOUT)
+            symptom = "could not load it"
         except TimeoutError:
-            message = {}
-        if not message:
-            self._words.seek(0)
-            stderr_lines = self._words.read().decode(errors="replace").strip().splitlines()[-TAIL:]
+            message, symptom = None, f"it was not loaded within {START_TIMEOUT:g} s"
+        if message is None:
+            output.seek(0)
+            lines = output.read().decode(errors="replace").strip().splitlines()[-TAIL:]
             self.close()
-            symptom = f"it was not loaded within {START_TIMEOUT:g} s" if message == {} else "could not load it"
-            raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *stderr_lines]))
+            raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
 
     @property
@@ -114,19 +113,15 @@ class ForkServer:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Terminate the fork server, any running trial, and all their descendants."""
-        if self._process.stdin:
-            # Its guard ends when this pipe is closed. Data that a trial did not read is dropped.
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
+        """Terminate the fork server, any running trial, and all their descendants; from any thread."""
+        self._process.terminate()
         try:
             self._process.wait(CLOSE_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._selector.close()
-        self._kept.close()
-        self._out.close()
+        self._jobs.close()
+        self._resources.close()
 
     def _read(self, deadline: float) -> dict[str, Any] | None:
         """The next message; None if the fork server has ended.
@@ -134,16 +129,12 @@ class ForkServer:
         Raises:
             TimeoutError: the deadline has passed.
         """
-        while b"\n" not in self._rest:
-            remaining_s = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-            if not self._selector.select(remaining_s):
+        try:
+            if not self._messages.poll(None if deadline == math.inf else max(0.0, deadline - time.monotonic())):
                 raise TimeoutError
-            chunk = os.read(self._out.fileno(), 1 << 16)
-            if not chunk:
-                return None
-            self._rest += chunk
-        text, self._rest = self._rest.split(b"\n", 1)
-        message: dict[str, Any] = json.loads(text)
+            message: dict[str, Any] = json.loads(self._messages.recv_bytes())
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return None
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
@@ -169,11 +160,9 @@ class ForkServer:
         oom_count = oom_kills()
         pid, ended, code, peak = 0, False, None, None
         try:
-            assert self._process.stdin
-            self._process.stdin.write(json.dumps(job.to_json()).encode() + b"\n")
-            self._process.stdin.flush()
+            self._jobs.send_bytes(json.dumps(job.to_json()).encode())
             while code is None:
-                message = self._read(math.inf) if ended else self._heed(job, pid, start_s)
+                message = self._read(math.inf) if ended else self._supervise(job, pid, start_s)
                 if message is None:
                     break
                 if "pid" in message:
@@ -186,21 +175,21 @@ class ForkServer:
                     yield message["event"]
             if not ended:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
-                yield self._tell(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
+                yield self._end_event(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
         except _OutOfBounds as bounds:
             if pid:
-                end_family(pid)
-            code = self._reap()
-            yield self._tell(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
-        except BrokenPipeError:
+                _kill_session(pid)
+            code = self._wait_for_exit()
+            yield self._end_event(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
+        except (BrokenPipeError, OSError):
             error = {"type": "TemplateGone", "message": "the process that starts trials has ended"}
-            yield self._tell(job, TrialStatus.LOST, error, start_s)
+            yield self._end_event(job, TrialStatus.LOST, error, start_s)
         finally:
             if code is None and pid:
-                end_family(pid)
-                self._reap()
+                _kill_session(pid)
+                self._wait_for_exit()
 
-    def _heed(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
+    def _supervise(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
         """The next message of a running trial; None if the fork server has ended.
 
         Raises:
@@ -210,37 +199,57 @@ class ForkServer:
         grace_s = 2 * TERMINATION_TIMEOUT if job.cell.workload.form == COMMAND else 0.0
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
-            full = memory_guard.should_kill(pid) if pid else None
-            if full:
-                raise _OutOfBounds(TrialStatus.OOM, full)
+            if pid and job.memory_limit:
+                _check_memory(pid, job.memory_limit)
+            pause_s = MEMORY_CHECK_S if job.memory_limit else math.inf
             try:
-                return self._read(min(deadline, time.monotonic() + memory_guard.EVERY))
+                return self._read(min(deadline, time.monotonic() + pause_s))
             except TimeoutError:
                 if time.monotonic() >= deadline:
                     error = {"type": "Timeout", "message": f"took longer than its timeout of {job.timeout:g} s"}
                     raise _OutOfBounds(TrialStatus.TIMEOUT, error) from None
 
-    def _reap(self) -> int | None:
+    def _wait_for_exit(self) -> int | None:
         """Wait for a terminated trial's exit code, and drop its remaining messages."""
-        try:
+        with contextlib.suppress(TimeoutError, OSError):
             while message := self._read(time.monotonic() + 30):
+                if "pid" in message:  # it had not begun
+                    _kill_session(message["pid"])
                 if "exit" in message:
                     return int(message["exit"])
-        except TimeoutError:
-            pass
         self.close()
         return None
 
-    def _tell(self, job: Job, status: str, error: Mapping[str, Any], start_s: float) -> Event:
+    def _end_event(self, job: Job, status: str, error: Mapping[str, Any], start_s: float) -> Event:
         """The end event, also written to disk, of a trial that sent none."""
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
-        imported = round(self.import_seconds, 6)
-        event = failure_event(job, status, error, wall_s, imported)
+        event = failure_event(job, status, error, wall_s, round(self.import_seconds, 6))
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)
         return shortened(event)
+
+
+def _check_memory(leader: int, limit: int) -> None:
+    """Check the memory that a trial's processes hold together; each of them has the kernel's own limit.
+
+    Raises:
+        _OutOfBounds: it is more than the limit.
+    """
+    used = 0
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(leader)
+        family = [process, *process.children(recursive=True)]
+        if len(family) == 1:
+            return
+        for each in family:
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                used += each.memory_full_info().uss
+    if used > limit:
+        message = f"its processes together used {size(used)}, more than memory_limit ({size(limit)})"
+        error = {"type": "OutOfMemory", "message": message, "peak_bytes": used, "limit_bytes": limit}
+        raise _OutOfBounds(TrialStatus.OOM, error)
 
 
 def _own_environ() -> dict[str, str]:
@@ -249,13 +258,13 @@ def _own_environ() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
 
 
-def _environ_of_another(folder: Path) -> dict[str, str]:
-    """An environment for another interpreter that only sees this raybench, linked in a folder."""
+def _environ_of_other_python(folder: Path) -> dict[str, str]:
+    """An environment for a different interpreter that only sees this raybench, linked in a folder."""
     link_package(folder)
     return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
-def end_family(leader: int) -> None:
-    """Kill a trial's process and the processes in its session."""
+def _kill_session(leader: int) -> None:
+    """Kill a trial's process and the processes in its group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)

@@ -50,8 +50,7 @@ class Dispatcher:
         self._waiting: dict[tuple[str, ...], deque[tuple[int, WorkItem]]] = {}
         self._last, self._first = count(), count(-1, -1)
         self._checks: set[str] = set()
-        self._joined: dict[str, list[str]] = {}
-        self._blocked = False  # until something changes: Ray Tune asks for the next trial many times a second
+        self._blocked = False  # until something changes
         for each in work:
             self.add(each)
         self._free = {node.name: _Free(node) for node in nodes}
@@ -59,19 +58,8 @@ class Dispatcher:
         self._retries = retries
         self._running: dict[str, AssignedWork] = {}
 
-    def join(self, node: Node, like: str) -> None:
-        """Add a node. It can run what the node `like` of the plan can."""
-        self._free[node.name] = _Free(node)
-        self._joined.setdefault(like, []).append(node.name)
-        self._present.add(node.name)
-        self._blocked = False
-
-    def _names(self, nodes: Iterable[str]) -> list[str]:
-        """The given nodes of the plan, and the nodes like them that have joined."""
-        return [name for planned in nodes for name in (planned, *self._joined.get(planned, ()))]
-
     def _is_stranded(self, nodes: Iterable[str]) -> bool:
-        return self._present.isdisjoint(self._names(nodes))
+        return self._present.isdisjoint(nodes)
 
     def add(self, work: WorkItem) -> None:
         """Append an item that follows from the results of other work."""
@@ -131,14 +119,14 @@ class Dispatcher:
         reserved: set[str] = set()
         for nodes, queue in sorted(self._waiting.items(), key=lambda each: each[1][0][0]):
             _, work = queue[0]
-            names, available = self._names(nodes), self._present - reserved
-            for name in names:
+            available = self._present - reserved
+            for name in nodes:
                 if name in available and self._is_ready(work) and self._has_room(name, work):
                     queue.popleft()
                     if not queue:
                         del self._waiting[nodes]
                     return self._take(name, work)
-            reserved.update(names)
+            reserved.update(nodes)
         self._blocked = True
         return None
 

@@ -11,11 +11,9 @@ from importlib import metadata
 from typing import Any, Self
 
 from raybench.devices import KINDS, Hardware, probe
-from raybench.environments import RECIPES, Interpreter, built_names, environment_label, find, runtime_env_of
+from raybench.environments import RECIPES, Interpreter, built_names, environment_label, find
 
 GIB = 1024**3
-
-_PLACES = ("name", "address", "data_root")
 
 
 @dataclass(frozen=True)
@@ -60,17 +58,6 @@ class Node:
         untried = Interpreter(problem=f"{environment_label(environment)} was not inspected on {self.name}")
         return self.environments.get(environment, untried)
 
-    def is_like(self, other: Node) -> bool:
-        """Return whether the same trials can run on both: only names, places and some bytes of memory differ."""
-        return self._abilities() == other._abilities()
-
-    def _abilities(self) -> Mapping[str, Any]:
-        hardware = [replace(entry, memory_bytes=round((entry.memory_bytes or 0) / GIB)) for entry in self.hardware]
-        environments = {
-            key: (each.version, each.packages, bool(each.problem)) for key, each in self.environments.items()
-        }
-        return {**vars(self), **dict.fromkeys(_PLACES), "hardware": hardware, "environments": environments}
-
     def to_json(self) -> dict[str, Any]:
         """The node as plain values."""
         return asdict(self)
@@ -103,13 +90,13 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
 
     Args:
         address: Ray's address of the node.
-        environments: keys; those of a Ray `runtime_env` are left out, since only Ray can try one. Environments that
-            were built here for a framework that raybench's own interpreter lacks are added.
+        environments: keys; those that were built here for a framework that raybench's own interpreter lacks are
+            added.
     """
     from raybench.engines.user_loop import LOOP_PACKAGES
 
     name, packages = platform.node(), installed(LOOP_PACKAGES.values())
-    keys = [key for key in environments if runtime_env_of(key) is None]
+    keys = list(environments)
     keys += [key for key in built_names() if LOOP_PACKAGES[RECIPES[key].framework] not in packages and key not in keys]
     return Node(
         name=name,

@@ -23,7 +23,7 @@ class ResourceRequest:
     """The resources that a trial needs on a node.
 
     `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
-    `count` is the number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are Ray's
+    `count` is the number of accelerators. `environment` is its key (`environments.interpreter`). `resources` are Ray's
     custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `own_loop`: the
     training loop is the user's, so that raybench's engine of the framework does not matter. `own_processes`: so are
     the processes that share out several devices.

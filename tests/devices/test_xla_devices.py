@@ -5,7 +5,6 @@ import os
 import pytest
 from support.frameworks import call
 
-from raybench.core.cell import Cell, CellDevice
 from raybench.core.rank import Rank
 from raybench.devices import (
     KINDS,
@@ -209,23 +208,6 @@ def test_a_lock_is_named_with_what_to_do(said, meaning):
 
 def test_another_error_is_not_taken_for_a_lock():
     assert tpu.explain(RuntimeError("Failed to get global TPU topology")) is None
-
-
-@pytest.mark.parametrize(("kind", "resource"), [("cuda", "GPU"), ("tpu", "TPU"), ("mps", "GPU")])
-def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
-    from types import SimpleNamespace
-
-    from raybench.execution.ray_tune import PIN, _bundle
-    from raybench.execution.scheduler import AssignedWork
-
-    cell = SimpleNamespace(content=Cell(device=CellDevice(kind)), fit=SimpleNamespace(resources=()))
-    work = SimpleNamespace(trial=SimpleNamespace(cell=cell))
-    there = {"node:10.0.0.2": PIN}
-    node = Node("box", (), address="10.0.0.2")
-    assert _bundle(AssignedWork(work, node, (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0} | there
-    assert _bundle(AssignedWork(work, node, (0,), (), True)) == {"CPU": 1.0} | there
-    # A Ray of raybench's own keeps no account: every trial asks for the same, and so finds the actor warm.
-    assert _bundle(AssignedWork(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": PIN}
 
 
 @on_xla

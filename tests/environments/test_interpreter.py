@@ -13,14 +13,12 @@ import pytest
 from raybench.devices import Hardware
 from raybench.environments import (
     Interpreter,
-    environment_label,
     find,
+    interpreter,
     key_of,
     link_package,
-    runtime_env_of,
-    subprocess_python,
 )
-from raybench.environments.status import STAMP
+from raybench.environments.build import STAMP
 from raybench.planning.node import Node, probe_node
 from raybench.planning.placement import ResourceRequest, find_placement
 
@@ -50,23 +48,15 @@ def bare(tmp_path):
         ("../venv/bin/python", "/grids/../venv/bin/python"),
         ("~/venv", "~/venv"),
         ("/opt/venv", "/opt/venv"),
-        ({"pip": ["a"], "env_vars": {"B": "c"}}, '{"env_vars": {"B": "c"}, "pip": ["a"]}'),
     ],
 )
 def test_one_key_for_each_way_to_say_it(said, key):
     assert key_of(said, Path("/grids")) == key
-    assert runtime_env_of(key) == (said if isinstance(said, dict) else None)
 
 
 @pytest.mark.parametrize(("key", "why"), [("/" + "a" * 5000, "File name too long"), ("~nobody-here/v", "no such file")])
 def test_a_path_that_cannot_be_there_is_a_reason(key, why):
     assert find(key, "server", []).problem.endswith(f" on server: {why}")
-
-
-def test_a_runtime_env_keeps_its_secrets():
-    assert environment_label('{"env_vars": {"TOKEN": "hunter2"}, "pip": []}') == "runtime_env {env_vars, pip}"
-    assert environment_label("xla") == "environment xla"
-    assert environment_label("/opt/venv") == "/opt/venv"
 
 
 def test_an_interpreter_says_what_it_has(bare):
@@ -108,7 +98,7 @@ def test_what_is_no_python_that_works(tmp_path, monkeypatch):
     assert problem(other) == f"{other} on server: not a working Python: not what you think"
     old = script(tmp_path / "old", '#!/bin/sh\necho \'{"python": "3.9.2", "prefix": "/usr", "packages": {}}\'\n')
     assert problem(old) == f"{old} on server has Python 3.9.2; trials need 3.11 or later"
-    monkeypatch.setattr(subprocess_python, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(interpreter, "ANSWER_TIMEOUT_S", 0.2)
     hung = script(tmp_path / "hung", "#!/bin/sh\nexec sleep 60\n")
     assert problem(hung) == f"{hung} on server: no answer within 0.2 s"
 
@@ -120,11 +110,11 @@ def test_a_built_one_and_what_makes_it(tiny, tmp_path):
     folder = tmp_path / "environments" / "tiny"
     (folder / "venv" / "bin").mkdir(parents=True)
     (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
-    stamp = {"recipe": tiny.digest, "python": "3.11.7", "packages": {}, "size": 1}
+    stamp = {"recipe": tiny.digest, "version": "3.11.7", "packages": {}, "size": 1}
     (folder / STAMP).write_text(json.dumps({**stamp, "recipe": "another"}))
-    says = "environment tiny is stale on server (its recipe has changed); run `raybench env create tiny`"
+    says = "environment tiny is stale on server; run `raybench env create tiny`"
     assert find("tiny", "server", []).problem == says
-    (folder / STAMP).write_text(json.dumps({**stamp, "python": sys.version.split()[0]}))
+    (folder / STAMP).write_text(json.dumps(stamp))
     assert find("tiny", "server", []).problem == ""
 
 
@@ -134,8 +124,8 @@ def test_a_node_tries_them_side_by_side_and_survives_the_wire(tmp_path):
     wait = f"while [ $(ls {tmp_path}/asked-* | wc -l) -lt 3 ]; do sleep 0.05; done"
     text = f"#!/bin/sh\ntouch {tmp_path}/asked-$(basename $0)\n{wait}\necho '{answer}'\n"
     own = [str(script(tmp_path / name, text)) for name in "abc"]
-    node = probe_node("10.0.0.1", [*own, '{"pip": []}', sys.executable])
-    assert list(node.environments) == [*own, sys.executable], "a runtime_env is Ray's to try"
+    node = probe_node("10.0.0.1", [*own, sys.executable])
+    assert list(node.environments) == [*own, sys.executable]
     assert [node.interpreter(path).problem for path in own] == [""] * 3
     assert Node.from_json(json.loads(json.dumps(node.to_json()))) == node
     assert node.interpreter() == Interpreter(version=node.python, packages=node.packages)
@@ -188,7 +178,7 @@ def test_another_interpreter_finds_raybench_and_nothing_else_of_ours(bare, tmp_p
     link_package(tmp_path / "only")
     assert [path.name for path in (tmp_path / "only").iterdir()] == ["raybench"]
     code = "import raybench.core.job, importlib.util as u; print(raybench.__version__, u.find_spec('pytest'))"
-    environ = {**subprocess_python.clean_environ(), "PYTHONPATH": str(tmp_path / "only")}
+    environ = {**interpreter.clean_environ(), "PYTHONPATH": str(tmp_path / "only")}
     done = subprocess.run(
         [bare / "bin" / "python", "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -199,6 +189,6 @@ def test_variables_of_our_own_interpreter_do_not_reach_another(monkeypatch):
     for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
         monkeypatch.setenv(name, "/ours")
     monkeypatch.setenv("KEPT", "yes")
-    assert subprocess_python.clean_environ() == {
+    assert interpreter.clean_environ() == {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }

@@ -204,27 +204,6 @@ def test_what_waits_for_nodes_that_stay_away_is_given_up():
     assert dispatcher.finished
 
 
-def test_a_node_that_joins_gets_what_the_node_like_it_could_get():
-    either = [work(name, nodes=("box", "other")) for name in "abc"]
-    dispatcher = Dispatcher([work("only", nodes=("box",)), *either], [BOX, OTHER])
-    assert names(start_all(dispatcher)) == ["only", "a"]
-    dispatcher.join(replace(OTHER, name="third"), like="other")
-    assert [node.name for node in dispatcher.nodes] == ["box", "other", "third"]
-    assert [(p.work.trial.cell.cell_id, p.node.name) for p in start_all(dispatcher)] == [("b", "third")]
-    dispatcher.release("a-r0", 1)
-    dispatcher.release("b-r0", 1)
-    assert names(start_all(dispatcher)) == ["c"]
-
-
-def test_what_waits_for_a_node_that_went_away_runs_on_one_like_it():
-    dispatcher = Dispatcher([work("a")], [BOX])
-    dispatcher.present([])
-    assert dispatcher.stranded
-    dispatcher.join(replace(BOX, name="another"), like="box")
-    assert not dispatcher.stranded
-    assert names(start_all(dispatcher)) == ["a"]
-
-
 def test_what_has_to_wait_is_examined_again_only_after_a_change(monkeypatch):
     dispatcher = Dispatcher([work("a"), work("b")], [BOX])
     start_all(dispatcher)

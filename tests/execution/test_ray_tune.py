@@ -1,7 +1,6 @@
 """Real Ray, real Tune: each trial in a fresh process, in the plan's order, whatever becomes of the others."""
 
 import contextlib
-import gc
 import json
 import os
 import shutil
@@ -13,18 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-import ray
-from ray.air.execution._internal import RayActorManager
-from ray.tune.experiment import Trial
 from support import WORKLOADS
-from support.jobs import make_job
 from support.processes import all_gone
 
 from raybench.config import load_grid
-from raybench.errors import ExecutionError
-from raybench.execution.actor import TrialActor
 from raybench.execution.progress import RecordingListener
-from raybench.execution.ray_tune import classify_actor_error
 from raybench.run import Options, run_grid
 
 TROUBLES = WORKLOADS / "troubles.py"
@@ -81,38 +73,15 @@ def processes():
     return found
 
 
-class TuneWatch(RecordingListener):
-    """Counts the trials and the folders that Tune keeps at the start of each trial, and the actors it has requested."""
-
-    def __init__(self):
-        super().__init__()
-        self.trials, self.folders, self.actors = [], [], 0
-
-    def event(self, event):
-        super().event(event)
-        if event["event"] == "trial_started":
-            gc.collect()
-            session = Path(ray._private.worker._global_node.get_session_dir_path())
-            self.trials.append(sum(isinstance(thing, Trial) for thing in gc.get_objects()))
-            self.folders.append(len(list(session.glob("artifacts/*/grid/*/*-r?-*"))))
-
-
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory, ray_executor):
     """One grid in which each cell ends in its own way."""
     folder = tmp_path_factory.mktemp("ray")
     (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
     (folder / "grid.yaml").write_text(GRID)
-    watch, add_actor = TuneWatch(), RayActorManager.add_actor
-
-    def counted(*arguments, **named):
-        watch.actors += 1
-        return add_actor(*arguments, **named)
-
+    watch = RecordingListener()
     options = Options(folder / "results", checks=False, tracking=None, report=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RayActorManager, "add_actor", counted)
-        return run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
+    return run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
 
 
 def by_rate(result):
@@ -154,18 +123,6 @@ def test_trials_start_in_the_plans_order_and_one_at_a_time(outcome):
     for event in watch.events:
         running += {"trial_started": 1, "trial_ended": -1}.get(event["event"], 0)
         assert 0 <= running <= 1, "a CPU trial owns its node"
-
-
-def test_tune_keeps_no_trial_after_its_end(outcome):
-    _, watch = outcome
-    assert max(watch.trials) <= 2, "a failed one may stay for a step, with its traceback"
-    # On the driver the folders of these two; on the node those in which its two actors work.
-    assert max(watch.folders) <= 4
-
-
-def test_an_actor_runs_trials_until_it_is_lost(outcome):
-    _, watch = outcome
-    assert watch.actors == 2, "one trial kills its worker"
 
 
 def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):
@@ -238,34 +195,3 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path, mlflow_results, 
         started = sum(event["event"] == "trial_started" for event in told)
         assert states["FINISHED"] == 1 and states.keys() <= {"FINISHED", "KILLED", "FAILED"}, "nothing stays open"
         assert sum(states.values()) == started + 1, "every attempt, and the grid"
-
-
-@pytest.mark.parametrize(
-    ("trace", "status"),
-    [
-        ("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", "lost"),
-        ("", "lost"),
-        ("ray.exceptions.ActorDiedError: ... The node was low on memory", "oom"),
-        ("ray::TrialActor.train()\nValueError: a fault of our own", "failed"),
-    ],
-)
-def test_what_ray_says_of_an_actor(trace, status):
-    found, error = classify_actor_error(trace)
-    assert found == status
-    assert error["message"]
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "full"),
-    [("OSError: [Errno 28] No space left on device: '/tmp/rb-1'", "lost", True), ("no torch", "failed", None)],
-)
-def test_a_framework_that_finds_no_room_to_start_is_no_fault_of_the_trial(tmp_path, words, status, full):
-    class Actor(TrialActor):
-        def __init__(self):
-            pass
-
-        def _template(self, job, runtime_env):
-            raise ExecutionError(words)
-
-    (event,) = Actor()._run(make_job(tmp_path, "fine"), False, None)
-    assert (event["status"], event["error"].get("disk_full"), event["error"]["message"]) == (status, full, words)

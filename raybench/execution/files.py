@@ -1,0 +1,78 @@
+"""Transfer of files between the driver and nodes of a cluster that do not share its disk."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from raybench.core.job import Job
+from raybench.datasets.paths import user_cache
+from raybench.workloads.own_files import FOLDER, write
+
+MAX_FILE_BYTES = 16 << 20
+"""Largest file of a trial that is sent to the driver; larger files stay on the node."""
+
+LEFT = "left-on-its-node.txt"
+"""Lists, in an attempt's folder on the driver, the files that were too large to send."""
+
+
+def local_folder(job: Job) -> Job:
+    """The job with a folder that is shared with the driver, or local.
+
+    The driver has created the job's folder: if it exists here, the disk is shared. Otherwise files go to a local cache.
+    """
+    shared = Path(job.folder)
+    if shared.is_dir():
+        return job
+    group = hashlib.sha256(str(shared.parent).encode()).hexdigest()[:16]
+    folder = user_cache() / "trials" / group / shared.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return replace(job, folder=str(folder))
+
+
+def local_code(job: Job, contents: Mapping[str, bytes]) -> Path:
+    """The local snapshot of a user's workload files, created if missing."""
+    folder = user_cache() / FOLDER / Path(job.code).name
+    if not folder.is_dir():
+        write(contents, job.workload["links"], folder)
+    return folder
+
+
+def code_files(job: Job) -> dict[str, bytes]:
+    """The contents of a user's workload files, by name."""
+    return {name: (Path(job.code) / name).read_bytes() for name in job.workload["files"]}
+
+
+def take_files(folder: Path) -> dict[str, bytes]:
+    """The files of a finished attempt by their relative paths.
+
+    Its folder is removed, including other files.
+    """
+    files, oversized = {}, []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.stat().st_size > MAX_FILE_BYTES:
+            oversized.append(f"{path}\n")
+        else:
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+            path.unlink()
+    if oversized:
+        return files | {LEFT: "".join(oversized).encode()}
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()  # a checkpoint may still be in the same folder
+    return files
+
+
+def put_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write an attempt's files on the driver, only inside of its folder."""
+    for name, data in files.items():
+        path = folder / name
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)

@@ -1,0 +1,112 @@
+"""Agent of one node: runs the trials that the driver sends, each in a fresh process, and sends their events back.
+
+Ray Tune starts one on each node (`ray_process`). It keeps fork servers running, so that a further trial only costs a
+fork: in a shuffled grid frameworks alternate, an idle server uses no processor time, and loading a framework again
+takes seconds.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Client
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.errors import ExecutionError
+from raybench.execution.files import local_code, local_folder, take_files
+from raybench.execution.process import ForkServer
+from raybench.trial.record import failure_event
+
+MAX_TRIALS = 256
+"""Maximum number of simultaneous trials on a node: one per core or accelerator."""
+
+
+class NodeAgent:
+    """Serves one driver until it closes the connection.
+
+    Args:
+        address: the driver's, for `multiprocessing.connection.Client`.
+        key: the secret that authenticates both sides.
+        node: this node's name.
+        accelerators: the ids that Ray assigned, by the name of Ray's resource.
+    """
+
+    def __init__(self, address: Any, key: bytes, node: str, accelerators: Mapping[str, Sequence[str]]) -> None:
+        self._connection = Client(address, authkey=key)
+        self._sending = Lock()
+        self._idle: dict[tuple[str, str, bool], list[ForkServer]] = {}
+        self._servers: list[ForkServer] = []
+        self._code: dict[str, Mapping[str, bytes]] = {}
+        self._send(node=node, accelerators=accelerators)
+
+    def serve(self) -> None:
+        """Run trials until the driver closes the connection; then kill the running ones."""
+        # The kernel ends a fork server with the thread that started it; these threads live as long as the agent.
+        threads = ThreadPoolExecutor(MAX_TRIALS)
+        try:
+            while True:
+                message = self._connection.recv()
+                self._code |= message["code"]
+                threads.submit(self._run, Job.from_json(message["job"]), message["remote"])
+        except (EOFError, OSError):
+            for server in list(self._servers):
+                server.close()
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+    def _send(self, **message: Any) -> None:
+        with self._sending, suppress(OSError):  # the driver has ended, and this process ends next
+            self._connection.send(message)
+
+    def _run(self, job: Job, remote: bool) -> None:
+        """Run an attempt and send its events; with the last, its files if they are not on the driver's disk."""
+        local_job = local_folder(job) if remote else job
+        if job.code in self._code and not Path(job.code).is_dir():
+            local_job = replace(local_job, code=str(local_code(job, self._code[job.code])))
+        end = None
+        for event in self._events(local_job):
+            if event["event"] in events.ENDS:
+                end = event  # sent below: the trial's files are complete only after its process has ended
+            else:
+                self._send(event=event)
+        files = take_files(Path(local_job.folder)) if local_job.folder != job.folder else {}
+        self._send(event=end, files=files)
+
+    def _events(self, job: Job) -> Iterator[Event]:
+        key = (job.preloaded, job.python, job.host_busy)
+        try:
+            server = self._server(key)
+        except (ExecutionError, OSError) as error:
+            failure: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+            is_full = os.strerror(errno.ENOSPC) in str(error)
+            status = TrialStatus.LOST if is_full else TrialStatus.FAILED
+            yield failure_event(job, status, failure | ({"disk_full": True} if is_full else {}))
+            return
+        yield from server.run(job)
+        self._idle.setdefault(key, []).append(server)
+
+    def _server(self, key: tuple[str, str, bool]) -> ForkServer:
+        """An idle fork server of a framework and environment, started if necessary.
+
+        Raises:
+            ExecutionError: it cannot be started.
+        """
+        while servers := self._idle.get(key):
+            with suppress(IndexError):  # a different thread took it
+                server = servers.pop()
+                if server.alive:
+                    return server
+        framework, python, passive = key
+        server = ForkServer(framework, python, passive)
+        self._servers.append(server)
+        return server

@@ -1,0 +1,538 @@
+"""Executor on Ray: this process plans and records, a child process owns Ray, agents on the nodes run the trials."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib import metadata
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from queue import Empty, Queue
+from signal import Signals
+from typing import Any
+
+import psutil
+
+from raybench.core import events
+from raybench.core.files import PACKAGE
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.core.temp_folders import Scratch
+from raybench.devices import KINDS, Hardware, hosted
+from raybench.errors import ExecutionError
+from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
+from raybench.execution.files import code_files, put_files
+from raybench.execution.scheduler import AssignedWork, Dispatcher
+from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
+from raybench.planning.node import Node, probe_node
+
+POLL_S = 0.5
+"""Seconds between two checks of Ray while no message comes."""
+
+SLOW_START_S = 20.0
+"""Seconds after which the user is informed that Ray is still starting; it takes 4 s on a quiet machine."""
+
+START_TIMEOUT_S = 600.0
+"""Timeout for the start of Ray and of the first agent; at a load of 15 on two cores Ray alone has taken 200 s."""
+
+SILENT_S = 24.0
+"""Seconds without an answer of Ray's head after which Ray counts as lost."""
+
+RETURN_TIMEOUT_S = 600.0
+"""Seconds to wait for a node that the remaining trials need; a machine restarts within some minutes."""
+
+SETTLE_S = 1.0
+"""Seconds to wait, after the loss of a worker, for the end of Ray's own processes, which may be the cause."""
+
+CLOSE_TIMEOUT_S = 10.0
+"""Seconds to wait until the child process has killed everything that it had started."""
+
+RAY_PROGRAMS = {"raylet": "raylet", "gcs_server": "GCS server"}
+"""Names of the two processes of a local Ray that nothing replaces; the raylet also ends with its agents."""
+
+RAY_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # no copy of the environment under `uv run`
+    "RAY_task_events_report_interval_ms": "0",  # no record of tasks for a dashboard
+    "RAY_worker_niceness": "0",  # 15 by default: any other process would slow down a timed trial
+    "RAY_kill_child_processes_on_worker_exit": "0",  # fork servers end their trials themselves
+    "RAY_memory_monitor_refresh_ms": "0",  # it would kill an agent with all its trials; the kernel kills one trial
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000",  # raybench resumes from the attempts' files
+    "RAY_AIR_NEW_OUTPUT": "0",
+}
+"""Environment variables of Ray and Tune, set before they are imported unless the user has set them."""
+
+AGAIN = "Finished trials are kept; run the same command again for the rest."
+
+NO_NODE = {"type": "NodeGone", "message": "all nodes that can run it were lost and did not return"}
+
+
+class RayProcess:
+    """The child process that owns Ray, and the connections to it and to the agents.
+
+    Args:
+        address: of a Ray cluster; None to start a local Ray.
+        cores: of this machine, for a local Ray.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, address: str | None, cores: int) -> None:
+        self.address = address
+        self.inbox: Queue[tuple[Connection, Mapping[str, Any]]] = Queue()
+        self._key = secrets.token_bytes(32)
+        self._scratch = Scratch(for_sockets=True)
+        folder = self._scratch.path
+        self._log = folder / "ray.log"
+        self._listeners = [self._listen(str(folder / "driver"))]
+        environ = {**RAY_SETTINGS, **os.environ, "RAY_TMPDIR": str(folder)}
+        if address is None:
+            token = folder / "token"  # without one, Ray's servers would run any user's code
+            token.touch(mode=0o600)
+            token.write_text(secrets.token_hex(32))
+            environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+            environ.pop("RAY_AUTH_TOKEN", None)
+            # Off Linux this is Ray's default: its servers listen on 127.0.0.1 instead of every network interface.
+            environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), environ.get("PYTHONPATH")]))
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "raybench.execution.ray_process"],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=folder,  # Ray adds the current folder to its workers' import path
+                env=environ,
+                start_new_session=True,
+            )
+        settings = {
+            "listener": str(folder / "driver"),
+            "key": self._key.hex(),
+            "address": address,
+            "cores": cores,
+            "storage": str(folder / "tune"),
+        }
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+        self._process.stdin.flush()
+        self._child: Connection | None = None
+        self._ray: dict[str, psutil.Process] = {}
+        self._silent_polls = 0
+        self._failure = ""
+        self.own_address = ""
+        self.alive: set[str] = set()
+        self.agents: dict[str, Agent] = {}
+        self._agents_started = False
+
+    def _listen(self, address: Any) -> Listener:
+        """Accept connections and read their messages, in threads."""
+        listener = Listener(address, backlog=64, authkey=self._key)
+
+        def read(connection: Connection) -> None:
+            try:
+                while True:
+                    self.inbox.put((connection, connection.recv()))
+            except (EOFError, OSError):
+                self.inbox.put((connection, {"closed": True}))
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection = listener.accept()
+                except Exception:  # closed, or a stranger without the key
+                    if self._process.poll() is not None:
+                        return
+                    continue
+                threading.Thread(target=read, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, name="accept", daemon=True).start()
+        return listener
+
+    def next_message(self) -> tuple[Connection, Mapping[str, Any]] | None:
+        """The next message of an agent, or of the child that is not about Ray's state; None if there is none soon.
+
+        Raises:
+            ExecutionError: Ray has ended or does not answer.
+        """
+        try:
+            connection, message = self.inbox.get(timeout=POLL_S)
+        except Empty:
+            # Polls are counted, not seconds: after a suspension of this machine Ray has to answer first.
+            self._silent_polls += bool(self.own_address)
+            self.check()
+            return None
+        if "alive" in message:
+            self._silent_polls, self.alive = 0, set(message["alive"])
+        elif "started" in message:
+            self._child, self.own_address = connection, message["started"]
+        elif "error" in message:
+            self._failure = message["error"]
+        elif connection is not self._child or "nodes" in message:
+            return connection, message
+        self.check()
+        return None
+
+    def check(self, settle_s: float = 0.0) -> None:
+        """Check that Ray is there, if necessary for some seconds.
+
+        Raises:
+            ExecutionError: it has ended or does not answer.
+        """
+        deadline = time.monotonic() + settle_s
+        while True:
+            reason = self._reason()
+            if reason:
+                raise ExecutionError(f"{reason}. {AGAIN}")
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.1)
+
+    def _reason(self) -> str:
+        """Why Ray cannot be used; empty if it can."""
+        if self._failure:
+            return f"Ray reported an error: {self._failure}" if self.own_address else f"{self._target}: {self._failure}"
+        self._find_ray_processes()
+        for name, process in self._ray.items():
+            if not _runs(process):
+                return f"Ray's {RAY_PROGRAMS[name]} ended"
+        code = self._process.poll()
+        if code is not None:
+            how = f" by {Signals(-code).name}" if code < 0 else ""
+            return f"The process of Ray was ended{how}" + (f": {tail}" if (tail := self._last_line()) else "")
+        if self._silent_polls * POLL_S >= SILENT_S:
+            return f"Ray has not answered for {SILENT_S:g} s"
+        return ""
+
+    @property
+    def _target(self) -> str:
+        return "Ray did not start" if self.address is None else f"cannot connect to a Ray cluster at {self.address}"
+
+    def _find_ray_processes(self) -> None:
+        if self.address is None and len(self._ray) < len(RAY_PROGRAMS):
+            with suppress(psutil.Error):
+                for process in psutil.Process(self._process.pid).children():
+                    with suppress(psutil.Error):
+                        if process.name() in RAY_PROGRAMS:
+                            self._ray.setdefault(process.name(), process)
+
+    def _last_line(self) -> str:
+        with suppress(OSError):
+            return next(iter(self._log.read_text(errors="replace").strip().splitlines()[-1:]), "")
+        return ""
+
+    def wait_started(self) -> None:
+        """Wait until Ray has started or the cluster has answered.
+
+        Raises:
+            ExecutionError: it does not.
+        """
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self.own_address:
+            self.next_message()
+            if time.monotonic() > deadline:
+                raise ExecutionError(f"{self._target} within {START_TIMEOUT_S:g} s")
+
+    def probe(self, environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
+        """Every node of the cluster with its environments, and the resources that Ray offers there.
+
+        Raises:
+            ExecutionError: a node does not answer.
+        """
+        self.wait_started()
+        assert self._child
+        self._child.send({"probe": list(environments)})
+        while True:
+            answer = self.next_message()
+            if answer and "nodes" in answer[1]:
+                nodes: list[tuple[Node, Mapping[str, float]]] = answer[1]["nodes"]
+                return nodes
+
+    def start_agents(self, nodes: Sequence[Node]) -> None:
+        """Start an agent on each node, once; those of a cluster connect over the network."""
+        if self._agents_started:
+            return
+        self._agents_started = True
+        self.wait_started()
+        assert self._child
+        address: Any = str(self._scratch.path / "driver")
+        if self.address is not None:
+            self._listeners.append(self._listen((self.own_address, 0)))
+            address = self._listeners[-1].address
+        agent = {"listener": address, "key": self._key}
+        self._child.send(
+            {"agents": [agent | {"node": node.name, "ray_address": node.address} for node in nodes if node.hardware]}
+        )
+
+    def close(self) -> None:
+        """Kill everything that the child has started, and remove its folder."""
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            with suppress(psutil.Error):
+                for process in psutil.Process(self._process.pid).children(recursive=True):
+                    with suppress(psutil.Error):
+                        process.kill()
+            self._process.kill()
+            self._process.wait()
+        for listener in self._listeners:
+            with suppress(OSError):
+                listener.close()
+        self._scratch.close()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
+        return False
+
+
+class RayExecutor:
+    """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster."""
+
+    uses_ray = True
+
+    def __init__(self, address: str | None = None, return_timeout_s: float = RETURN_TIMEOUT_S) -> None:
+        self._address, self._return_timeout_s = address, return_timeout_s
+        self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
+        self._ray: RayProcess | None = None
+
+    def _start(self) -> RayProcess:
+        if self._ray is None:
+            self._ray = RayProcess(self._address, probe_node().cores)
+        return self._ray
+
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """This machine, without Ray; or every node of the cluster.
+
+        Raises:
+            ExecutionError: a node does not answer.
+        """
+        if self._address is None:
+            return [probe_node(environments=environments)]
+        answers = self._start().probe(environments)
+        return disambiguate([limit_to_ray(node, resources) for node, resources in answers])
+
+    def host_load(self) -> HostLoad | None:
+        """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
+        return measure_load(meter=self._meter) if self._meter else None
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Run until the dispatcher has nothing left."""
+        with _sigterm_as_ctrl_c():
+            grid = _Grid(self._start(), dispatcher, make_job, sink, tell, self._return_timeout_s)
+            try:
+                grid.run()
+            except KeyboardInterrupt:
+                self.close()
+                grid.end_running(TrialStatus.KILLED)
+                raise
+            except ExecutionError as error:
+                self.close()
+                grid.end_running(TrialStatus.LOST, {"type": "RayGone", "message": str(error)})
+                raise
+
+    def close(self) -> None:
+        """End the child process, with a local Ray and all trials."""
+        if self._ray is not None:
+            self._ray.close()
+            self._ray = None
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Stop a grid at SIGTERM, for example from a batch system, as at Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+class Agent:
+    """A connected agent."""
+
+    def __init__(self, connection: Connection, node: Node, accelerators: Mapping[str, Sequence[str]]) -> None:
+        self.connection, self.node, self._accelerators = connection, node, accelerators
+        self._sent_code: set[str] = set()
+
+    def start(self, job: Job) -> None:
+        """Send a job; on a cluster with a user's workload files, once, and with the accelerators as Ray names them.
+
+        Raises:
+            OSError: the agent is gone.
+        """
+        code = {}
+        if self.node.address:
+            Path(job.folder).mkdir(parents=True, exist_ok=True)
+            job = replace(job, visible=self._ray_ids(job))
+            if job.code and job.code not in self._sent_code:
+                code = {job.code: code_files(job)}
+                self._sent_code.add(job.code)
+        self.connection.send({"job": job.to_json(), "code": code, "remote": bool(self.node.address)})
+
+    def _ray_ids(self, job: Job) -> list[str]:
+        """The ids of the job's accelerators: Ray may number them differently if it was given only some of a host."""
+        kind = job.cell.device.kind
+        ids = [each for entry in self.node.find(kind) for each in entry.ids]
+        ray_ids = self._accelerators.get(KINDS[kind].ray_resource or "", ())
+        names = dict(zip(ids, ray_ids, strict=False))
+        return [names.get(each, each) for each in job.visible]
+
+
+class _Grid:
+    """The trials of one grid on the agents of one Ray."""
+
+    def __init__(
+        self,
+        ray: RayProcess,
+        dispatcher: Dispatcher,
+        make_job: MakeJob,
+        sink: Sink,
+        tell: Tell,
+        return_timeout_s: float,
+    ) -> None:
+        self._ray, self._dispatcher, self._make_job, self._sink, self._tell = ray, dispatcher, make_job, sink, tell
+        self._return_timeout_s = return_timeout_s
+        self._nodes = {node.name: node for node in dispatcher.nodes}
+        self._folders: dict[str, Path] = {}
+        self._ray_version = metadata.version("ray")
+
+    def run(self) -> None:
+        """Run until nothing is left.
+
+        Raises:
+            ExecutionError: Ray does not start, has ended, or does not answer.
+        """
+        self._update_present()
+        started_s, told_slow, started = time.monotonic(), False, False
+        self._ray.start_agents(list(self._nodes.values()))
+        stranded_since = time.monotonic()
+        while not self._dispatcher.finished:
+            while placement := self._dispatcher.next():
+                self._start(placement)
+            answer = self._ray.next_message()
+            if answer:
+                self._handle(*answer)
+            self._drop_dead_nodes()
+            now = time.monotonic()
+            started |= bool(self._ray.agents)
+            if not started and not told_slow and now - started_s > SLOW_START_S:
+                told_slow = True
+                self._tell(TemporaryMessage(f"Ray has not started after {SLOW_START_S:g} s; a busy machine is slow."))
+            if not started and now - started_s > START_TIMEOUT_S:
+                raise ExecutionError(f"Ray has not started a worker within {START_TIMEOUT_S:g} s. {AGAIN}")
+            if not self._dispatcher.stranded:
+                stranded_since = now
+            elif started and now - stranded_since > self._return_timeout_s:
+                for work in self._dispatcher.give_up():
+                    if not work.check:
+                        self._sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=NO_NODE))
+
+    def _start(self, placement: AssignedWork) -> None:
+        job = self._make_job(placement)
+        job = replace(job, versions={**job.versions, "ray": self._ray_version})
+        self._folders[job.trial] = Path(job.folder)
+        with suppress(OSError):  # its connection is closed, which the next message says
+            self._ray.agents[placement.node.name].start(job)
+
+    def _handle(self, connection: Connection, message: Mapping[str, Any]) -> None:
+        if "node" in message:
+            name = message["node"]
+            self._ray.agents[name] = Agent(connection, self._nodes[name], message["accelerators"])
+            self._update_present()
+        elif "event" in message:
+            event = message["event"]
+            running = {(each.work.name, each.work.attempt): each for each in self._dispatcher.running}
+            placement = running.get((event["trial"], event["attempt"]))
+            if placement is None:  # given up as lost before
+                return
+            if message.get("files"):
+                put_files(self._folders[event["trial"]], message["files"])
+            own_end = self._sink(event)
+            if event["event"] in events.ENDS:
+                lost = event.get("status") == TrialStatus.LOST and not own_end
+                self._dispatcher.release(event["trial"], event["attempt"], lost)
+        elif "closed" in message:
+            for name in [name for name, agent in self._ray.agents.items() if agent.connection is connection]:
+                self._ray.check(SETTLE_S)
+                self._lose(name)
+
+    def _update_present(self) -> None:
+        self._dispatcher.present(self._ray.agents.keys())
+
+    def _drop_dead_nodes(self) -> None:
+        """Close the connections to nodes that Ray has lost: those of a machine without power stay open."""
+        for name, agent in list(self._ray.agents.items()):
+            if agent.node.address and self._ray.alive and agent.node.address not in self._ray.alive:
+                self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        agent = self._ray.agents.pop(name)
+        agent.connection.close()
+        self._update_present()
+        self._tell(f"Ray's worker on {name} was lost, with its running trials; Ray starts a new one when it can.")
+        error = {"type": "WorkerLost", "message": "Ray's worker or its node was lost"}
+        self.end_running(TrialStatus.LOST, error, name)
+
+    def end_running(self, status: str, error: Mapping[str, Any] | None = None, node: str = "") -> None:
+        """Record the end of all running attempts, or of those on a node.
+
+        A lost one is retried while retries remain, unless its own record says that it has ended; a check starts again.
+        """
+        for placement in self._dispatcher.running:
+            work = placement.work
+            if node and placement.node.name != node:
+                continue
+            own_end = None
+            if not work.check:
+                own_end = self._sink(events.trial_ended(work.name, work.attempt, status, error=error))
+            is_lost = status == TrialStatus.LOST
+            self._dispatcher.release(
+                work.name, work.attempt, lost=is_lost and not own_end, begun=not (is_lost and work.check)
+            )
+
+
+def disambiguate(nodes: Sequence[Node]) -> list[Node]:
+    """Make node names unique by adding the address to repeated names."""
+    counts = Counter(node.name for node in nodes)
+    return [
+        replace(node, name=f"{node.name} ({node.address})") if node.address and counts[node.name] > 1 else node
+        for node in nodes
+    ]
+
+
+def limit_to_ray(node: Node, ray_resources: Mapping[str, float]) -> Node:
+    """Restrict a cluster node to the resources that Ray offers: custom resources, cores and accelerators."""
+    basic = ("CPU", "memory", "object_store_memory")
+    resources = {
+        name: amount for name, amount in ray_resources.items() if name not in basic and not name.startswith("node:")
+    }
+    hardware = [_cut(entry, ray_resources) for entry in node.hardware]
+    return replace(node, resources=resources, hardware=tuple(entry for entry in hardware if entry.count))
+
+
+def _cut(entry: Hardware, ray_resources: Mapping[str, float]) -> Hardware:
+    resource = "CPU" if hosted(entry.kind) else KINDS[entry.kind].ray_resource
+    if not resource:
+        return entry
+    limit = int(ray_resources.get(resource, 0.0))
+    return replace(entry, count=min(entry.count, limit), ids=entry.ids[:limit])
