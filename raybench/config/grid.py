@@ -17,7 +17,7 @@ from raybench.core.identity import COMPARE
 from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
-from raybench.environments import RECIPES, built_names, key_of, python_of, runtime_env_of
+from raybench.environments import RECIPES, built_names, key_of, python_of
 from raybench.workloads import WorkloadInfo, read_command, read_reference
 
 
@@ -250,7 +250,7 @@ class GridSpec(CellSettings):
     def _pythons(self) -> Iterator[Path]:
         """The interpreters of the environments of its trials, then of those that are built."""
         for key in dict.fromkeys([*self.environments, *built_names()]):
-            path = None if runtime_env_of(key) is not None else python_of(key) if key in RECIPES else user_path(key)
+            path = python_of(key) if key in RECIPES else user_path(key)
             if path and (python := path / "bin" / "python" if path.is_dir() else path).exists():
                 yield python
 
