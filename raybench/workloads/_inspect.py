@@ -17,12 +17,12 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
     Args:
         file: the absolute path.
         name: the name of a training function or a workload in it.
-        raybench: a folder with the package alone, for an environment that has none.
+        raybench: a folder with this package alone; an environment has none, or a different version.
         answer_file: where the answer goes; standard output belongs to the user's code.
     """
     sys.argv = [file]
     sys.path[0] = str(Path(file).parent)  # as Python sets it for a script; it was the folder of this program
-    sys.path.append(raybench)
+    sys.path.insert(1, raybench)
     import json
     from types import CodeType
 
@@ -134,7 +134,7 @@ def _function(function: object, name: str) -> dict[str, object]:
 
 
 def _is_plain(value: object) -> bool:
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())

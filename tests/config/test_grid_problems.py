@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from raybench.config import load_grid
-from raybench.config.values import RUNTIME_ENV
 from raybench.errors import GridFileError
 
 MINIMAL = "name: x\nworkload: digits_cnn\n"
@@ -296,13 +295,6 @@ def test_escapes_of_what_is_no_character(complaints, text, says):
 def test_an_environment_that_ray_would_ignore(complaints, environment, says):
     (said,) = complaints(f"devices: {{c: {{kind: cpu, environment: {environment}}}}}\n")
     assert said == f"x.yaml:3:39: devices.c.environment: {says}"
-
-
-@pytest.mark.slow
-def test_ray_knows_the_entries_that_an_environment_may_have():
-    from ray.runtime_env import RuntimeEnv
-
-    assert set(RUNTIME_ENV) <= RuntimeEnv.known_fields
 
 
 def test_no_such_file(tmp_path, monkeypatch):
