@@ -112,7 +112,7 @@ def run_grid(
     from raybench.reporting.results import Results
     from raybench.run import Options
     from raybench.run import run_grid as run
-    from raybench.sources.journal import of_history
+    from raybench.sources import of_history
 
     source = grid if isinstance(grid, Mapping) else Path(grid)
     changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
@@ -156,10 +156,10 @@ def load(
     Example:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
-        >>> results.comparison("batch_size", baseline=32)[["weight_decay", "runs", "baseline_runs"]]
-           weight_decay  runs  baseline_runs
-        0        0.0000     3              3
-        1        0.0005     3              3
+        >>> results.effects[["axis", "value", "other", "runs"]]
+                   axis value other  runs
+        0    batch_size   128    32     3
+        1  weight_decay  5e-4     0     3
         >>> raybench.load("raybench-results", grid="quickstar")
         Traceback (most recent call last):
         ...
@@ -209,27 +209,21 @@ def report(
 
 
 def export(
-    grid: str | Path,
-    file: str | Path | None = None,
-    *,
-    results: str | Path = "raybench-results",
-    smoke: bool = False,
-    anonymous: bool = False,
+    grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results", smoke: bool = False
 ) -> Path:
-    """Write the results of a grid to one file, a bundle, for another machine.
+    """Write the results of a grid to a zip file, for another machine.
 
     `load`, `report` and `raybench import` read it. Trials that still run are left out, and so are checkpoints, data and
     code.
 
     Args:
-        grid: a grid file, or the name of a grid in the results folder.
-        file: the bundle to write; by default the grid's name with `.zip`.
+        grid: a grid file, the name of a grid in the results folder, or its folder.
+        file: the zip file to write; by default the grid's name with `.zip`.
         results: the results folder.
         smoke: export the grid's smoke run instead of the grid.
-        anonymous: replace the names of hosts and users by stable pseudonyms.
 
     Returns:
-        The path of the bundle.
+        The path of the file.
 
     Raises:
         RaybenchError: there is no such grid, none of its trials has ended, or the file cannot be written.
@@ -241,13 +235,12 @@ def export(
         >>> raybench.load("colab.zip")
         Results(quickstart: 4 cells, 12 trials)
     """
-    from raybench.reporting.build import journal_of
-    from raybench.results.bundle import SUFFIX, bundle_of, write_bundle
-    from raybench.results.pseudonyms import with_pseudonyms
+    from raybench.reporting.build import folder_of
+    from raybench.results.archive import write_archive
 
-    bundle, _ = bundle_of(journal_of(str(grid), Path(results), smoke).parent)
-    path = Path(file or f"{bundle.events.grid}{SUFFIX}")
-    write_bundle(with_pseudonyms(bundle) if anonymous else bundle, path)
+    folder = folder_of(str(grid), Path(results), smoke) or Path(grid)
+    path = Path(file or f"{folder.name}.zip")
+    write_archive(folder, path)
     return path
 
 

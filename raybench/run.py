@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import signal
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
+from uuid import uuid4
 
 from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
-from raybench.analysis.comparison import Row
-from raybench.analysis.grid_request import (
-    GridRequest,
-    latest_request,
-    request_of,
-    request_of_all_sources,
-    same_cells,
-    to_dict,
-)
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
-from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
 from raybench.core.cell import Cell
-from raybench.core.events import Event
+from raybench.core.events import ENDS, Event, events_file
 from raybench.core.job import Job
 from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
@@ -40,19 +29,27 @@ from raybench.execution.progress import ProgressListener, SilentListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
+from raybench.planning.request import request_of
 from raybench.planning.resume import missing_work
-from raybench.reporting.build import files, from_history, load_libraries, page_is_current, write_page
-from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
-from raybench.results import executions
+from raybench.reporting.build import (
+    HTML,
+    files,
+    from_attempts,
+    history_warnings,
+    load_libraries,
+    with_warnings,
+    write_page,
+)
+from raybench.reporting.report import Report
 from raybench.results.attempt import Attempt, latest
-from raybench.results.executions import EFFECTIVE, GRID_FILE, PLAN, Summary
+from raybench.results.executions import Execution
+from raybench.results.folder import RESULTS, add_event, attempt_folder, grid_folder, has_end, read_events, results_id
+from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
-from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
-from raybench.results.stored_events import ORIGIN
 from raybench.tracking.store import Store, redact_text, resolve
-from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker, Writer
-from raybench.tracking.writer import PATIENCE
+from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker
+from raybench.tracking.writer import PATIENCE_S
 
 DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
@@ -96,11 +93,12 @@ class Outcome:
 
     Attributes:
         latest: the attempt that counts for each planned trial that has attempts (`raybench.results.attempt.latest`).
-        report: the report of these results; its `rows` are the comparison, one row per cell.
+        report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
-        history: events and attempts of the grid.
+        history: attempts of the grid.
         store: the MLflow store, if there is one.
+        warnings: messages for the user that are not results.
     """
 
     plan: Plan
@@ -112,26 +110,12 @@ class Outcome:
     store: Store | None
     interrupted: bool = False
     strict: bool = False
-
-    @property
-    def rows(self) -> list[Row]:
-        """The comparison, one row per cell."""
-        return self.report.results.rows
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user that are not part of the results."""
-        return tuple(self.report.context.warnings)
+    warnings: Sequence[str] = ()
 
     @property
     def folder(self) -> Path:
         """The grid's own folder in the results folder."""
         return self.history.folder
-
-    @property
-    def journal(self) -> Path:
-        """Path of the journal, which holds every event of the grid."""
-        return self.folder / JOURNAL
 
     @property
     def exit_status(self) -> int:
@@ -171,13 +155,11 @@ def run_grid(
         if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where)  # now with the digest of the data
         with locked(options.results, f"the grid {spec.name}"):
-            try:
-                history = GridHistory.recover(folder / JOURNAL)
-                session = _Session(plan, root, tracker, history, options)
-                todo = missing_work(plan, history.attempts.values(), options.retry, options.rerun)
-                session.run(todo, executor, view)
-            except JournalError as error:
-                raise JournalError(f"{error}. {STOPPED}") from None
+            history = GridHistory.read(folder)
+            with _writing(folder):
+                history.close_lost()
+            session = _Session(plan, root, tracker, history, options)
+            session.run(missing_work(plan, history.attempts.values(), options.retry, options.rerun), executor, view)
             return session.outcome()
 
 
@@ -188,6 +170,15 @@ def _tracker(spec: GridSpec, options: Options) -> Tracker:
         uri = None if options.tracking == DEFAULT_STORE else options.tracking
         return MlflowTracker(resolve(options.results, uri, spec.tracking_uri))
     return options.tracking
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Convert errors of writing results to `JournalError`."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"{error.filename or folder}: {error.strerror or error}. {STOPPED}") from None
 
 
 @contextmanager
@@ -220,118 +211,162 @@ class _Session:
         self._plan, self._root, self._tracker, self._history = plan, root, tracker, history
         self._folder, self._options = history.folder, options
         self._store = tracker.store if isinstance(tracker, MlflowTracker) else None
+        with _writing(self._folder):
+            self._origin = results_id(options.results.absolute())
         self._labelled: dict[str, dict[str, Cell]] = {}
         for attempt in history.attempts.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
-        # The checks of another machine prove nothing about this one.
-        own_events = [event for event in history.events if not event.get(ORIGIN)]
-        self._evidence = PretrialChecks(*(() if options.rerun else (own_events, history.attempts.values())))
+        self._evidence = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._report: Report | None = None
-        self._reported_warnings = 0
         self._busy = False
         self._busy_warning = ""
+        self._folders: dict[tuple[str, int], Path] = {}
+        self._remote: set[Path] = set()
 
     def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
-        """Run the given work.
-
-        Each event goes to the journal first, then to the MLflow writer and the view.
-        """
-        skipped = self._newly_skipped()
-        if skipped:
-            with Journal(self._history.path) as journal:
-                for event in skipped:
-                    self._history.take(journal.append(event))
+        """Run the given work; each event goes to the history, the MLflow writer and the view."""
         if not todo:
             self._renew()
             return
-        with Journal(self._history.path) as journal:
-            started_at, writable = events.now(), True
-            is_local = not any(node.address for node in self._plan.nodes)
+        execution = self._begin()
 
-            def tell(message: str) -> None:
-                if not isinstance(message, TemporaryMessage):
-                    self._warnings.append(message)
-                view.warn(message)
+        def tell(message: str) -> None:
+            if not isinstance(message, TemporaryMessage):
+                self._warnings.append(message)
+            view.warn(message)
 
-            load = executor.host_load()  # before raybench starts processes of its own
-            view.begin(self._plan, todo, self._history)
-            if load and load.high:
-                self._busy = True
-                self._busy_warning = BUSY.format(load=load)
-                tell(self._busy_warning)
-            elif load:
-                view.busy("")
+        load = executor.host_load()  # before raybench starts processes of its own
+        view.begin(self._plan, todo, self._history)
+        if load and load.high:
+            self._busy = True
+            self._busy_warning = BUSY.format(load=load)
+            tell(self._busy_warning)
+        elif load:
+            view.busy("")
 
-            def watch(load: HostLoad) -> None:
-                self._busy = load.high
-                view.busy(f"Other programs use {load}." if load.high else "")
+        def watch(load: HostLoad) -> None:
+            self._busy = load.high
+            view.busy(f"Other programs use {load}." if load.high else "")
 
-            writer = self._tracker.open(
-                self._plan.spec.name,
-                self._history,
-                executions.execution_name(started_at),
-                warn=self._warnings.append,
-                tell=view.warn,
-            )
+        writer = self._tracker.open(
+            self._plan.spec.name, self._history, execution, warn=self._warnings.append, tell=view.warn
+        )
+        waited = False
 
-            waited = False
+        def job(placement: AssignedWork) -> Job:
+            nonlocal waited
+            if is_timed(placement.work) and not waited:
+                waited = True
+                writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
+            if placement.work.check:
+                view.checking(describe(placement.work))
+            return self._job(placement)
 
-            def job(placement: AssignedWork) -> Job:
-                nonlocal waited
-                if is_timed(placement.work) and not waited:
-                    waited = True
-                    writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
-                if placement.work.check:
-                    view.checking(describe(placement.work))
-                new_job = make_job(self._plan, placement, self._folder, self._root)
-                label = {**new_job.labels, "label": self._label(placement.work.trial)}
-                new_job = replace(new_job, labels=label, host_busy=self._busy)
-                return self._evidence.complete(new_job, placement.work, self._folder)
+        def sink(event: Event) -> Event | None:
+            if event.get("status") == TrialStatus.LOST:
+                # It may have completed when its worker, which passes events on, was gone.
+                unsent = self._unsent(event)
+                end = next((each for each in unsent if each["event"] == "trial_ended"), {})
+                if end.get("status") not in (None, TrialStatus.LOST):
+                    for each in unsent:
+                        record(each)
+                    return end
+            record(event)
+            return None
 
-            def sink(event: Event) -> Event | None:
-                if event.get("status") == TrialStatus.LOST:
-                    # It may have completed when its worker, which passes events on, was gone.
-                    unsent = self._history.unsent((event["trial"], event["attempt"]))
-                    end = next((each for each in unsent if each["event"] == "trial_ended"), {})  # the audit follows it
-                    if end.get("status") not in (None, TrialStatus.LOST):
-                        for each in unsent:
-                            record(each)
-                        return end
-                record(event)
-                return None
+        def record(event: Event) -> None:
+            self._record(event)
+            writer.put(event)
+            view.event(event)
+            error = event.get("error") or {}
+            if event.get("status") == TrialStatus.LOST and error.get("disk_full") and self._is_local:
+                raise JournalError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
-            def record(event: Event) -> None:
-                event = journal.append(event)
-                self._history.take(event)
-                self._evidence.take(event)
-                if event["event"] == "trial_ended":
-                    self._ran += event["status"] != TrialStatus.KILLED
-                    self._ended[event["trial"]] = event["status"]
-                writer.put(event)
-                view.event(event)
-                error = event.get("error") or {}
-                if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
-                    raise JournalError(f"{event['trial']}: {error['message']}")  # a retry would fail in the same way
-
+        try:
+            works = self._evidence.with_checks(todo) if self._options.checks else todo
+            with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
+                executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
+            self._close_executor(executor)
+        except KeyboardInterrupt:
+            self._interrupted = True
+        finally:
             try:
-                works = self._evidence.with_checks(todo) if self._options.checks else todo
-                with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
-                    executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
-                self._close_executor(executor)
-            except KeyboardInterrupt:
-                self._interrupted = True
-            except JournalError:
-                writable = False
-                raise
+                self._close_open(record)
+                view.end("Writing the report")
+                if page := self._write_page():
+                    writer.put_file(page)
+                message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
+                writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
             finally:
-                try:
-                    self._close(journal if writable else None, writer, view, started_at)
-                finally:
-                    view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+                view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def _begin(self) -> Execution:
+        """Record what this execution is asked for, before its first trial."""
+        request = self._request
+        execution = Execution.begin(self._origin, request.text, request.to_json(), self._plan.spec.seed)
+        with _writing(self._folder):
+            execution.write(self._folder)
+        self._history.executions.append(execution)
+        return execution
+
+    @property
+    def _is_local(self) -> bool:
+        return not any(node.address for node in self._plan.nodes)
+
+    def _job(self, placement: AssignedWork) -> Job:
+        job = make_job(self._plan, placement, self._folder, self._root)
+        labels = {**job.labels, "label": self._label(placement.work.trial), "origin": self._origin}
+        job = replace(job, labels=labels, host_busy=self._busy)
+        job = self._evidence.complete(job, placement.work, self._folder)
+        self._folders[job.trial, job.attempt] = Path(job.folder)
+        return job
+
+    def _folder_of(self, event: Event) -> Path:
+        key = event["trial"], event["attempt"]
+        if key not in self._folders:  # it was given up before it had a job
+            self._folders[key] = attempt_folder(self._folder, event["trial"], uuid4().hex)
+        return self._folders[key]
+
+    def _unsent(self, event: Event) -> list[Event]:
+        """The events of an attempt that its process has written and nobody has passed on."""
+        file = events_file(self._folder_of(event))
+        known = self._history.attempts.get((event["trial"], event["attempt"]))
+        epochs = {epoch.epoch for epoch in known.epochs} if known else set()
+        written = read_events(file, []) if file.is_file() else []
+        return [
+            each
+            for each in written
+            if each["event"] in ("trial_ended", "trial_audited")
+            or (each["event"] == "trial_started" and (known is None or known.started is None))
+            or (each["event"] == "epoch_ended" and each.get("epoch") not in epochs)
+        ]
+
+    def _record(self, event: Event) -> None:
+        """Add an event to the history, and to its file if its process could not, as one on a different disk."""
+        folder = self._folder_of(event)
+        is_end = event["event"] in ENDS
+        if event["event"] == "trial_started" and not events_file(folder).exists():
+            self._remote.add(folder)
+        if folder in self._remote or (is_end and not has_end(events_file(folder))):
+            with _writing(folder):
+                add_event(folder, event)
+        self._history.take(event, folder.name)
+        self._evidence.take(event)
+        if event["event"] == "trial_ended":
+            self._ran += event["status"] != TrialStatus.KILLED
+            self._ended[event["trial"]] = event["status"]
+
+    def _close_open(self, record: Callable[[Event], None]) -> None:
+        """End the attempts of this execution of which the executor has not reported the end."""
+        status = TrialStatus.KILLED if self._interrupted else TrialStatus.LOST
+        for key in self._folders:
+            attempt = self._history.attempts.get(key)
+            if attempt and attempt.status is None:
+                record(events.trial_ended(*key, status))
 
     def _close_executor(self, executor: Executor) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
@@ -346,30 +381,6 @@ class _Session:
         finally:
             loader.join()
 
-    def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, started_at: str) -> None:
-        """Record the execution in the journal, write the page, and update MLflow."""
-        try:
-            if journal:
-                view.end("Writing the report")
-                summary = self._summary(started_at)
-                self._history.take(executions.write_execution(journal, summary))
-                self._keep_page(summary.files)
-                writer.put_summary(summary)
-        except OSError as error:
-            raise JournalError(f"{self._folder}: {error.strerror or error}") from error
-        finally:
-            message = f"Updating MLflow (for at most {PATIENCE:.0f} s)"
-            writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
-
-    def _newly_skipped(self) -> list[Event]:
-        """`trial_skipped` events for skipped trials without an attempt in the journal."""
-        known_attempts = latest(self._history.attempts.values())
-        return [
-            events.trial_skipped(trial.trial_id, trial.cell.cell_id, trial.cell.skip)
-            for trial in self._plan.trials
-            if trial.cell.skip and trial.trial_id not in known_attempts
-        ]
-
     def _label(self, trial: Trial) -> str:
         """The label of a trial, made unique among cells.
 
@@ -381,7 +392,7 @@ class _Session:
         return extended(label, differences(cell.cell_id, cell.content, other_contents)) if other_contents else label
 
     @cached_property
-    def _wanted(self) -> GridRequest:
+    def _request(self) -> GridRequest:
         """The request of the plan, without secrets and passwords of store URIs."""
         request = request_of(self._plan)
         uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
@@ -391,83 +402,41 @@ class _Session:
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            request = request_of_all_sources(self._history, self._wanted)
-            self._report = from_history(self._plan.spec.name, self._history, request, self._warnings)
-            if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
-                # The finding says how busy the machine was during the runs themselves.
-                self._report = without_warning(self._report, self._busy_warning)
-        else:
-            later = self._warnings[self._reported_warnings :]
-            self._report = with_warnings(self._report, later, self._reported_warnings)
-        self._reported_warnings = len(self._warnings)
+            request = latest_request(self._history) or self._request
+            checks = history_warnings(self._history)
+            self._report = from_attempts(self._history.attempts.values(), request, warnings=checks)
+            if any(each.code == "busy_host" for each in self._report.answer.trust.cautions):
+                # The caution says how busy the machine was during the runs themselves.
+                self._warnings = [each for each in self._warnings if each != self._busy_warning]
+        self._report = with_warnings(self._report, self._warnings)
         return self._report
 
-    def _summary(self, started_at: str) -> Summary:
-        """The contents of the grid's own MLflow run: grid file, effective grid, plan, comparison, report."""
-        from raybench.reporting.comparison_table import text
-
-        report = self._current_report()
-        attempts, rows = report.results.latest, report.results.rows
-        effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
-        data = {
-            EFFECTIVE: mask(effective),
-            PLAN: {"order_seed": self._plan.spec.seed, "wanted": to_dict(self._wanted)},
-            "comparison.json": [asdict(row) for row in rows],
-            "decay_proofs.json": [event for _, event in self._proved()],
-        }
-        statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
-        # Indented, a large plan takes ten times as long to write: Python has no C code for that.
-        texts = {name: json.dumps(value, default=str) for name, value in data.items()}
-        texts |= {
-            GRID_FILE: report.context.text,
-            "comparison.txt": text(rows, best_first=report.best_first),
-            **self._files(report),
-        }
-        name = executions.execution_name(started_at)
-        return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
-
-    def _files(self, report: Report) -> dict[str, str]:
-        """The report's files.
-
-        An error in making them becomes a warning, so that the summary is kept.
-        """
+    def _write_page(self) -> Path | None:
+        """Write the report's page; an error becomes a warning."""
         if not self._options.report:
-            return {}
+            return None
         try:
-            return files(report)
+            write_page(self._folder, files(self._current_report()))
         except Exception as error:
             self._warnings.append(f"The report could not be made: {type(error).__name__}: {error}")
-            return {}
-
-    def _keep_page(self, files: Mapping[str, str]) -> None:
-        try:
-            write_page(self._folder, files)
-        except OSError as error:
-            self._warnings.append(f"The report could not be written: {error}")
+            return None
+        return self._folder / HTML
 
     def _renew(self) -> None:
-        """If no trial has to run: rewrite an outdated page and bring MLflow up to date."""
-        path = self._history.path
-        runnable = any(not cell.skip for cell in self._plan.cells)
-        if path.is_file() and not page_is_current(self._history, self._wanted):
-            if runnable and not same_cells(latest_request(self._history), self._wanted):
-                # The requested cells have changed: `report` and `load` use the request of the last execution.
-                summary = self._summary(events.now())
-                with Journal(path) as journal:
-                    self._history.take(executions.write_execution(journal, summary))
-                self._keep_page(summary.files)
-            else:
-                self._keep_page(self._files(self._current_report()))
-        self._tracker.catch_up(self._plan.spec.name, self._history, self._warnings.append)
-
-    def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
-        return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
+        """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
+        if self._history.attempts:
+            is_same = self._request.is_same(latest_request(self._history))
+            if not is_same:
+                self._begin()
+            if not is_same or not (self._folder / HTML).is_file():
+                self._write_page()
+        self._tracker.catch_up(self._history, self._warnings.append)
 
     def outcome(self) -> Outcome:
         """The results as they are now."""
         report = self._current_report()
-        latest = report.results.latest
-        planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}
+        counted = latest(self._history.attempts.values())
+        planned = {trial.trial_id: counted[trial.trial_id] for trial in self._plan.trials if trial.trial_id in counted}
         return Outcome(
             plan=self._plan,
             latest=planned,
@@ -478,4 +447,5 @@ class _Session:
             store=self._store,
             interrupted=self._interrupted,
             strict=self._options.strict,
+            warnings=tuple(self._warnings),
         )

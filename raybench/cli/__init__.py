@@ -31,9 +31,8 @@ VERBS = {
     "parity": "Check that a workload trains alike in several frameworks.",
     "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
     "compare": "Compare two results of one grid: what has become slower.",
-    "export": "Write the results of a grid to one file, for a different machine.",
+    "export": "Write the results of a grid to a zip file or an MLflow store.",
     "import": "Add results of a different machine to the results folder.",
-    "sync": "Update MLflow from the journal.",
     "ui": "Open the MLflow UI with the runs.",
 }
 

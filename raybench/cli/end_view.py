@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.cli.live import evidence, trouble
-from raybench.cli.report_view import show_remarks, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
-from raybench.reporting.sentences import plural, render_phrase
-from raybench.results.journal import attempt_folder
+from raybench.reporting.text import print_report
+from raybench.reporting.words import STATUSES, plural
+from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
         show_skipped(outcome, console)
         return
     console.print()
-    show_verdict(outcome.report, console)
-    console.print()
-    show_table(outcome.report, console)
-    show_remarks(outcome.report, console)
+    print_report(outcome.report.answer, console, only_skips=True)
     show_ends(outcome, console)
 
 
@@ -71,7 +68,7 @@ def show_ends(outcome: Outcome, console: Console) -> None:
     for group in shown_groups[:MOST]:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
     if rest := sum(map(len, shown_groups[MOST:])):
-        console.print(f"… and {rest} more; see {outcome.folder / 'trials'}", soft_wrap=True)
+        console.print(f"… and {rest} more; see {outcome.folder / ATTEMPTS}", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
@@ -90,9 +87,9 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     attempt, count = group[0], len(group)
     head = "Trial" if count == 1 else f"{count} trials"
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
-    lines = [f"{head} {render_phrase('ended', attempt.status, count)}: {attempt.label or attempt.trial}{others}"]
+    lines = [f"{head} {STATUSES.get(str(attempt.status), attempt.status)}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
-    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))
+    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)
 
 

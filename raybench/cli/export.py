@@ -12,7 +12,8 @@ from raybench.cli.terminal import say
 EPILOG = """\b
 Examples:
   raybench export grids/quickstart.yaml
-  raybench export quickstart -o workstation.zip --anonymous
+  raybench export quickstart -o workstation.zip
+  raybench export quickstart -o http://mlflow.example:5000
 
 \b
 On the other machine:
@@ -25,39 +26,33 @@ On the other machine:
 @click.argument("grid", metavar="GRID")
 @opt.results
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The bundle to write.  [default: GRID.zip]",
+    "-o", "--output", metavar="FILE", help="The zip file to write, or the URI of an MLflow store.  [default: GRID.zip]"
 )
 @click.option("--smoke", is_flag=True, help="Export the smoke run of the grid.")
-@click.option(
-    "--anonymous", is_flag=True, help="Replace the names of hosts and users, also in paths, by stable pseudonyms."
-)
-def command(grid: str, results: Path, output: Path | None, smoke: bool, anonymous: bool) -> int:
-    """Write the results of GRID to one file, for `raybench import` or `raybench report` on another machine.
+def command(grid: str, results: Path, output: str | None, smoke: bool) -> int:
+    """Write the results of GRID to a zip file for another machine, or to an MLflow store.
 
-    GRID is a grid file, or the name of a grid in the results folder. The bundle has the journal, the grid file and plan
-    of each execution, and the end of each trial's output, with checksums; no checkpoints, no data, no code. Trials that
-    still run are left out.
+    GRID is a grid file, the name of a grid in the results folder, or its folder. The zip file has the file of each
+    attempt, check and execution; no output, checkpoints, data or code. Trials that still run are left out. In a store,
+    only what is missing is written.
     """
-    from raybench.reporting.build import journal_of
-    from raybench.results.bundle import SUFFIX, bundle_of, write_bundle
+    from raybench.reporting.build import folder_of
+    from raybench.results.archive import write_archive
+    from raybench.sources.mlflow_store import is_store, store_of
 
-    bundle, unfinished = bundle_of(journal_of(grid, results, smoke).parent)
-    for problem in bundle.events.problems:
-        say(f"warning: {problem}", err=True)
-    if anonymous:
-        from raybench.results.pseudonyms import with_pseudonyms
+    folder = folder_of(grid, results, smoke) or Path(grid)
+    if output and is_store(output):
+        from raybench.results.history import GridHistory
+        from raybench.tracking.writer import fill
 
-        bundle = with_pseudonyms(bundle)
-    path = output or Path(f"{bundle.events.grid}{SUFFIX}")
-    write_bundle(bundle, path)
-    trials = f"{bundle.attempts:,} attempt{'' if bundle.attempts == 1 else 's'} at trials"
-    say(f"written: {path} ({trials}, {path.stat().st_size / 1000:,.0f} kB)")
-    if unfinished:
-        left_out = "1 unfinished attempt" if unfinished == 1 else f"{unfinished:,} unfinished attempts"
-        ended = "it has" if unfinished == 1 else "they have"
-        say(f"{left_out} left out; export again when {ended} ended")
+        store = store_of(output, Path(output))
+        written = fill(store, GridHistory.read(folder))
+        say(f"{folder.name}: {written:,} run{'' if written == 1 else 's'} written to {store}")
+        return 0
+    path = Path(output or f"{folder.name}.zip")
+    ended, running = write_archive(folder, path)
+    attempts = f"{ended:,} attempt{'' if ended == 1 else 's'} at trials"
+    say(f"written: {path} ({attempts}, {path.stat().st_size / 1000:,.0f} kB)")
+    if running:
+        say(f"{running:,} unfinished attempt{'' if running == 1 else 's'} left out; export again later")
     return 0

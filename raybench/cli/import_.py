@@ -13,29 +13,41 @@ EPILOG = """\b
 Examples:
   raybench import colab.zip
   raybench import colab.zip workstation.zip --results all-machines
+  raybench import http://mlflow.example:5000
 """
 
 
 @click.command("import", epilog=EPILOG)
-@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sources", metavar="FILE…", nargs=-1, required=True)
 @opt.results
-def command(files: tuple[Path, ...], results: Path) -> int:
-    """Add the bundles in FILE… (of `raybench export`) to the results folder.
+def command(sources: tuple[str, ...], results: Path) -> int:
+    """Add the results in FILE… to the results folder.
 
-    Nothing there is changed, and what is known is not added again. Afterwards grid, plan, report and sync know the
-    results of the other machines.
+    FILE is a zip file of `raybench export`, or an MLflow store: its URI or its .db file. Nothing in the results folder
+    is changed, and what is known is not added again.
     """
-    from raybench.results.bundle import import_bundle, read_bundle
-    from raybench.results.journal import RESULTS
+    from contextlib import ExitStack
 
-    bundles = list(map(read_bundle, files))  # all are checked before anything is written
-    for bundle in bundles:
-        done = import_bundle(bundle, results)
-        known = f", {done.known:,} known already" if done.known else ""
-        hosts = f" from {', '.join(done.hosts)}" if done.hosts else ""
-        attempts = f"{done.attempts:,} new attempt{'' if done.attempts == 1 else 's'} at trials"
-        say(f"{bundle.events.source}: {done.grid}: {attempts}{known}{hosts}")
+    from raybench.results.archive import extracted, import_folder
+    from raybench.results.folder import RESULTS
+    from raybench.sources.mlflow_store import downloaded, is_store, store_of
+
+    names: dict[str, None] = {}
+    with ExitStack() as stack:  # all are checked before anything is written
+        folders = []
+        for source in sources:
+            if is_store(source):
+                parts = stack.enter_context(downloaded(store_of(source, Path(source))))
+            else:
+                parts = [stack.enter_context(extracted(Path(source)))]
+            folders += [(source, folder) for folder in parts]
+        for source, folder in folders:
+            done = import_folder(folder, results, source)
+            names[done.grid] = None
+            known = f", {done.known:,} known already" if done.known else ""
+            attempts = f"{done.attempts:,} new attempt{'' if done.attempts == 1 else 's'} at trials"
+            say(f"{source}: {done.grid}: {attempts}{known}")
     option = "" if results == RESULTS else f" --results {results}"
-    for name in dict.fromkeys(bundle.events.grid for bundle in bundles):
-        say(f"`raybench report {name}{option}` shows them; `raybench sync {name}{option}` adds them to MLflow.")
+    for name in names:
+        say(f"`raybench report {name}{option}` shows them.")
     return 0

@@ -33,8 +33,8 @@ from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
-from raybench.results.journal import attempt_folder
 
 LONGEST_LINE = 300
 """Maximum characters of an error in one line."""
@@ -353,7 +353,7 @@ class Display:
             lines = [f"{heading}: {self._label(trial, with_device=True)}: the same error{count}"]
         else:
             self._errors.update(lines[1:])
-            folder = attempt_folder(self._history.folder, trial, event["attempt"])
+            folder = attempt_folder(self._history.folder, trial, self._attempts[trial, event["attempt"]].run)
             lines += [f"  {line}" for line in evidence(folder)]
         print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 

@@ -34,7 +34,7 @@ results: Decorator = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("raybench-results"),
     show_default=True,
-    help="Folder for journals, trials and, by default, the MLflow store.",
+    help="Folder for results and, by default, the MLflow store.",
 )
 tracking_uri: Decorator = click.option(
     "--tracking-uri", metavar="URI", help="MLflow store; otherwise that of the file or of MLFLOW_TRACKING_URI."
@@ -47,7 +47,7 @@ retry: Decorator = click.option(
     type=click.Choice([each.value for each in TrialStatus if each is not TrialStatus.SKIPPED], case_sensitive=False),
     help="Run trials with this status again, such as failed. Repeatable.",
 )
-no_tracking: Decorator = click.option("--no-tracking", is_flag=True, help="Write only the journal, nothing to MLflow.")
+no_tracking: Decorator = click.option("--no-tracking", is_flag=True, help="Write nothing to MLflow.")
 address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine."
 )

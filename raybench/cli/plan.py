@@ -71,16 +71,16 @@ def command(
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
+    from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
-    from raybench.results.journal import JOURNAL, damage, grid_folder
 
     with closing(executor):
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, cells)
-    history = GridHistory.read(grid_folder(results, spec.name) / JOURNAL)
-    if history.damaged_lines:
-        log.warning("%s", damage(history.path, history.damaged_lines))
+    history = GridHistory.read(grid_folder(results, spec.name))
+    for warning in history.warnings:
+        log.warning("%s", warning)
     attempts = history.attempts.values()
     todo = missing_work(plan, attempts)
     others = done_on_other_machines(plan, attempts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 VERSION = 1
@@ -14,10 +15,14 @@ Event = dict[str, Any]
 ENDS = frozenset({"trial_ended", "check_ended"})
 """The kinds of event that end a job."""
 
-EVENTS = "events.jsonl"
 OUTPUT = "output.log"
 ERROR = "error.txt"
-"""Files of an attempt's folder: its events, its output, and the traceback of its error."""
+"""Files of an attempt's folder: its output, and the traceback of its error."""
+
+
+def events_file(folder: Path) -> Path:
+    """The file of the events of an attempt or a check: next to its folder, with its name."""
+    return folder.with_name(f"{folder.name}.jsonl")
 
 
 def to_line(event: Event) -> str:
@@ -40,14 +45,6 @@ def trial_started(trial: str, attempt: int, **fields: Any) -> Event:
     It has the cell, seed, host, versions and runtime conditions.
     """
     return _event("trial_started", trial, attempt, fields)
-
-
-def trial_skipped(trial: str, cell: str, reason: str | None) -> Event:
-    """Event for a trial that no machine here can run, with the reason.
-
-    It never ran, so it has no attempt.
-    """
-    return {"v": VERSION, "event": "trial_skipped", "t": now(), "trial": trial, "cell_id": cell, "reason": reason}
 
 
 def trial_resumed(trial: str, attempt: int, **fields: Any) -> Event:
@@ -107,11 +104,3 @@ def trial_ended(
         "error": dict(error) if error else None,
     }
     return _event("trial_ended", trial, attempt, fields)
-
-
-def journal_damaged(lines: Sequence[int]) -> Event:
-    """Event for unreadable lines of the journal, numbered from 1.
-
-    The user has been warned of them.
-    """
-    return {"v": VERSION, "event": "journal_damaged", "t": now(), "lines": list(lines)}

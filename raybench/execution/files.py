@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from raybench.core.events import events_file
 from raybench.core.job import Job
 from raybench.datasets.paths import user_cache
 from raybench.workloads.own_files import FOLDER, write
@@ -54,6 +55,7 @@ def take_files(folder: Path) -> dict[str, bytes]:
     Its folder is removed, including other files.
     """
     files, oversized = {}, []
+    events_file(folder).unlink(missing_ok=True)  # the driver has received its events
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.stat().st_size > MAX_FILE_BYTES:
             oversized.append(f"{path}\n")

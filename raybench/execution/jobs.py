@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from raybench.core.cell import Cell
 from raybench.core.job import Job, Target
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
 from raybench.planning.resolve import ResolvedCell
-from raybench.results.journal import attempt_folder
+from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import snapshot
-
-CHECKS = "checks"
-"""The folder of the checks in a grid's folder; each check has its own subfolder."""
 
 TIMEOUT = 300.0
 """Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
@@ -42,7 +40,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         cell=trial.cell.content,
         workload=_located(workload).to_json(),
         data_root=placement.node.data_root or str(root.absolute()),
-        folder=str(attempt_folder(folder, trial.trial_id, attempt)),
+        folder=str(attempt_folder(folder, trial.trial_id, uuid4().hex)),
         cores=list(placement.cores),
         visible=list(placement.visible),
         exclusive=placement.exclusive,
@@ -91,7 +89,7 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
         folder: the grid's folder.
         labels: labels of its event.
     """
-    folder_of_check = str(folder / CHECKS / work.key)
+    folder_of_check = str(folder / CHECKS / work.key / uuid4().hex)
     bounds: dict[str, Any] = {"timeout": TIMEOUT, "memory_limit": 0, "target": None}
     return replace(job, trial=work.key, check=work.check, folder=folder_of_check, labels=dict(labels), **bounds)
 

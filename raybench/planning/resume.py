@@ -18,7 +18,7 @@ def missing_work(
     They keep the plan's order.
 
     Args:
-        records: every attempt in the journal.
+        records: every attempt.
         retry: statuses of finished trials that are run again.
         rerun: run every trial again.
     """
@@ -56,8 +56,7 @@ class OtherMachines:
 def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, OtherMachines]:
     """Return what other machines have done of the cells of a plan, by cell id.
 
-    Results of a cell that can run here count only if they were imported: the others are of an earlier state of the
-    machines at hand.
+    Only cells that cannot run here count.
     """
     by_request: dict[str, list[Attempt]] = {}
     for attempt in latest(records).values():
@@ -69,7 +68,7 @@ def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, 
         runs = [
             run
             for run in by_request.get(cell.request_id, [])
-            if run.cell_id != cell.cell_id and run.repeat < cell.repeats and (cell.skip or run.origin)
+            if run.cell_id != cell.cell_id and run.repeat < cell.repeats and cell.skip
         ]
         if runs:
             hosts = sorted({str(run.host.get("name") or "another machine") for run in runs})

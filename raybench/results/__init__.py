@@ -1,1 +1,1 @@
-"""Results of a grid on disk: the journal, attempts at trials, timing rules, and the columns of tables."""
+"""Results of a grid on disk: files of attempts, timing rules, and the columns of tables."""

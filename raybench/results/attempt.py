@@ -1,4 +1,4 @@
-"""Build one record per attempt at a trial from journal events."""
+"""An attempt at a trial, built from the events in its file."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from raybench.results.parsing import (
 from raybench.results.warmup import is_steady
 
 Key = tuple[str, int]
-"""Key of an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
+"""Key of an attempt: its trial's id and its number, from 1."""
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
-"""Valid trial names in a journal; they become folder names."""
+"""Valid names of trials, which are names of folders."""
 
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
@@ -45,11 +45,11 @@ class Attempt:
     A field that occurs in no event keeps its empty value: an attempt whose start was lost still has its epochs.
 
     Attributes:
-        attempt: from 1; 0 if the trial was skipped and never ran.
+        attempt: its number among the attempts at the trial, from 1.
         cell: everything that can change the result; falsy if it is not known.
-        run: a UUID, so that the same repeat on two machines is two attempts; None if it is not known.
+        run: a UUID, the name of its file; None if it is of another source.
         request_id: the digest of its cell's request, the same on machines on which the cells differ.
-        origin: the id of the journal for which it was written, if that is another one (`raybench.results.union`).
+        origin: the id of the results folder that it was run for.
         label: display name.
         grid: the grid for which it ran.
         profile: the device profile's name.
@@ -59,7 +59,7 @@ class Attempt:
             none.
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline.schedule`); empty if
             there was no measurement.
-        started, ended: times in UTC, as in the journal.
+        started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
         cpu: processor seconds of all its threads in each section.
@@ -177,13 +177,10 @@ class Attempt:
             self.audit = {name: value for name, value in valid_values_in(event).items() if name not in _ENVELOPE}
         elif kind == "trial_ended" and self.status is None:
             self._end(event)
-        elif kind == "trial_skipped":
-            self.status, self.ended = TrialStatus.SKIPPED, text_in(event.get("t"))
-            self.error = {"type": "Skipped", "message": text_in(event.get("reason")) or ""}
 
     def _start(self, event: Event) -> None:
         self.cell = cell_in(event.get("cell"))
-        self.run, self.seed = text_in(event.get("run")), whole_in(event.get("seed"))
+        self.run, self.seed = text_in(event.get("run")) or self.run, whole_in(event.get("seed"))
         self.request_id, self.origin = text_in(event.get("request_id")), text_in(event.get("origin"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
         self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
@@ -219,30 +216,21 @@ class Attempt:
 
 def key_of(event: Event) -> Key | None:
     """The attempt of an event; None for an event that concerns no attempt."""
-    kind, trial = event.get("event"), event.get("trial")
-    number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
-    known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
-    return (trial, number) if isinstance(trial, str) and _NAME.fullmatch(trial) and known_kind else None
-
-
-def apply_event(records: dict[Key, Attempt], event: Event) -> None:
-    """Apply one event to the records."""
-    key = key_of(event)
-    if key is not None:
-        if key not in records:
-            records[key] = Attempt(*key)
-        records[key].take(event)
+    trial, number = event.get("trial"), whole_in(event.get("attempt")) or 0
+    is_of_attempt = number > 0 and event.get("event") in _OF_AN_ATTEMPT
+    return (trial, number) if is_of_attempt and isinstance(trial, str) and _NAME.fullmatch(trial) else None
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
     """Build the attempts of events, in the order of their first event.
 
-    Unknown events and fields are ignored, and so is a value of the wrong type: a journal that was written by a newer
-    version, or that lost a line, is read as far as possible.
+    Unknown events and fields are ignored, and so is a value of the wrong type.
     """
     records: dict[Key, Attempt] = {}
     for event in events:
-        apply_event(records, event)
+        key = key_of(event)
+        if key:
+            records.setdefault(key, Attempt(*key)).take(event)
     return records
 
 
@@ -261,7 +249,7 @@ def main_metric(names: Collection[str], target: Target | None = None) -> str | N
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
     """The attempt that counts for each trial: the last one that ended by itself, else the last of all.
 
-    So a second attempt that was killed or lost does not hide a result. A skip counts only if the trial never ran.
+    So a second attempt that was killed or lost does not hide a result.
     """
     by_trial: dict[str, Attempt] = {}
     for record in records:

@@ -38,11 +38,8 @@ _IDENTITY = [
     Column("trial", TEXT, "", "id of the trial: its cell and its repeat"),
     Column("cell", TEXT, "", "id of its cell, the same for all repeats"),
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
-    Column("attempt", WHOLE, "", "the number of the attempt, from 1; 0 if the trial was skipped"),
+    Column("attempt", WHOLE, "", "the number of the attempt, from 1"),
     Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; missing while it runs"),
-    Column(
-        "requested", YES_NO, "", "whether the latest execution of the grid requests this trial; missing if not known"
-    ),
     Column("label", TEXT, "", "a short name; if cells share it, with the settings in which they differ"),
     Column("runs", WHOLE, "runs", "number of runs in the row: 1, or more for published means and counts"),
     Column("started", TIME, "UTC", "start of its process"),

@@ -150,11 +150,11 @@ class Epoch:
     """One epoch of an attempt, read from its `epoch_ended` event.
 
     It is not changed once it is made. The class is not frozen, because a frozen one takes four times as long to make,
-    and a journal has hundreds of thousands.
+    and a large grid has hundreds of thousands.
 
     Attributes:
         epoch: its number, from 1.
-        t: when it ended, UTC, as in the journal.
+        t: when it ended, UTC.
     """
 
     epoch: int

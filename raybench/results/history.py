@@ -1,232 +1,157 @@
-"""Events and attempts of a grid, read once and updated during a run."""
+"""Attempts, checks and executions of a grid: read from its files, and updated while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Self
 
 from raybench.core import events
-from raybench.core.events import EVENTS, Event
+from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, Key, apply_event
-from raybench.results.executions import ENDED, Summary, read_execution
-from raybench.results.journal import (
-    JOURNAL,
-    Journal,
-    Watch,
+from raybench.results.attempt import Attempt, Key, attempts, key_of
+from raybench.results.executions import Execution
+from raybench.results.folder import (
+    ATTEMPTS,
+    CHECKS,
+    add_event,
     attempt_folder,
-    attempts_in,
-    damage,
-    is_own,
-    read,
-    read_lines,
-    reported_damage,
+    event_files,
+    execution_files,
+    parse_events,
 )
 
-GONE = {"type": "Lost", "message": "its driver ended before it did"}
-
-
-KEPT = frozenset({"check_ended", ENDED, "journal_damaged"})
-"""The kinds of events that are kept: they concern no attempt."""
+LOST = {"type": "Lost", "message": "its driver ended before it did"}
 
 
 class GridHistory:
-    """The attempts of a grid so far, and its other events.
+    """What is known of a grid.
 
-    `take` applies each event to its attempt once. It keeps no event of an attempt: in a large grid they would take most
-    of the memory.
-
-    One thread adds events; other threads may read attempts with `snapshot`.
+    One thread adds events with `take`; other threads may read attempts with `snapshot`.
 
     Args:
-        path: the grid's journal, next to the folders of its trials; it may be missing.
-        told: events that are known already.
+        folder: the grid's folder; it may be missing.
 
     Attributes:
-        events: the events of `KEPT`, in order.
-        attempts: the attempts of those events, in the order of their first event.
-        damaged_lines: the numbers (from 1) of the journal's damaged lines, which are skipped.
-        warnings: about damage of the journal that no earlier command has reported.
-        recovered: the events that only the trials' own records had, if it was read.
+        attempts: by trial and number, those of a trial in the order of their starts.
+        checks: the `check_ended` events, in order.
+        executions: the first one first.
+        damaged: the places of damaged lines, which are left out.
     """
 
-    def __init__(self, path: Path, told: Iterable[Event] = ()) -> None:
-        self.path = path
-        self.events: list[Event] = []
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.attempts: dict[Key, Attempt] = {}
-        self.damaged_lines: list[int] = []
-        self.warnings: list[str] = []
-        self.recovered: list[Event] = []
+        self.checks: list[Event] = []
+        self.executions: list[Execution] = []
+        self.damaged: list[str] = []
         self._lock = Lock()
-        self._executions: dict[str, Summary | None] = {}
-        for event in told:
-            self.take(event)
 
     @classmethod
-    def read(cls, path: Path, watch: Watch | None = None) -> Self:
-        """Read a journal and, from the trials' own records, its missing events.
+    def read(cls, *folders: Path) -> Self:
+        """Read the folders of one grid, such as those of several machines.
 
-        Nothing is written. An attempt without an end stays open, as it may still be running.
-
-        Args:
-            path: the journal, which may be missing.
-            watch: gets each event of the journal with its line.
+        An attempt without an end has the status None: it still runs, or was lost.
 
         Raises:
-            UsageError: it is not a regular file, or cannot be read.
+            UsageError: a file cannot be read, or two files of one run differ.
         """
-        history = cls(path)
-        history._read(watch)
-        if path.name == JOURNAL:
-            history.recovered = [event for _, missing in list(history._missing()) for event in missing]
-            for event in history.recovered:
-                history.take(event)
+        history = cls(folders[0])
+        try:
+            history.attempts = _numbered(_read_attempts(folders, history.damaged))
+            checks = (event for path in _paths(folders, CHECKS) for event in _events(path, history.damaged))
+            history.checks = sorted(
+                (event for event in checks if event["event"] == "check_ended"), key=lambda event: str(event.get("t"))
+            )
+            paths = {path.name: path for folder in reversed(folders) for path in execution_files(folder)}
+            executions = (Execution.read(paths[name]) for name in sorted(paths))
+            history.executions = [execution for execution in executions if execution]
+        except OSError as error:
+            raise UsageError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
         return history
 
-    @classmethod
-    def of(
-        cls,
-        path: Path,
-        attempts: dict[Key, Attempt],
-        others: Iterable[Event],
-        executions: Mapping[str, Mapping[str, str]],
-    ) -> Self:
-        """Return a history that is in no journal.
+    def close_lost(self) -> None:
+        """Mark attempts without an end as lost.
 
-        Args:
-            path: the name of its source.
-            attempts: its attempts.
-            others: its events that concern no attempt.
-            executions: the text of each file of an execution, by the name of the execution's folder.
-        """
-        history = cls(path)
-        history.attempts = attempts
-        history.events = [event for event in others if event.get("event") in KEPT]
-        for event in reversed(history.of_kind(ENDED)):
-            name = str(event.get("folder"))
-            history._executions.setdefault(name, read_execution(path, event, executions.get(name, {})))
-        return history
-
-    @classmethod
-    def recover(cls, path: Path) -> Self:
-        """Read the history and write its missing events to the journal.
-
-        A trial writes its events to its own record before it sends them. Events that the driver could not write before
-        it died are taken from there, also for attempts that the journal does not mention. An attempt whose own record
-        has no end either is marked as lost. Call it while holding the lock of the results folder
-        (`raybench.results.lock`), when nothing can be running; afterwards no attempt seems to be running. Nothing is
-        written if nothing is missing.
+        Call it while holding the lock of the results folder (`raybench.results.lock`), when nothing can be running.
 
         Raises:
-            UsageError: the journal is not a regular file, or cannot be read.
-            JournalError: it cannot be written.
+            OSError: a file cannot be written.
         """
-        check_journal(path)
-        history = cls(path)
-        if not path.is_file() and not any(attempts_in(path.parent)):
-            return history
-        with Journal(path) as journal:  # terminates an incomplete last line after a crash
-            history._read()
-            new_damage = sorted(set(history.damaged_lines) - reported_damage(history.events))
-            for key, missing in list(history._missing()):
-                for event in missing:
-                    history.take(journal.append(event))
-                attempt = history.attempts.get(key)
-                if attempt is None or attempt.status is None:
-                    history.take(journal.append(events.trial_ended(*key, TrialStatus.LOST, error=GONE)))
-            if new_damage:
-                history.take(journal.append(events.journal_damaged(new_damage)))
-                history.warnings.append(damage(path, new_damage))
-        return history
+        for attempt in self.attempts.values():
+            if attempt.status is None:
+                end = events.trial_ended(*attempt.key, TrialStatus.LOST, error=LOST)
+                add_event(attempt_folder(self.folder, attempt.trial, attempt.run), end)
+                attempt.take(end)
 
-    @property
-    def folder(self) -> Path:
-        """The grid's own folder."""
-        return self.path.parent
-
-    def take(self, event: Event) -> None:
-        """Add an event as returned by `raybench.results.journal.Journal.append`."""
+    def take(self, event: Event, run: str | None = None) -> None:
+        """Apply an event of a running trial or check."""
         with self._lock:
-            if event.get("event") in KEPT:
-                self.events.append(event)
-            apply_event(self.attempts, event)
-
-    def executions(self) -> Iterator[Summary]:
-        """The executions with a valid summary, the last first; a file of one is read at most once."""
-        for event in reversed(self.of_kind(ENDED)):
-            name = str(event.get("folder"))
-            if name not in self._executions:
-                self._executions[name] = read_execution(self.folder, event)
-            summary = self._executions[name]
-            if summary:
-                yield summary
-
-    def of_kind(self, kind: str) -> list[Event]:
-        """The events of a kind of `KEPT`, in order."""
-        return [event for event in self.events if event.get("event") == kind]
+            key = key_of(event)
+            if key:
+                attempt = self.attempts.setdefault(key, Attempt(*key))
+                attempt.take(event)
+                attempt.run = attempt.run or run
+            elif event["event"] == "check_ended":
+                self.checks.append(event)
 
     def snapshot(self, key: Key) -> Attempt:
         """A copy of an attempt that later events do not change."""
         with self._lock:
             return self.attempts[key].copy()
 
-    def unsent(self, key: Key) -> list[Event]:
-        """The events in an attempt's own record that nobody received."""
-        return _missing(self.attempts.get(key) or Attempt(*key), _own(self.folder, key))
-
-    def _read(self, watch: Watch | None = None) -> None:
-        check_journal(self.path)
-        try:
-            if self.path.exists():
-                for item in read_lines(self.path, self.damaged_lines, watch=watch):
-                    self.take(item)
-        except OSError as error:
-            raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-
-    def _missing(self) -> Iterator[tuple[Key, list[Event]]]:
-        """The open attempts, each with the events only in its own record."""
-        for attempt in self.attempts.values():
-            if attempt.status is None:
-                yield attempt.key, _missing(attempt, _own(self.folder, attempt.key))
-        for key in attempts_in(self.folder):
-            if key not in self.attempts and (own_events := _own(self.folder, key)):
-                yield key, _missing(Attempt(*key), own_events)
+    @property
+    def warnings(self) -> list[str]:
+        """A message about damaged lines, if there are any."""
+        if not self.damaged:
+            return []
+        places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
+        return [f"skipped {len(self.damaged)} damaged line{'s' if len(self.damaged) > 1 else ''}: {places}"]
 
 
-def check_journal(journal: Path) -> None:
-    """Check that a path can be a journal.
+def _paths(folders: Iterable[Path], kind: str) -> list[Path]:
+    return [path for folder in folders for path in event_files(folder, kind)]
+
+
+def _events(path: Path, damaged: list[str]) -> list[Event]:
+    return parse_events(path.read_bytes(), str(path), damaged)
+
+
+def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]:
+    """The attempts of folders; a run that several have counts once.
 
     Raises:
-        UsageError: the path is a folder or a device.
+        UsageError: two files of one run differ by more than that one is longer.
     """
-    if journal.exists() and not journal.is_file():
-        kind = "a folder" if journal.is_dir() else "not a regular file"
-        raise UsageError(f"{journal}: is {kind}, not a journal of raybench; move it away and run the command again")
+    paths: dict[str, Path] = {}
+    for path in _paths(folders, ATTEMPTS):
+        known = paths.setdefault(path.stem, path)
+        if known is not path:
+            first, second = known.read_bytes(), path.read_bytes()
+            if not (first.startswith(second) or second.startswith(first)):
+                raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
+            paths[path.stem] = known if len(first) >= len(second) else path
+    found = []
+    for run, path in paths.items():
+        for attempt in attempts(_events(path, damaged)).values():
+            attempt.run = run
+            if attempt.trial == path.parent.name:
+                found.append(attempt)
+    return found
 
 
-def _missing(attempt: Attempt, own_events: list[Event]) -> list[Event]:
-    known_epochs = {epoch.epoch for epoch in attempt.epochs}
-    return [
-        event
-        for event in own_events
-        if (event["event"] == "trial_started" and attempt.started is None)
-        or (event["event"] == "trial_resumed" and not attempt.gaps)
-        or (event["event"] == "epoch_ended" and event.get("epoch") not in known_epochs)
-        or (event["event"] == "trial_audited" and attempt.audit is None)
-        or event["event"] == "trial_ended"
-    ]
-
-
-def _own(grid: Path, key: Key) -> list[Event]:
-    """The events in an attempt's own record."""
-    record = attempt_folder(grid, *key) / EVENTS
-    return list(_of(record, key)) if is_own(record, grid) else []
-
-
-def _of(record: Path, key: Key) -> Iterator[Event]:
-    for event in read(record, []):
-        if (event.get("trial"), event.get("attempt")) == key and "event" in event:
-            yield event
+def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:
+    """Number the attempts at each trial by their starts, as two machines may have used a number twice."""
+    by_trial: dict[str, list[Attempt]] = {}
+    for attempt in found:
+        by_trial.setdefault(attempt.trial, []).append(attempt)
+    numbered: dict[Key, Attempt] = {}
+    for same_trial in by_trial.values():
+        number = 0
+        for attempt in sorted(same_trial, key=lambda each: (each.attempt, each.started or each.ended or "")):
+            number = max(number + 1, attempt.attempt)
+            numbered[attempt.trial, number] = attempt if number == attempt.attempt else replace(attempt, attempt=number)
+    return numbered

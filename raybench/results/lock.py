@@ -47,7 +47,7 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"Cannot write to {folder}: {reason}. Choose another folder with --results.") from None
     try:
-        with suppress(OSError):  # a full disk: the journal reports it
+        with suppress(OSError):  # a full disk: the first trial reports it
             process = f"process {os.getpid()} on {platform.node()}"
             holder.write_text(f"{purpose} has been running here since {now()} ({process})", encoding="utf-8")
         yield

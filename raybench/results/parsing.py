@@ -12,7 +12,7 @@ from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
 
 LARGEST = 2**63
-"""Upper limit of whole numbers in a journal; a larger one is treated as damage."""
+"""Upper limit of whole numbers in a file; a larger one is treated as damage."""
 
 LARGEST_FLOAT = 1e100
 """The same of other numbers: sums of squares of smaller ones do not overflow."""
@@ -34,7 +34,7 @@ def json_object(text: bytes) -> dict[str, Any] | None:
 
 def mapping_in(value: Any) -> Mapping[str, Any]:
     """A map; empty for any other value."""
-    # A journal's maps are dicts; checking the exact type first is ten times as fast.
+    # The maps of JSON are dicts; checking the exact type first is ten times as fast.
     return value if type(value) is dict or (value is not None and isinstance(value, Mapping)) else {}
 
 
@@ -46,7 +46,7 @@ def valid_values_in(value: Any) -> Mapping[str, Any]:
 
 def _is_sound(value: Any) -> bool:
     kind = type(value)
-    if kind is str or kind is bool:  # the usual types of a journal first, for speed
+    if kind is str or kind is bool:  # the usual types first, for speed
         return True
     if kind is dict:
         return all(map(_is_sound, value.values()))

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.tracking.store import is_uri
+from raybench.results.archive import extracted, is_archive
+from raybench.results.folder import grids_in, has_results, read_events
+from raybench.results.grid_request import latest_request
+from raybench.results.history import GridHistory
+from raybench.results.machines import latest_of_machines
+from raybench.sources import epochs_csv, mlflow_store
+from raybench.sources.result_tables import GridSource, Record, prices
 
 if TYPE_CHECKING:
-    from raybench.sources.result_tables import GridSource, Record
+    from raybench.sources.mlflow_store import Progress
 
 Attempts = Literal["latest", "all"]
 
 
+@collector_paused()
 def load_grids(
-    source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest"
+    source: str | Path | Sequence[str | Path],
+    grid: str | None = None,
+    attempts: Attempts = "latest",
+    progress: Progress | None = None,
 ) -> list[GridSource]:
-    """Load the grids of one or several sources.
+    """Load the grids of one or several sources; results of one grid in several sources are those of one grid.
 
     Args:
         source: see `raybench.load`.
         grid: load only this grid; by default all.
         attempts: the attempts at each trial: "latest" or "all".
+        progress: gets the number of files fetched from a store and the total.
 
     Raises:
         UsageError: there is no such source, or its content is invalid; the message gives the place and the reason.
@@ -36,10 +47,45 @@ def load_grids(
     """
     if attempts not in ("latest", "all"):
         raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
-    with without_garbage_collection():
-        sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
-        grids = _of_grid(_union_of(sources, grid), grid, sources)
-        return [replace(each, records=_chosen(each.records, attempts)) for each in grids]
+    sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
+    if not sources:
+        raise UsageError("load: there is no source; name at least one")
+    grids: list[GridSource] = []
+    folders: dict[str, list[Path]] = {}
+    with ExitStack() as stack:
+        for each in sources:
+            try:
+                if user_path(each).suffix == ".csv" and user_path(each).is_file():
+                    grids += _by_grid(epochs_csv.load_csv(user_path(each)))
+                    continue
+                if user_path(each).suffix == ".jsonl" and user_path(each).is_file():
+                    grids.append(_of_file(user_path(each)))
+                    continue
+                for folder in _folders(each, grid, stack, progress):
+                    folders.setdefault(folder.resolve().name, []).append(folder)
+            except OSError as error:
+                raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
+        grids += [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
+    if grid is not None:
+        known = [each.name for each in grids if each.name]
+        grids = [each for each in grids if each.name == grid]
+        if not grids:
+            where = ", ".join(map(redact, sources))
+            raise UsageError(f"{where}: no results of a grid {grid}" + (f"; {nearest(grid, known)}" if known else ""))
+    if attempts == "latest":
+        return [replace(each, records=_latest(each.records)) for each in grids]
+    return grids
+
+
+def of_history(name: str, history: GridHistory) -> GridSource:
+    """Return the results of a grid that are in files, with prices and requests if known."""
+    request = latest_request(history)
+    by_device = prices(request.cells) if request else {}
+    records = [
+        Record(attempt, name, {"price_per_hour": by_device[attempt.profile]} if attempt.profile in by_device else {})
+        for attempt in history.attempts.values()
+    ]
+    return GridSource(name, records, history, request)
 
 
 def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
@@ -47,109 +93,49 @@ def records(source: str | Path, grid: str | None = None, attempts: Attempts = "l
     return [record for each in load_grids(source, grid, attempts) for record in each.records]
 
 
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection.
-
-    The search for cycles among millions of new objects, none of which is in a cycle, takes a quarter of the time.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _of_grid(grids: list[GridSource], grid: str | None, sources: Sequence[str]) -> list[GridSource]:
-    """Return the requested grid.
+def _of_file(path: Path) -> GridSource:
+    """Return the attempts in one file of events.
 
     Raises:
-        UsageError: the source does not have it.
+        UsageError: there are none in it.
     """
-    if grid is None:
-        return grids
-    found = [
-        replace(each, records=[record for record in each.records if grid in (record.attempt.grid, record.grid)])
-        for each in grids
-    ]
-    found = [each for each in found if each.records]
-    if not found:
-        names = {each.name or "" for each in grids or _union_of(sources, None)}
-        source = ", ".join(map(redact, sources))
-        raise UsageError(
-            f"{source}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(names))}" if names else "")
-        )
-    return found
+    history = GridHistory(path.parent)
+    for event in read_events(path, history.damaged):
+        history.take(event)
+    if not history.attempts:
+        raise UsageError(f"{history.damaged[0] if history.damaged else path}: no event of an attempt")
+    name = next((attempt.grid for attempt in history.attempts.values() if attempt.grid), path.stem)
+    return of_history(name, history)
 
 
-def _chosen(records: Sequence[Record], attempts: Attempts) -> list[Record]:
-    """Return the requested attempts of each trial of each grid.
-
-    These are all attempts or the latest one of each machine (see `load`).
-    """
-    if attempts == "all":
-        return list(records)
-    from raybench.results.union import latest_of_machines
-
-    by_grid: dict[str | None, dict[int, Record]] = {}
-    for record in records:
-        by_grid.setdefault(record.attempt.grid or record.grid, {})[id(record.attempt)] = record
-    return [
-        by_attempt[id(attempt)]
-        for by_attempt in by_grid.values()
-        for attempt in latest_of_machines(record.attempt for record in by_attempt.values())
-    ]
-
-
-def _union_of(sources: Sequence[str], grid: str | None) -> list[GridSource]:
-    """Return the grids of sources; those with a journal are united by grid.
+def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress | None) -> list[Path]:
+    """The folders of grids of a source; those of an archive or a store are temporary.
 
     Raises:
-        UsageError: there is no source, or two have the same attempt with other content.
+        UsageError: it is no such source.
     """
-    if not sources:
-        raise UsageError("load: there is no source; name at least one")
-    if len(sources) == 1:
-        return _grids(sources[0], grid)
-    from raybench.sources.union import grids_of, load_union
-
-    tables = [each for each in sources if user_path(each).suffix == ".csv"]
-    parts = [part for each in sources if each not in tables for part in grids_of(each)]
-    names = dict.fromkeys(part.grid for part in parts)
-    grids = [load_union([part for part in parts if part.grid == name]) for name in names]
-    return [*grids, *(each for source in tables for each in _grids(source, grid))]
-
-
-def _grids(source: str, grid: str | None) -> list[GridSource]:
-    from raybench.results.bundle import is_bundle, read_bundle
-    from raybench.sources import epochs_csv, journal, mlflow_store
-
     path = user_path(source)
-    if is_bundle(path):
-        from raybench.sources.union import load_union
-
-        return [load_union([read_bundle(path).events])]
-    try:
-        if not is_uri(source) and path.is_dir():
-            return journal.load_folder(path, grid)
-        if mlflow_store.is_store(source):
-            return mlflow_store.load_store(mlflow_store.store_of(source, path), grid)
-        if path.is_file():
-            if path.suffix == ".csv":
-                return _by_grid(epochs_csv.load_csv(path))
-            return [journal.load_journal(path)]
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None
-    raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file or folder'}")
+    if is_archive(path):
+        return [stack.enter_context(extracted(path))]
+    if mlflow_store.is_store(source) and not path.is_dir():
+        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid, progress))
+    if has_results(path):
+        return [path]
+    names = grids_in(path)
+    if names:
+        return [path / name for name in names if grid in (name, None)] or [path / name for name in names]
+    kind = "no results of raybench in it" if path.is_dir() else "is not a source of results"
+    raise UsageError(f"{source}: {kind if path.exists() else 'there is no such file or folder'}")
 
 
-def _by_grid(records: Sequence[Record]) -> list[GridSource]:
-    """Return the grids of a source without journals."""
-    from raybench.sources.result_tables import GridSource
+def _latest(found: Sequence[Record]) -> list[Record]:
+    by_attempt = {id(record.attempt): record for record in found}
+    return [by_attempt[id(attempt)] for attempt in latest_of_machines(record.attempt for record in found)]
 
+
+def _by_grid(found: Sequence[Record]) -> list[GridSource]:
+    """Return the grids of a table."""
     grids: dict[str | None, list[Record]] = {}
-    for record in records:
+    for record in found:
         grids.setdefault(record.attempt.grid or record.grid, []).append(record)
     return [GridSource(name, own_records) for name, own_records in grids.items()]

@@ -6,14 +6,13 @@ See `raybench.results.columns`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from raybench.analysis.bottleneck import roofline
 from raybench.analysis.cell_labels import distinct_labels
-from raybench.analysis.diagnostics import diagnose
-from raybench.checks.roofline.judge import roofline
+from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke
 from raybench.core.settings import PARAM, TRAINING
@@ -26,7 +25,7 @@ from raybench.results.epoch import QUANTITIES, Epoch, Quantity
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-    from raybench.analysis.grid_request import GridRequest
+    from raybench.results.grid_request import GridRequest, PlannedCell
     from raybench.results.history import GridHistory
 
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
@@ -36,10 +35,6 @@ _MAPS = ("stop_at_target.", *(f"settings.{name}." for name in TRAINING if name n
 
 The columns of their parents contain them.
 """
-
-
-BLOCK = 50_000
-"""Rows of the table of epochs that are made at once: lists of numbers take four times the memory of a typed column."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +60,20 @@ class GridSource:
     Attributes:
         name: the grid's name; None if the source does not name it.
         records: every attempt, one record each.
-        history: the grid's journal; None if the source has none, as a CSV file.
+        history: what its files say; None if the source is a table, such as a CSV file.
         request: the request of the grid's last execution, if it was recorded.
-        problems: descriptions of damaged or missing parts.
     """
 
     name: str | None
     records: Sequence[Record]
     history: GridHistory | None = None
     request: GridRequest | None = None
-    problems: tuple[str, ...] = ()
+
+
+def prices(cells: Iterable[PlannedCell]) -> dict[str | None, float]:
+    """Return the known prices per hour by device."""
+    priced = ((cell.axes.get("device"), cell.price_per_hour) for cell in cells)
+    return {device: price for device, price in priced if price is not None}
 
 
 def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
@@ -86,7 +85,7 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
         cell = record.attempt.cell  # its trials share it
         if id(cell) not in of_cells:
             of_cells[id(cell)] = cell_columns(cell)
-        trials.extend({name: [value] for name, value in _trial(record, of_cells[id(cell)]).items()})
+        trials.add(_trial(record, of_cells[id(cell)]))
     if records:
         _make_labels_distinct(trials.values, records)
     return trials.frame(c.TRIALS), _epochs_frame(records, trials.values)
@@ -104,31 +103,25 @@ class _Columns:
         self.values: dict[str, list[Any]] = {}
         self.rows = 0
 
-    def extend(self, columns: Mapping[str, Sequence[Any]], rows: int = 1) -> None:
-        """Add rows; other columns have no value in them."""
-        for name, values in columns.items():
-            if name not in self.values:
-                self.values[name] = [None] * self.rows
-            self.values[name].extend(values)
-        self.rows += rows
-        if len(columns) < len(self.values):
-            for own_values in self.values.values():
-                own_values.extend([None] * (self.rows - len(own_values)))
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a row; other columns have no value in it."""
+        for name, value in row.items():
+            column = self.values.setdefault(name, [])
+            column.extend([None] * (self.rows - len(column)))
+            column.append(value)
+        self.rows += 1
 
-    def typed(self, described: Iterable[c.Column]) -> dict[str, Series]:
+    def frame(self, described: Iterable[c.Column]) -> DataFrame:
         """Return every described column, typed, then all other columns."""
+        from pandas import DataFrame
+
         types = {column.name: column.dtype for column in described}
         for name, values in self.values.items():
+            values.extend([None] * (self.rows - len(values)))
             if name not in types:
                 types[name] = c.TEXT if any(isinstance(value, str) for value in values) else c.NUMBER
         nothing = [None] * self.rows
-        return {name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()}
-
-    def frame(self, described: Iterable[c.Column]) -> DataFrame:
-        """Return these columns as a frame."""
-        from pandas import DataFrame
-
-        return DataFrame(self.typed(described))
+        return DataFrame({name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()})
 
 
 def _make_labels_distinct(columns: Mapping[str, list[Any]], records: Sequence[Record]) -> None:
@@ -166,7 +159,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "error": _error(attempt),
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
-        "findings": diagnose.finding_codes(attempt),
+        "findings": finding_codes(attempt),
         "decay_check": attempt.decay_check.get("says"),
         "decay_factor": attempt.decay_check.get("factor"),
     }
@@ -315,61 +308,46 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
         records: the trials.
         trials: the columns of the table of trials.
     """
-    from pandas import DataFrame, Series, concat
-
-    blocks: list[dict[str, Series]] = []
-    block = _Columns()
+    table = _Columns()
     for place, record in enumerate(records):
-        rows = len(record.attempt.epochs)
-        identity = {name: [trials[name][place]] * rows for name in ("grid", "trial", "attempt")}
-        block.extend(_epoch_columns(record.attempt) | identity, rows)
-        if block.rows >= BLOCK:
-            blocks.append(block.typed(c.EPOCHS))
-            block = _Columns()
-    if block.rows or not blocks:
-        blocks.append(block.typed(c.EPOCHS))
-    sizes = [len(each["epoch"]) for each in blocks]
-    columns: dict[str, Series] = {}
-    for name in dict.fromkeys(name for each in blocks for name in each):
-        # One column after the other: all at once would take twice the memory.
-        parts = [
-            each.pop(name) if name in each else Series([float("nan")] * size)
-            for each, size in zip(blocks, sizes, strict=True)
-        ]
-        columns[name] = concat(parts, ignore_index=True)
-    return DataFrame(columns, copy=False)
+        identity = {name: trials[name][place] for name in ("grid", "trial", "attempt")}
+        for row in _epoch_rows(record.attempt):
+            table.add(identity | row)
+    return table.frame(c.EPOCHS)
 
 
-def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
-    epochs = attempt.epochs
+def _epoch_rows(attempt: Attempt) -> Iterator[dict[str, Any]]:
     steady = {epoch.epoch for epoch in attempt.steady}
-    metrics = dict.fromkeys(name for epoch in epochs for name in epoch.metrics)
-    seconds = timing.seconds_of_each(epochs, timing.TRAINING)
-    return {
-        **{name: [epoch.metrics.get(name) for epoch in epochs] for name in metrics},
-        "epoch": [epoch.epoch for epoch in epochs],
-        "ended": [epoch.t for epoch in epochs],
-        "steady": [epoch.epoch in steady for epoch in epochs],
-        **{quantity.column: _values(epochs, quantity) for quantity in QUANTITIES},
-        "epoch_s": seconds,
-        "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, 9))),
-        "energy_j": energy.of_epochs(attempt),
-        "host_energy_j": energy.of_epochs(attempt, energy.HOST),
-    }
+    elapsed_s = 0.0
+    device_j, host_j = (energy.of_epochs(attempt, part) for part in (energy.DEVICE, energy.HOST))
+    for place, epoch in enumerate(attempt.epochs):
+        seconds = timing.epoch_seconds(epoch)
+        elapsed_s = round(elapsed_s + seconds, timing.DIGITS)
+        yield {
+            **epoch.metrics,
+            "epoch": epoch.epoch,
+            "ended": epoch.t,
+            "steady": epoch.epoch in steady,
+            **{quantity.column: quantity.of(epoch) for quantity in QUANTITIES},
+            "epoch_s": seconds,
+            "elapsed_s": elapsed_s,
+            "energy_j": device_j[place],
+            "host_energy_j": host_j[place],
+        }
 
 
 def frame(rows: Iterable[Mapping[str, Any]], described: Iterable[c.Column]) -> DataFrame:
     """Return a frame with every described column, typed, then all other columns."""
     columns = _Columns()
     for row in rows:
-        columns.extend({name: [value] for name, value in row.items()})
+        columns.add(row)
     return columns.frame(described)
 
 
 def _series(values: list[Any], dtype: str) -> Series:
     """Return a typed column; values of other types become missing.
 
-    A journal that was edited by hand may have such values.
+    A file that was edited by hand may have such values.
     """
     from pandas import Series, to_datetime, to_numeric
 

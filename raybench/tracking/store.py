@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from raybench.core.secret_masking import HIDDEN, QUERY, USER, redact
 from raybench.errors import RaybenchError, UsageError
-from raybench.results.journal import RESULTS
+from raybench.results.folder import RESULTS
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -141,7 +141,7 @@ def redacted_errors(store: Store) -> Iterator[None]:
     """Convert errors of MLflow, databases and connections to credential-free lines."""
     try:
         yield
-    except StoreError:
+    except RaybenchError:
         raise
     except Exception as error:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:

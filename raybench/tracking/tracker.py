@@ -1,26 +1,24 @@
-"""Trackers, which show a grid's runs in addition to the journal: in MLflow, in memory or nowhere.
+"""Trackers, which show a grid's runs: in MLflow, in memory or nowhere.
 
-The journal is the only source of truth. A tracker receives every event of a grid and keeps a copy for browsing; it may
-be late or fail without affecting the grid.
+The files of the attempts are the only truth. A tracker receives every event of a grid and keeps a copy for browsing; it
+may be late or fail without affecting the grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from raybench.core.events import Event
-from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt, attempts
-from raybench.results.executions import Summary
+from raybench.results.attempt import attempts
+from raybench.results.executions import Execution
 from raybench.results.history import GridHistory
 from raybench.tracking import mapping
 from raybench.tracking.store import Store
-from raybench.tracking.sync import catch_up
-from raybench.tracking.writer import MlflowWriter
+from raybench.tracking.writer import MlflowWriter, catch_up
 
-Progress = Callable[[int], None]
 Tell = Callable[[str], None]
 
 
@@ -36,28 +34,28 @@ class Writer(Protocol):
     def put(self, event: Event) -> None:
         """Receive an event that the grid's history already contains."""
 
-    def put_summary(self, summary: Summary) -> None:
-        """Receive the summary of the execution."""
+    def put_file(self, file: Path) -> None:
+        """Receive a file of the execution."""
 
-    def close(self, *, progress: Progress) -> object:
+    def close(self, *, progress: Callable[[int], None]) -> object:
         """Write the remaining data; `progress` gets the number of runs left, a few times per second."""
 
 
 class Tracker(Protocol):
     """Creates a writer for each execution of a grid."""
 
-    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: Execution, warn: Tell, tell: Tell) -> Writer:
         """Start writing.
 
         Args:
             grid: the grid's name.
-            history: the grid's history, with its earlier executions; the trials' files are next to its journal.
-            execution: the name of this execution.
+            history: the grid's history, with its earlier executions.
+            execution: this execution.
             warn: gets one line about data that is missing at the end.
             tell: gets one line immediately after a failure.
         """
 
-    def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
+    def catch_up(self, history: GridHistory, warn: Tell) -> None:
         """Write an earlier execution's missing data, if nothing has to run."""
 
 
@@ -67,23 +65,23 @@ class MlflowTracker:
 
     store: Store
 
-    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: Execution, warn: Tell, tell: Tell) -> Writer:
         """Start the thread."""
-        return MlflowWriter(self.store, grid, history, execution, warn=warn, tell=tell)
+        return MlflowWriter(self.store, grid, history, execution, warn, tell)
 
-    def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
-        """Sync the grid if a killed driver left a marker file."""
-        catch_up(history, self.store, grid, warn)
+    def catch_up(self, history: GridHistory, warn: Tell) -> None:
+        """Write what a killed driver did not."""
+        catch_up(self.store, history, warn)
 
 
 class NoTracker:
     """Tracker that stores nothing."""
 
-    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: Execution, warn: Tell, tell: Tell) -> Writer:
         """Return itself."""
         return self
 
-    def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
+    def catch_up(self, history: GridHistory, warn: Tell) -> None:
         """Do nothing."""
 
     def wait_open(self) -> None:
@@ -92,10 +90,10 @@ class NoTracker:
     def put(self, event: Event) -> None:
         """Do nothing."""
 
-    def put_summary(self, summary: Summary) -> None:
+    def put_file(self, file: Path) -> None:
         """Do nothing."""
 
-    def close(self, *, progress: Progress) -> None:
+    def close(self, *, progress: Callable[[int], None]) -> None:
         """Do nothing."""
 
 
@@ -126,14 +124,12 @@ class MemoryTracker(NoTracker):
     Attributes:
         grid: the name of the last tracked grid.
         events: every event, in order.
-        summaries: one for each execution that ended.
     """
 
     grid: str = ""
     events: list[Event] = field(default_factory=list)
-    summaries: list[Summary] = field(default_factory=list)
 
-    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: Execution, warn: Tell, tell: Tell) -> Writer:
         """Store the grid's name."""
         self.grid = grid
         return self
@@ -142,31 +138,19 @@ class MemoryTracker(NoTracker):
         """Store the event."""
         self.events.append(event)
 
-    def put_summary(self, summary: Summary) -> None:
-        """Store the summary."""
-        self.summaries.append(summary)
-
     @property
     def runs(self) -> list[RecordedRun]:
-        """A run for each started attempt, in the order of their starts."""
-        return [
-            self._run(attempt)
-            for attempt in attempts(self.events).values()
-            if attempt.status != TrialStatus.SKIPPED and mapping.is_identifiable(attempt)
-        ]
-
-    def _run(self, attempt: Attempt) -> RecordedRun:
-        metrics = {
-            (name, epoch.epoch): value
-            for epoch in attempt.epochs
-            for name, value in mapping.epoch_metrics(epoch).items()
-        }
-        if attempt.status is not None:
-            metrics |= {(name, 0): value for name, value in mapping.summary_metrics(attempt).items()}
-        return RecordedRun(
-            name=mapping.run_name(attempt),
-            status="RUNNING" if attempt.status is None else mapping.state(attempt.status),
-            params=mapping.parameters(attempt),
-            tags=mapping.tags(attempt, self.grid),
-            metrics=metrics,
-        )
+        """A run for each attempt, in the order of their starts."""
+        runs = []
+        for attempt in attempts(self.events).values():
+            metrics = {
+                (name, epoch.epoch): value
+                for epoch in attempt.epochs
+                for name, value in mapping.epoch_metrics(epoch).items()
+            }
+            if attempt.status is not None:
+                metrics |= {(name, 0): value for name, value in mapping.summary_metrics(attempt).items()}
+            status = "RUNNING" if attempt.status is None else mapping.mlflow_status(attempt.status)
+            tags, params = mapping.tags(attempt, self.grid), mapping.parameters(attempt)
+            runs.append(RecordedRun(mapping.run_name(attempt), status, params, tags, metrics))
+        return runs

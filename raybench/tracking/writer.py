@@ -6,76 +6,66 @@ import logging
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from shlex import quote
 from threading import Event as Flag
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from raybench.core.events import Event
-from raybench.core.status import TrialStatus
-from raybench.results.attempt import Key, key_of
-from raybench.results.executions import ENDED, Summary, read_execution
+from raybench.core.events import Event, events_file
+from raybench.results.attempt import Attempt, Key, key_of
+from raybench.results.executions import Execution
+from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
-from raybench.results.journal import attempt_folder
-from raybench.tracking import sync
-from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
+from raybench.tracking.store import Store, StoreError, redacted_errors
 
 if TYPE_CHECKING:
-    from raybench.tracking.mlflow import Listing, Runs, StoredRun
+    from raybench.tracking.mlflow import Progress, Runs, StoredRun
 
 log = logging.getLogger("raybench")
 
-INTERVAL = 10.0
-"""Seconds between two passes while a trial is timed on this host."""
+INTERVAL_S = 10.0
+"""Time between two passes while a trial is timed on this host."""
 
-SHARE = 0.1
+MAX_DUTY = 0.1
 """Maximum share of the interval that a pass takes while a trial is timed on this host; the next pass continues it."""
 
-BREATH = 1.0
-"""Seconds after the end of a trial before this host counts as idle: the next one usually starts at once."""
+IDLE_AFTER_S = 1.0
+"""Time after the end of a trial before this host counts as idle: the next one usually starts at once."""
 
-JOURNAL_INTERVAL = 300.0
-"""Seconds between two uploads of new journal lines."""
+RETRY_BASE_S, MAX_RETRY_S = 2.0, 300.0
+"""After n failures of the store in a row, it is tried again after the base to the power of n, at most the maximum."""
 
-PAUSE = 2.0
-"""Seconds from a failure of the store to the next attempt; after n failures in a row, this to the power of n."""
+WARN_AFTER_S = 30.0
+"""Time that the store may take to open before the user is warned; creating a database takes about 5 s."""
 
-LONGEST_PAUSE = 300.0
-"""Maximum seconds between two attempts on a failing store."""
-
-QUIET = 30.0
-"""Seconds that the store may take to open before the user is warned; creating a database takes about 5 s."""
-
-PATIENCE = 60.0
-"""Seconds that the store may delay the start of a grid, and its end."""
+PATIENCE_S = 60.0
+"""Time that the store may delay the start of a grid, and its end."""
 
 LAST_TRIES = 3
-"""Failures in a row, at the end, after which the rest is left to `raybench sync`."""
+"""Failures in a row, at the end, after which the rest is left to the next command."""
 
-Progress = Callable[[int], None]
-
-_Note = tuple[Key | None, str]
-"""The attempt and the kind of an event: a slow store must not keep the events themselves in memory."""
+INCOMPLETE = ".mlflow-incomplete"
+"""A file in a grid's folder that exists while MLflow may lack something, so a killed driver leaves it there."""
 
 
 class MlflowWriter:
     """Writes a grid's events to MLflow in a separate thread.
 
-    While a trial runs on this host there is at most one pass per `interval` seconds, and a short one; otherwise new
-    events are written immediately. A failing store is retried with increasing pauses, with one message to the user. The
-    journal has everything that was not written: `raybench sync` writes it.
+    While a trial runs on this host there is at most one pass per `interval_s`, and a short one; otherwise new events
+    are written immediately. A failing store is retried with increasing pauses, with one message to the user. The files
+    of the attempts have everything: the next command writes what is missing.
 
     Args:
         store: the MLflow store.
         grid: the grid's name, which is the experiment's.
-        history: the grid's history, with the trials' files next to its journal; missing data of earlier executions is
-            written too.
-        execution: the name of this execution.
-        interval: seconds between two passes while a trial runs on this host.
+        history: the grid's history; what earlier executions did not write is written too.
+        execution: this execution.
         warn: gets one line, without secrets, if runs are missing in the store at the end.
         tell: gets one line as soon as a store fails; by default `warn`.
+        interval_s: seconds between two passes while a trial runs on this host.
     """
 
     def __init__(
@@ -83,37 +73,32 @@ class MlflowWriter:
         store: Store,
         grid: str,
         history: GridHistory,
-        execution: str,
-        interval: float = INTERVAL,
+        execution: Execution,
         warn: Callable[[str], None] = log.warning,
         tell: Callable[[str], None] | None = None,
+        interval_s: float = INTERVAL_S,
     ) -> None:
-        self._store, self._grid, self._history, self._interval = store, grid, history, interval
+        self._store, self._grid, self._history, self._interval_s = store, grid, history, interval_s
         self._execution, self._warn, self._tell = execution, warn, tell or warn
-        self._earlier = [
-            key for key, attempt in history.attempts.items() if attempt.status not in (None, TrialStatus.SKIPPED)
-        ]
-        self._executions = history.of_kind(ENDED)
-        self._queue: SimpleQueue[_Note | Summary | None] = SimpleQueue()
+        self._queue: SimpleQueue[Event | Path | None] = SimpleQueue()
+        self._earlier = list(history.attempts)
         self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
-        self._summaries: list[Summary] = []
+        self._files: list[Path] = [execution.path(history.folder)]
         self._runs: Runs | None = None
-        self._states: dict[str, StoredRun] = {}  # by `attempt_id`
-        self._states_valid = False  # unknown after a failure: a request may have been carried out
-        self._journal_behind, self._journal_due = True, 0.0
-        self._ended = False  # whether the execution has its summary
-        self._complete: set[Key] = set()
+        self._states: dict[str, StoredRun] = {}  # by the UUID of the attempt
+        self._states_known = False  # unknown after a failure: a request may have been carried out
         self._running: set[Key] = set()
         self._idle_since = self._last_pass = time.monotonic()
         self._failures, self._retry_at, self._warned = 0, 0.0, False
         self._opened, self._closing = Flag(), Flag()
         self._give_up = float("inf")
         self._host = platform.node()
-        sync.mark_incomplete(history.folder)
+        with suppress(OSError):  # a full disk: the first trial reports it
+            (history.folder / INCOMPLETE).touch()
         self._thread = Thread(target=self._work, name="raybench-mlflow", daemon=True)
         self._thread.start()
 
-    def wait_open(self, timeout: float = PATIENCE) -> bool:
+    def wait_open(self, timeout: float = PATIENCE_S) -> bool:
         """Wait until the store is open or has failed; call it before a trial is timed.
 
         Loading MLflow and creating a new database take seconds of a core.
@@ -121,33 +106,28 @@ class MlflowWriter:
         Returns:
             Whether the store is open.
         """
-        if not self._opened.wait(min(QUIET, timeout)) and timeout > QUIET:
+        if not self._opened.wait(min(WARN_AFTER_S, timeout)) and timeout > WARN_AFTER_S:
             self._tell(
-                f"MLflow store {self._store}: no answer for {QUIET:.0f} s; waiting for at most {timeout:.0f} s more"
+                f"MLflow store {self._store}: no answer for {WARN_AFTER_S:.0f} s; waiting for at most "
+                f"{timeout:.0f} s more"
             )
-            self._opened.wait(timeout - QUIET)
+            self._opened.wait(timeout - WARN_AFTER_S)
         return self._runs is not None
 
     def put(self, event: Event) -> None:
         """Receive an event that the history already contains; never blocks and never raises."""
-        self._queue.put((key_of(event), event["event"]))
+        self._queue.put(event)
 
-    def put_summary(self, summary: Summary) -> None:
-        """Receive the summary of this execution; never blocks and never raises."""
-        self._queue.put(summary)
+    def put_file(self, file: Path) -> None:
+        """Receive a file of this execution, such as its report; never blocks and never raises."""
+        self._queue.put(file)
 
     @property
     def left(self) -> int:
         """Number of runs that are not up to date in MLflow."""
-        has_lines_left = self._journal_behind and self._history.path.is_file()
-        return len(self._pending) + max(len(self._summaries), int(has_lines_left))
+        return len(self._pending) + bool(self._files)
 
-    @property
-    def _ending(self) -> set[str]:
-        """The executions whose summary will be written."""
-        return {summary.execution for summary in self._summaries}
-
-    def close(self, timeout: float = PATIENCE, progress: Progress | None = None) -> int:
+    def close(self, timeout: float = PATIENCE_S, progress: Callable[[int], None] | None = None) -> int:
         """Write all remaining data and stop the thread.
 
         Args:
@@ -169,10 +149,9 @@ class MlflowWriter:
         left = max(self.left, int(self._thread.is_alive()))
         if left:
             runs = "1 run is" if left == 1 else f"{left} runs are"
-            command = f"raybench sync{cli_flags(self._store, self._history.folder.parent)} {quote(self._grid)}"
-            self._warn(f"{runs} not up to date in {self._store}; run `{command}`")
+            self._warn(f"{runs} not up to date in {self._store}; {remedy(self._store, self._history.folder)}")
         else:
-            sync.mark_complete(self._history.folder)
+            _mark_complete(self._history.folder)
         return left
 
     def _work(self) -> None:
@@ -189,10 +168,8 @@ class MlflowWriter:
 
     def _due(self) -> float:
         """Time of the next pass, on the monotonic clock."""
-        due_at = self._last_pass + self._interval if self._running else self._idle_since + min(BREATH, self._interval)
-        if not self._pending and not self._summaries:
-            due_at = max(due_at, self._journal_due)
-        return max(due_at, self._retry_at)
+        idle_at = self._idle_since + min(IDLE_AFTER_S, self._interval_s)
+        return max(self._last_pass + self._interval_s if self._running else idle_at, self._retry_at)
 
     def _receive(self) -> None:
         """Process received items; if there are none, wait at most until the next pass."""
@@ -205,46 +182,31 @@ class MlflowWriter:
         except Empty:
             return
 
-    def _take(self, item: _Note | Summary | None) -> None:
-        if item is None:
-            return
-        self._journal_behind = True
-        if isinstance(item, Summary):
-            self._summaries.append(item)
-            self._ended = True
-            return
-        key, kind = item
-        if key is None or kind == "trial_skipped":  # a skipped trial never ran and has no run
+    def _take(self, item: Event | Path | None) -> None:
+        if isinstance(item, Path):
+            self._files.append(item)
+        key = key_of(item) if isinstance(item, dict) else None
+        if key is None:
             return
         attempt = self._history.attempts[key]  # later events may be included already
-        if not is_identifiable(attempt):
-            return
-        if key not in self._complete:  # a complete run is not changed
-            self._pending[key] = None
+        self._pending[key] = None
         if attempt.host.get("name", self._host) == self._host:
             if attempt.status is None:
                 self._running.add(key)
-            elif kind == "trial_ended":
+            else:
                 self._running.discard(key)
                 self._idle_since = time.monotonic()
 
     def _finish(self) -> None:
-        """Write the rest regardless of running trials.
-
-        It ends when all is written, time is up, or the store keeps failing.
-        """
+        """Write the rest regardless of running trials, until time is up or the store keeps failing."""
         self._running.clear()
-        self._journal_due = 0.0
         failures = 0
         while self.left and failures < LAST_TRIES and time.monotonic() < self._give_up:
             left_before = self.left
             self._try(self._pass)
             failures = failures + 1 if self.left >= left_before else 0
             if failures and failures < LAST_TRIES:
-                time.sleep(PAUSE)
-        if not self._ended and not self.left:
-            self._try(lambda: self._open().end_execution(self._execution))
-            self._journal_behind = self._failures > 0
+                time.sleep(RETRY_BASE_S)
 
     def _open(self) -> Runs:
         """Open the store and list its runs, unless both are done."""
@@ -253,42 +215,27 @@ class MlflowWriter:
             with redacted_errors(self._store):
                 from raybench.tracking.mlflow import Runs
 
-            self._runs = Runs(self._store, self._grid, self._history.path)
-        if not self._states_valid:
-            listing = self._runs.list_runs()
-            self._add_earlier(listing)
-            pending = {attempt_id(self._history.attempts[key]) for key in self._pending}
-            # A large grid has many thousands of others, which need nothing more.
-            self._states = {name: run for name, run in listing.runs.items() if not run.ended or name in pending}
-            self._runs.open_journal(self._execution, self._ending)
-            self._states_valid = True
+            self._runs = Runs(self._store, self._grid)
+        if not self._states_known:
+            self._states = self._runs.list_runs()
+            for key in self._earlier:
+                state = self._states.get(str(self._history.attempts[key].run))
+                if state is None or not state.ended:
+                    self._pending.setdefault(key)
+            self._earlier.clear()
+            self._states_known = True
         return self._runs
-
-    def _add_earlier(self, listing: Listing) -> None:
-        """Add what earlier executions did not write, such as a missing end."""
-        for key in self._earlier:
-            run = listing.runs.get(attempt_id(self._history.attempts[key]))
-            if run is None or not run.ended or run.duplicates:
-                self._pending.setdefault(key)
-        missing = [event for event in self._executions if event.get("execution") not in listing.executions]
-        self._summaries[:0] = [summary for event in missing if (summary := read_execution(self._history.folder, event))]
-        self._earlier.clear()
-        self._executions.clear()
 
     def _pass(self) -> None:
         """Write pending items; an attempt that fails is moved to the end."""
         runs = self._open()
         self._last_pass = time.monotonic()
-        deadline = self._last_pass + self._interval * SHARE if self._running else self._give_up
+        deadline = self._last_pass + self._interval_s * MAX_DUTY if self._running else self._give_up
         for key in list(self._pending):
             try:
                 attempt = self._history.snapshot(key)
-                name = attempt_id(attempt)
-                state = runs.write(attempt, self._states.get(name), attempt_folder(self._history.folder, *key))
-                self._states[name] = state
-                if state.ended:
-                    self._complete.add(key)
-                    del self._states[name]
+                state = self._states.get(str(attempt.run))
+                self._states[str(attempt.run)] = runs.write(attempt, state, file_of(self._history, attempt))
             except StoreError:
                 del self._pending[key]
                 self._pending[key] = None
@@ -296,22 +243,9 @@ class MlflowWriter:
             del self._pending[key]
             if time.monotonic() >= deadline:
                 return
-        # The run of an ended execution must have its whole journal.
-        is_final = bool(self._summaries) and not self._running
-        if self._journal_behind and (is_final or self._last_pass >= self._journal_due):
-            self._journal_behind = False  # events that arrive meanwhile are read by the next pass
-            try:
-                for _ in runs.add_journal(self._execution, self._ending):
-                    if time.monotonic() >= deadline:
-                        self._journal_behind = True
-                        return
-            except StoreError:
-                self._journal_behind = True
-                raise
-            self._journal_due = time.monotonic() + JOURNAL_INTERVAL
-        while self._summaries and not self._running:
-            runs.write_summary(self._summaries[0], is_latest=len(self._summaries) == 1)
-            del self._summaries[0]
+        if self._files and not self._running:
+            runs.write_execution(self._execution, self._files)
+            self._files.clear()
 
     def _try(self, action: Callable[[], object]) -> None:
         try:
@@ -319,9 +253,64 @@ class MlflowWriter:
             self._failures, self._retry_at = 0, 0.0
         except StoreError as error:
             self._failures += 1
-            self._states_valid = False
-            self._retry_at = time.monotonic() + min(LONGEST_PAUSE, PAUSE**self._failures)
+            self._states_known = False
+            self._retry_at = time.monotonic() + min(MAX_RETRY_S, RETRY_BASE_S**self._failures)
             # A single failure is not reported: a server may restart, or two grids may create one store.
             if not self._warned and self._failures > 1:
                 self._warned = True
-                self._tell(f"{error}. The grid continues; the journal is complete.")
+                self._tell(f"{error}. The grid continues; its results are complete in {self._history.folder}.")
+
+
+def file_of(history: GridHistory, attempt: Attempt) -> Path:
+    """The file of an attempt's events."""
+    return events_file(attempt_folder(history.folder, attempt.trial, attempt.run))
+
+
+def remedy(store: Store, folder: Path) -> str:
+    """The command that brings a store up to date."""
+    return f"`raybench export {quote(str(folder))} -o {quote(str(store))}` writes what is missing"
+
+
+def fill(store: Store, history: GridHistory, progress: Progress | None = None) -> int:
+    """Write everything of a grid that a store lacks, and return the number of runs that were incomplete.
+
+    Args:
+        store: the MLflow store.
+        history: the grid's history.
+        progress: gets the number of attempts done and the total.
+
+    Raises:
+        StoreError: the store cannot be reached or used; data written before the error is kept.
+    """
+    with redacted_errors(store):
+        from raybench.tracking.mlflow import Runs
+
+    runs = Runs(store, history.folder.name)
+    states = runs.list_runs()
+    todo = [
+        (attempt, state, file_of(history, attempt))
+        for attempt in history.attempts.values()
+        if not ((state := states.get(str(attempt.run))) and state.ended)
+    ]
+    for done, _ in enumerate(runs.write_all(todo), 1):
+        if progress:
+            progress(done, len(todo))
+    for execution in history.executions:
+        if execution.name not in runs.executions:
+            runs.write_execution(execution, [execution.path(history.folder)])
+    _mark_complete(history.folder)
+    return len(todo)
+
+
+def catch_up(store: Store, history: GridHistory, warn: Callable[[str], None]) -> None:
+    """Write what an earlier command could not, if there is anything; `warn` gets a line about a failure."""
+    if (history.folder / INCOMPLETE).is_file():
+        try:
+            fill(store, history)
+        except StoreError as error:
+            warn(f"{error}. The results are complete; {remedy(store, history.folder)}.")
+
+
+def _mark_complete(folder: Path) -> None:
+    with suppress(OSError):
+        (folder / INCOMPLETE).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Journal of a trial, written to the local disk before events are sent on."""
+"""The file of a trial's events, written by its process before the events are sent on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from raybench.core import events
 from raybench.core.cell import COMMAND
-from raybench.core.events import ERROR, EVENTS, Event, to_line
+from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
@@ -42,13 +42,13 @@ def _cut(name: str, value: Any) -> Any:
 
 
 def append_event(folder: Path, event: Event) -> None:
-    """Append an event to the attempt's journal, and write its full traceback to `ERROR`.
+    """Append an event to the file of an attempt, and write its full traceback to `ERROR`.
 
     Raises:
-        OSError: it cannot be written; no part of the event is in the journal then.
+        OSError: it cannot be written; no part of the event is in the file then.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    append_to(folder / EVENTS, to_line(shortened(event)).encode("utf-8", errors="replace"))
+    append_to(events_file(folder), to_line(shortened(event)).encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
     if trace:
         (folder / ERROR).write_text(trace, encoding="utf-8", errors="backslashreplace")
@@ -88,24 +88,17 @@ def _of_this_process(events: Iterator[Event]) -> Iterator[Event]:
 
 
 def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
-    """Run an attempt or check; store each event on disk, then send it.
+    """Run an attempt or check; write each event to its file, then send it.
 
-    A full disk does not end the trial, because the receiver of its events stores them too; the event of its end has a
-    warning.
+    Raises:
+        OSError: an event cannot be written, as on a full disk.
     """
-    keep_error = ""
     own_pid = os.getpid()
 
     def store(event: Event) -> None:
-        nonlocal keep_error
         if os.getpid() != own_pid:  # a process that the user's function has forked
             os._exit(0)
-        if keep_error and event["event"] == "trial_ended":
-            event["warnings"].append(keep_error)
-        try:
-            append_event(Path(job.folder), event)
-        except OSError as error:
-            keep_error = f"its own record lacks events: {job.folder}: {error.strerror or error}"
+        append_event(Path(job.folder), event)
         send(shortened(event))
 
     if job.cell.has_own_loop and not job.check:

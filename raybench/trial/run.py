@@ -13,7 +13,6 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from raybench import datasets
 from raybench.core import events, memory
@@ -239,7 +238,7 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
     package = LOOP_PACKAGES[job.cell.framework]
     libraries = [package, *BESIDE.get(package, ()), *_distributions(job.cell.engine.libraries or ())]
     return {
-        "run": uuid4().hex,
+        "run": Path(job.folder).name,
         "seed": job.seed,
         "repeat": job.repeat,
         "cell": job.cell.to_json(),

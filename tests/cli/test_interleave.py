@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from support.grid_files import events_of
 from support.executors import ForkingExecutor
 from support.made_up_times import MadeUpTimes
 
@@ -13,7 +14,6 @@ from raybench.analysis.before_after import interleaved
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.versions import compared
-from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
 GRID = """
@@ -82,8 +82,8 @@ def test_the_slower_code_is_found(compare, tmp_path):
 
 def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     def started():
-        lines = (tmp_path / "raybench-results" / "mine~compare" / JOURNAL).read_text().splitlines()
-        return [event["trial"] for event in map(json.loads, lines) if event["event"] == "trial_started"]
+        told = events_of(tmp_path / "raybench-results" / "mine~compare")
+        return [event["trial"] for event in told if event["event"] == "trial_started"]
 
     assert compare("--max-slowdown", "400%").status == 0
     assert len(started()) == 12

@@ -4,13 +4,13 @@ import json
 import textwrap
 
 import pytest
+from support.grid_files import events_of
 import torch
 
 from raybench.config import load_grid
 from raybench.devices.cpu import Cpu
 from raybench.devices.cuda import Cuda
 from raybench.execution.inline import InlineExecutor
-from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
 HELD, STEP, EVALUATION, SEARCH = 100, 300, 200, 1000
@@ -68,8 +68,7 @@ def peaks(tmp_path, monkeypatch):
         )
         options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
         (attempt,) = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options).latest.values()
-        lines = (tmp_path / "results" / "mine" / JOURNAL).read_text().splitlines()
-        events = [event for event in map(json.loads, lines) if event["event"] == "epoch_ended"]
+        events = [event for event in events_of(tmp_path / "results" / "mine") if event["event"] == "epoch_ended"]
         assert attempt.status == "completed", attempt.error
         return [event.get("memory_peak_bytes") for event in events]
 

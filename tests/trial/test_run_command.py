@@ -11,12 +11,12 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from support.grid_files import events_of
 from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
-from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
 PRINTS = """
@@ -70,8 +70,7 @@ class Project:
         return attempt
 
     def events(self, kind, grid="mine"):
-        lines = (self.folder / "results" / grid / JOURNAL).read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
+        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from support.grid_files import events_of
 from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
@@ -12,7 +13,6 @@ from raybench.core.ledger import SECTIONS
 from raybench.devices.host import Host, total_memory
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
-from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
 
 TRAIN = """
@@ -59,8 +59,7 @@ class Project:
         return attempt
 
     def events(self, kind, grid="mine"):
-        lines = (self.folder / "results" / grid / JOURNAL).read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
+        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
 
 
 @pytest.fixture

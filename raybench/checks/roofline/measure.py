@@ -3,7 +3,7 @@
 They are the inputs of a roofline.
 
 It is a check: it runs before the trials, in a process and with cores, threads and devices like theirs, so it is in no
-trial's time. Its numbers and a trial's times are combined in `raybench.checks.roofline.judge`.
+trial's time. Its numbers and a trial's times are combined in `raybench.analysis.bottleneck`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,250 @@
+"""One zip file with the results of a grid: its attempts, checks and executions, without checkpoints and output.
+
+An archive may come from anybody, so it is checked before a file of it is written: names, types, sizes and content.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+
+from raybench.core.files import write_atomic
+from raybench.core.identity import COMPARE, INLINE, SMOKE
+from raybench.errors import UsageError
+from raybench.results.folder import (
+    ATTEMPTS,
+    CHECKS,
+    EXECUTIONS,
+    event_files,
+    execution_files,
+    grid_folder,
+    has_end,
+    parse_events,
+)
+from raybench.results.lock import locked
+
+SUFFIX = ".zip"
+
+MAX_BYTES = 2**30
+"""Maximum size of the files of an archive together."""
+
+MAX_SMALL_BYTES, MAX_RATIO = 2**24, 200
+"""A larger archive that shrank by more than this ratio is refused; results shrink 5 to 30 times."""
+
+_GRID = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,99}}(?:{re.escape(COMPARE)}|(?:{re.escape(INLINE)})?(?:{re.escape(SMOKE)})?)"
+_PART = r"\w[\w.-]{0,199}"
+_NAME = re.compile(
+    rf"(?P<grid>{_GRID})/(?:(?:{ATTEMPTS}|{CHECKS})/{_PART}/[0-9a-f]{{8,64}}\.jsonl|{EXECUTIONS}/{_PART}\.json)"
+)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Result of an import.
+
+    Attributes:
+        grid: the grid's name.
+        attempts: number of new attempts at trials.
+        known: number of attempts that were in the results folder already.
+    """
+
+    grid: str
+    attempts: int
+    known: int
+
+
+def write_archive(folder: Path, path: Path) -> tuple[int, int]:
+    """Write the results of a grid to a zip file.
+
+    Returns:
+        The number of attempts in it, and of those that still run, which are left out.
+
+    Raises:
+        UsageError: no trial has ended, or the file cannot be written.
+    """
+    attempts = list(event_files(folder, ATTEMPTS))
+    ended = [file for file in attempts if has_end(file)]
+    if not ended:
+        raise UsageError(f"{folder}: no trial of it has ended, so there is nothing to export")
+    temporary: Path | None = None
+    try:
+        with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as target:
+            temporary = Path(target.name)
+            with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+                for file in [*ended, *event_files(folder, CHECKS), *execution_files(folder)]:
+                    entry = zipfile.ZipInfo(f"{folder.name}/{file.relative_to(folder).as_posix()}")
+                    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                    archive.writestr(entry, file.read_bytes())
+        with zipfile.ZipFile(temporary) as archive:
+            _entries(archive)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except _RefusedError as refusal:
+        raise UsageError(f"{path}: not written, as it could not be imported: {refusal}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+    return len(ended), len(attempts) - len(ended)
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a path is to be read as an archive."""
+    return path.suffix == SUFFIX and path.is_file()
+
+
+@contextmanager
+def extracted(path: Path) -> Iterator[Path]:
+    """Extract an archive to a temporary folder; yield the folder of its grid.
+
+    Raises:
+        UsageError: it cannot be read, is damaged, or has other content than results.
+    """
+    with TemporaryDirectory(prefix="raybench-") as folder:
+        yield _extract(path, Path(folder))
+
+
+def _extract(path: Path, folder: Path) -> Path:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = _entries(archive)
+            for entry in entries:
+                data = _content(archive, entry)
+                _check(entry.filename, data)
+                target = folder / entry.filename
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            return folder / entries[0].filename.partition("/")[0]
+    except _RefusedError as refusal:
+        raise UsageError(
+            f"{path}: {refusal}; nothing was imported. Export it again, or ask for another copy."
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    # What zipfile and zlib raise for damaged, encrypted, truncated or unknown content.
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OverflowError, LookupError) as error:
+        raise UsageError(f"{path}: not a zip file of `raybench export`, or damaged ({error})") from None
+
+
+def import_archive(path: Path, results: Path) -> Imported:
+    """Add the results in a zip file to a results folder; nothing that is there is changed.
+
+    Raises:
+        UsageError: the file is damaged, the folder cannot be written, or it has an attempt with other content.
+        ResultsLockedError: another command uses the results folder.
+    """
+    with extracted(path) as source:
+        return import_folder(source, results, str(path))
+
+
+def import_folder(source: Path, results: Path, name: str) -> Imported:
+    """Copy the results of a grid's folder to a results folder; nothing that is there is changed.
+
+    Args:
+        source: the folder of the grid.
+        results: the results folder.
+        name: the name of the source in messages.
+
+    Raises:
+        UsageError: the folder cannot be written, or it has an attempt with other content.
+        ResultsLockedError: another command uses the results folder.
+    """
+    target = grid_folder(results, source.name)
+    files = [*event_files(source, CHECKS), *execution_files(source), *event_files(source, ATTEMPTS)]
+    with locked(results, f"an import to {source.name}"):
+        try:
+            new = [file for file in files if _is_new(file, target / file.relative_to(source), name)]
+            for file in new:
+                copy = target / file.relative_to(source)
+                if any(parent.is_symlink() for parent in copy.parents if parent.is_relative_to(target)):
+                    raise UsageError(f"{copy.parent}: behind a symbolic link; raybench writes only to its own folders")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(copy, file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
+    counts = [sum(file.parent.parent.name == ATTEMPTS for file in each) for each in (files, new)]
+    return Imported(source.name, counts[1], counts[0] - counts[1])
+
+
+def _is_new(file: Path, target: Path, name: str) -> bool:
+    """Return whether a file is missing, or is the continuation of what is there.
+
+    Raises:
+        UsageError: the file there has other content.
+    """
+    if not target.exists():
+        return True
+    there, here = target.read_bytes(), file.read_bytes()
+    if not (there.startswith(here) or here.startswith(there)):
+        raise UsageError(f"{name}: {target} has other content, although it is of the same run; leave one of them out")
+    return len(here) > len(there)
+
+
+class _RefusedError(Exception):
+    """An archive is not accepted; the message has the reason."""
+
+
+def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The entries of an archive; nothing is decompressed.
+
+    Raises:
+        _RefusedError: one has a name that no result has, is not a regular file, or they are too large.
+    """
+    entries = archive.infolist()
+    grids, names = set(), set()
+    for entry in entries:
+        name, mode = entry.filename, entry.external_attr >> 16
+        match = _NAME.fullmatch(name)
+        if not match or name in names:
+            reason = "twice" if match else "which is no result of raybench"
+            raise _RefusedError(f"it has a file {name!r:.120} {reason}" if match else f"it has {name!r:.120}, {reason}")
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise _RefusedError(f"{name} is not a regular file")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # Other methods are decompressed at once, whatever size the entry declares.
+            raise _RefusedError(f"{name} is compressed by an unknown method")
+        names.add(name)
+        grids.add(match["grid"])
+    if len(grids) != 1:
+        raise _RefusedError(f"it has results of {len(grids)} grids" if grids else "it has no results")
+    size, packed = (sum(getattr(entry, part) for entry in entries) for part in ("file_size", "compress_size"))
+    if size > MAX_BYTES or size > max(MAX_SMALL_BYTES, MAX_RATIO * packed):
+        raise _RefusedError(f"its files would take {size / 2**20:,.0f} MiB, extracted from {packed:,} bytes")
+    return entries
+
+
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """The content of an entry, which may be larger than it declares."""
+    with archive.open(entry) as file:
+        data = file.read(entry.file_size + 1)
+    if len(data) > entry.file_size:
+        raise _RefusedError(f"{entry.filename} is larger than it declares")
+    return data
+
+
+def _check(name: str, data: bytes) -> None:
+    """Check the content of a file.
+
+    Raises:
+        _RefusedError: it is damaged.
+    """
+    if name.endswith(".json"):
+        try:
+            json.loads(data)
+        except (ValueError, RecursionError):
+            raise _RefusedError(f"{name} is not JSON") from None
+        return
+    damaged: list[str] = []
+    events = parse_events(data, name, damaged)
+    if damaged or not events or not data.endswith(b"\n"):
+        raise _RefusedError(f"{damaged[0] if damaged else name} is damaged")
+    data.decode("utf-8")

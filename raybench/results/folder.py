@@ -1,0 +1,150 @@
+"""Files of a grid in a results folder; they are the only copy of its results.
+
+    GRID/attempts/TRIAL/RUN.jsonl   events of one attempt at a trial, written by its process
+    GRID/attempts/TRIAL/RUN/        its output, its traceback and the samples of its monitor
+    GRID/checks/KEY/RUN.jsonl       result of a check
+    GRID/executions/NAME.json       what one execution of the grid was asked for
+
+RUN is a UUID, so files of several machines never have the same name: results are merged by copying files. A file
+without an end event belongs to an attempt that still runs or was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from raybench.core.events import ENDS, Event, events_file, to_line
+from raybench.core.files import append_to
+
+RESULTS = Path("raybench-results")
+"""The default results folder."""
+
+ATTEMPTS, CHECKS, EXECUTIONS = "attempts", "checks", "executions"
+
+TAIL_BYTES = 2**18
+"""Bytes at the end of a file in which its end event is looked for; an end event has at most about 30 kB."""
+
+
+def grid_folder(results: Path, name: str) -> Path:
+    """The folder of a grid."""
+    return results.absolute() / name
+
+
+def attempt_folder(grid: Path, trial: str, run: str | None) -> Path:
+    """The folder of an attempt, for its output and its traceback; its events are next to it."""
+    return grid / ATTEMPTS / trial / str(run)
+
+
+def results_id(results: Path) -> str:
+    """The id of a results folder, which is made with it; it shows where results were made after they were copied.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = results / ".id"
+    if not path.is_file():
+        path.write_text(uuid4().hex[:12], encoding="ascii")
+    return path.read_text(encoding="ascii").strip()
+
+
+def has_results(folder: Path) -> bool:
+    """Return whether a folder is that of a grid."""
+    return any((folder / name).is_dir() for name in (ATTEMPTS, EXECUTIONS))
+
+
+def grids_in(results: Path) -> list[str]:
+    """The names of the grids of a results folder."""
+    return sorted(folder.name for folder in results.glob("*/") if has_results(folder))
+
+
+def event_files(grid: Path, kind: str) -> Iterator[Path]:
+    """The files of events of all attempts or checks, by trial or key.
+
+    Links are left out: raybench makes none, and those in a folder that somebody else sent may lead to private files.
+    """
+    for folder in _entries(grid / kind, folders=True):
+        yield from (path for path in _entries(folder) if path.suffix == ".jsonl")
+
+
+def execution_files(grid: Path) -> Iterator[Path]:
+    """The files of the executions, the first one first."""
+    return (path for path in _entries(grid / EXECUTIONS) if path.suffix == ".json")
+
+
+def _entries(folder: Path, folders: bool = False) -> list[Path]:
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        chosen = [
+            entry.path
+            for entry in entries
+            if (entry.is_dir(follow_symlinks=False) if folders else entry.is_file(follow_symlinks=False))
+        ]
+    return [Path(path) for path in sorted(chosen)]
+
+
+def read_events(path: Path, damaged: list[str]) -> list[Event]:
+    """Read the events of a file, in order. Nothing in it is ever executed.
+
+    The last line may be incomplete: it is being written, or its writer was killed.
+
+    Args:
+        path: the file.
+        damaged: gets the place of each other line that is not a JSON object with the name of an event.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return parse_events(path.read_bytes(), str(path), damaged)
+
+
+def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
+    """Parse the content of a file of events; see `read_events`."""
+    events = []
+    *lines, last = data.split(b"\n")
+    for number, line in enumerate([*lines, last], 1):
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            event = None
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            events.append(event)
+        elif number <= len(lines) and line.strip():
+            damaged.append(f"{name}:{number}")
+    return events
+
+
+def has_end(path: Path) -> bool:
+    """Return whether a file has its end event; a missing file has none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            data = file.read()
+    except FileNotFoundError:
+        return False
+    return any(event["event"] in ENDS for event in parse_events(data, "", []))
+
+
+def add_event(folder: Path, event: Event) -> None:
+    """Append an event to the file of an attempt, on behalf of a process that could not.
+
+    Args:
+        folder: the folder of the attempt.
+        event: the event.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = events_file(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = to_line(event).encode("utf-8", errors="replace")
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # its process was killed while it wrote
+                data = b"\n" + data
+    append_to(path, data)

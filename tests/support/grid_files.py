@@ -1,0 +1,40 @@
+"""Files of a grid's results: their events, and files made of events."""
+
+import json
+from pathlib import Path
+from uuid import NAMESPACE_OID, uuid5
+
+from raybench.core.events import events_file
+from raybench.results.folder import ATTEMPTS, CHECKS, attempt_folder, event_files, read_events
+from raybench.results.history import GridHistory
+
+
+def events_of(grid):
+    """All events of attempts and checks in a grid's folder, in the order of their times."""
+    paths = [path for kind in (CHECKS, ATTEMPTS) for path in event_files(grid, kind)]
+    return sorted((event for path in paths for event in read_events(path, [])), key=lambda event: event["t"])
+
+
+def write_events(grid, events):
+    """Write events as the files of a grid; return its folder."""
+    files = {}
+    for event in events:
+        name = f"{event['trial']} {event['attempt']}"
+        files.setdefault(name, []).append(event)
+    for name, own in files.items():
+        first = own[0]
+        run = next((event["run"] for event in own if event.get("run")), uuid5(NAMESPACE_OID, name).hex)
+        kind = CHECKS if first["event"] == "check_ended" else ATTEMPTS
+        path = events_file(attempt_folder(grid, first["trial"], run))
+        path = grid / kind / path.relative_to(grid / ATTEMPTS)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(event) + "\n" for event in own))
+    return grid
+
+
+def history_of(events):
+    """The history of a grid with these events, which is in no folder."""
+    history = GridHistory(Path("made_up"))
+    for event in events:
+        history.take(event)
+    return history
