@@ -5,12 +5,12 @@ import subprocess
 import sys
 
 import pytest
-from support.grid_files import events_of
+from raybench.analysis.before_after import interleaved
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 from support.made_up_times import MadeUpTimes
 
 from raybench import load
-from raybench.analysis.before_after import interleaved
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.versions import compared

@@ -282,21 +282,6 @@ def test_escapes_of_what_is_no_character(complaints, text, says):
     assert said.startswith(says)
 
 
-@pytest.mark.parametrize(
-    ("environment", "says"),
-    [
-        ("{pipp: [a]}", "a Ray runtime_env has no entry 'pipp'; did you mean pip?"),
-        (
-            "{env_vars: {A: 1}}",
-            "env_vars must be a map of strings; put numbers in quotes, such as {env_vars: {NAME: '1'}}",
-        ),
-    ],
-)
-def test_an_environment_that_ray_would_ignore(complaints, environment, says):
-    (said,) = complaints(f"devices: {{c: {{kind: cpu, environment: {environment}}}}}\n")
-    assert said == f"x.yaml:3:39: devices.c.environment: {says}"
-
-
 def test_no_such_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("grids").mkdir()

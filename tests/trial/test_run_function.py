@@ -1,12 +1,11 @@
 """A training function from its grid file to the journal, in this process and in one of its own."""
 
-import json
 import textwrap
 from pathlib import Path
 
 import pytest
-from support.grid_files import events_of
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
@@ -437,14 +436,3 @@ def test_what_needs_a_declared_workload_is_refused(project):
     project.write("grid.yaml", GRID + "synthetic_data: true\n")
     with pytest.raises(UsageError, match="reads its own data"):
         project.run(grid="synthetic_data: true\n")
-
-
-def test_canaries_run_beside_it_and_no_other_check(tmp_path):
-    project = Project(tmp_path)
-    project.write("my.py", TRAIN)
-    project.write("grid.yaml", GRID + "epochs: 1\n")
-    options = Options(tmp_path / "results", tracking=None, report=False)
-    run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-    checks = project.events("check_ended")
-    assert {(check["check"], check["error"]) for check in checks} == {("canary", None)}
-    assert all(check["call_s"] > 0 for check in checks)
