@@ -18,7 +18,7 @@ import numpy as np
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Data, Split
-from raybench.engines import CHANNELS_FIRST, MODELS, EngineParts, open_engine, open_inspection
+from raybench.engines import FRAMEWORKS, EngineParts, open_engine, open_inspection
 from raybench.engines.images import model_inputs, plain
 from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
 from raybench.trial.run import load_data, open_assigned, workload_of
@@ -66,7 +66,7 @@ def measure(job: Job) -> dict[str, Any]:
         np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
     inputs, _ = _batch(data.train, recipe.batch_size, workload, framework)
     arrays = {"outputs/": inspection.outputs(model, inputs)}
-    loss = workload.loss_for(MODELS[framework])
+    loss = workload.loss_for(FRAMEWORKS[framework].models)
     for number, group in enumerate(_groups(data.train, workload, framework)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
     inspection.write_weights(model, weights)  # the forward passes of the gradients have changed the running statistics
@@ -112,4 +112,4 @@ def _groups(split: Split, workload: Workload, framework: str) -> list[tuple[Arra
 def _batch(split: Split, size: int, workload: Workload, framework: str) -> tuple[Array, Array]:
     """The first examples as model inputs, with their targets."""
     inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
-    return model_inputs(inputs, workload, framework in CHANNELS_FIRST), plain(targets)
+    return model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first), plain(targets)

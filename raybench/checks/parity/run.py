@@ -19,7 +19,7 @@ from raybench.checks.parity.measure import RESULT, START, read_arrays
 from raybench.config import GridSpec
 from raybench.core.job import Job
 from raybench.devices import KINDS, frameworks, hosted
-from raybench.engines import FRAMEWORKS, MODELS
+from raybench.engines import ENGINES, FRAMEWORKS
 from raybench.errors import ExecutionError, UsageError, nearest
 from raybench.execution.jobs import code_of
 from raybench.execution.process import ForkServer
@@ -131,14 +131,14 @@ def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
         UsageError: one is unknown or has no model, or there are fewer than two.
     """
     on_cpu = {name for kind in KINDS if hosted(kind) for name in frameworks(kind)}
-    supported = [name for name in FRAMEWORKS if MODELS[name] in info.frameworks and name in on_cpu]
+    supported = [name for name in ENGINES if FRAMEWORKS[name].models in info.frameworks and name in on_cpu]
     for name in requested:
-        if name not in FRAMEWORKS:
-            raise UsageError(f"unknown framework {name!r}; {nearest(name, FRAMEWORKS)}")
+        if name not in ENGINES:
+            raise UsageError(f"unknown framework {name!r}; {nearest(name, ENGINES)}")
         if name not in on_cpu:
             raise UsageError(f"parity runs on the CPU, and {name} does not; use {', '.join(supported)}")
         if name not in supported:
-            raise UsageError(f"{info.name} has no {MODELS[name]} model; use {', '.join(info.frameworks)}")
+            raise UsageError(f"{info.name} has no {FRAMEWORKS[name].models} model; use {', '.join(info.frameworks)}")
     selection = list(dict.fromkeys(requested or supported))
     if len(selection) < 2:
         raise UsageError(

@@ -19,7 +19,7 @@ from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.rank import current_rank
 from raybench.devices import Device, hosted
-from raybench.engines import CHANNELS_FIRST, MODELS, open_counts, open_operations
+from raybench.engines import FRAMEWORKS, open_counts, open_operations
 from raybench.engines.images import model_inputs
 from raybench.trial.run import load_data, open_assigned, workload_of
 
@@ -86,8 +86,9 @@ def measure(job: Job) -> dict[str, Any]:
     # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
     times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
     workload = workload_of(job)
-    example = model_inputs(np.asarray(load_data(job, workload).train.inputs[:1]), workload, framework in CHANNELS_FIRST)
-    work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
+    inputs = np.asarray(load_data(job, workload).train.inputs[:1])
+    example = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
+    work = open_counts(framework).count(workload.build_model(FRAMEWORKS[framework].models), example)
     return {"work": work, "probes": {name: times * rate for name, rate in probes.items()}}
 
 
