@@ -45,7 +45,8 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
     answer = _run(Path(sys.executable), file, name)
     if _lacks_library(answer, file):
         others = (_run(python, file, name) for python in pythons)
-        answer = next((other for other in others if "problem" not in other), answer)
+        install = {"problem": f"{answer['problem']}; install it, or name the trials' `environment` under `devices`"}
+        answer = next((other for other in others if "problem" not in other), install)
     if "problem" in answer:
         raise WorkloadError(answer["problem"])
     kept.write(answer)
