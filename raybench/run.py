@@ -55,7 +55,8 @@ DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
 
 BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
-lists them) or run the grid later."""
+lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
+that wait for one another otherwise keep their cores busy."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
@@ -249,7 +250,6 @@ class _Session:
             view.busy("")
 
         def watch(load: HostLoad) -> None:
-            self._busy = load.high
             view.busy(f"Other programs use {load}." if load.high else "")
 
         writer = self._tracker.open(
@@ -320,7 +320,7 @@ class _Session:
     def _job(self, placement: AssignedWork) -> Job:
         job = make_job(self._plan, placement, self._folder, self._root)
         labels = {**job.labels, "label": self._label(placement.work.trial), "origin": self._origin}
-        job = replace(job, labels=labels, host_busy=self._busy)
+        job = replace(job, labels=labels)
         job = self._evidence.complete(job, placement.work, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job

@@ -1,7 +1,7 @@
 """The bottleneck of an attempt: compute, memory, input or overhead.
 
 A roofline compares a model's demand with a device's capacity: here the steady epochs of an attempt with probes under
-the same framework, in the same number format, with the same cores and threads (`raybench.checks.roofline.measure`).
+the same framework, in the same number format, with the same cores and threads (`raybench.checks.roofline`).
 """
 
 from __future__ import annotations

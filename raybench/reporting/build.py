@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.analyze import analyze
 from raybench.analysis.answer import Caution
-from raybench.checks.pretrial import PretrialChecks
-from raybench.checks.roofline import schedule
+from raybench.checks.pretrial import PretrialChecks, missing_rooflines
 from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
@@ -77,14 +76,18 @@ def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, every
     if request is None or everything:
         request = replace(request_of_runs(grid.name or "", attempts, prices), text=request.text if request else "")
     warnings = history_warnings(grid.history) if grid.history else []
+    own = {cell.cell_id for cell in request.cells}
+    if left_out := sum(run.cell_id not in own for run in attempts):
+        runs = words.plural(left_out, "run")
+        warnings.append(f"{runs} of other configurations not shown; `raybench report {grid.name} --all` includes them")
     return from_attempts(attempts, request, baseline, warnings)
 
 
 def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
     runs = list(history.attempts.values())
-    proofs = PretrialChecks(history.checks).proofs.of(run.cell for run in runs if run.cell)
-    warnings = [*(proof.warning for proof, _ in proofs if proof.warning), *schedule.warnings(runs)]
+    decay_checks = PretrialChecks(history.checks).decay_checks(run.cell for run in runs if run.cell)
+    warnings = [*(check.warning for check in decay_checks if check.warning), *missing_rooflines(runs)]
     if history.damaged:
         warnings.append(f"{words.plural(len(history.damaged), 'damaged line')} of the results left out")
     return warnings

@@ -30,6 +30,9 @@ PERCENT_BELOW = 1.1
 LEAST, MOST = 0.001, 9999
 """Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
 
+ONCE = " in one run each"
+"""End of a clause on numbers without an interval."""
+
 MAX_NAMES = 4
 """Maximum number of configurations that a sentence names."""
 
@@ -305,12 +308,16 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
 def _relative(answer: Answer, best: Best) -> Iterable[str]:
     """Ratios and the difference of quality to the other side, which the first of them names."""
     other = name_of(answer, best.other, best.workload) if best.other is not None else ""
+    once = ""
     for criterion, ratio in best.ratios.items():
         if ratio is not None:
-            yield ratio_words(ratio, criterion, other)
-            other = ""
+            text = ratio_words(ratio, criterion, other)
+            # Of several clauses the first says so.
+            yield text.removesuffix(once) if once else text
+            other, once = "", ONCE if text.endswith(ONCE) else once
     if best.quality is not None:
-        yield quality_words(best.quality, answer.metric, other)
+        text = quality_words(best.quality, answer.metric, other)
+        yield text.removesuffix(once) if once else text
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
@@ -335,7 +342,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
         words = factor.format(number_text, other=other) + interval
     if not ratio.has_interval:
-        words += " in one run each" if ratio.runs == ratio.other_runs == 1 else ", without an interval"
+        words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
     if ratio.holds_if_no_miss:
         words += f" if no run misses the target, which {plural(min(ratio.runs, ratio.other_runs), 'run')} cannot show"
     return words
@@ -376,9 +383,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
         interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
         return f"{name} not distinguishable (95% CI {interval_text})"
     amount = f"{abs(value):.{decimals}f}"
-    once = (
-        "" if ends else " in one run each" if difference.runs == difference.other_runs == 1 else ", without an interval"
-    )
+    once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else ", without an interval"
     if not float(amount):
         return f"the same {name}{once}"
     if name == "accuracy":

@@ -260,7 +260,6 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
             **device.runtime_conditions(),
             **_of_ranks(job, device),
             "exclusive": job.exclusive,
-            "host_busy": job.host_busy,
         },
     }
 

@@ -30,8 +30,8 @@ import pytest
 from support import WORKLOADS
 from support.frameworks import accelerators_shown, call_on
 
-from raybench.checks.parity.judge import SideMeasurement, compare
-from raybench.checks.parity.measure import RESULT, START, read_arrays
+from raybench.checks.parity import RESULT, START, read_arrays
+from raybench.checks.parity_comparison import SideMeasurement, compare
 from raybench.devices import KINDS, frameworks
 from raybench.engines import FRAMEWORKS, ignored_settings, unsupported_settings
 from raybench.workloads.base import PARITY_TOLERANCE

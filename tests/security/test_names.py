@@ -87,7 +87,7 @@ def outcome(tmp_path_factory, migrated_database):
 def test_every_cell_was_run_under_its_name(outcome):
     result, _, _ = outcome
     assert {attempt.status for attempt in result.latest.values()} == {"completed"}
-    assert {row.axes["device"] for row in result.rows} == set(EVIL.values())
+    assert {each.axes["device"] for each in result.report.answer.configurations} == set(EVIL.values())
 
 
 def test_no_file_is_outside_the_results_folder(outcome):

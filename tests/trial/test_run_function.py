@@ -1,12 +1,11 @@
 """A training function from its grid file to the journal, in this process and in one of its own."""
 
-import json
 import textwrap
 from pathlib import Path
 
 import pytest
-from support.grid_files import events_of
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
@@ -427,7 +426,7 @@ def test_a_wait_that_is_not_measured_is_absent(project):
 
 
 def test_what_needs_a_declared_workload_is_refused(project):
-    from raybench.checks.parity.run import run_parity
+    from raybench.checks.run_parity import run_parity
     from raybench.errors import UsageError
 
     project.write("my.py", TRAIN)

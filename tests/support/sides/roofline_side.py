@@ -6,7 +6,7 @@ import numpy as np
 from support.cells import make_cell
 
 from raybench import datasets, workloads
-from raybench.checks.roofline import measure as roofline
+from raybench.checks import roofline
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device

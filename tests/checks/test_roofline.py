@@ -4,7 +4,7 @@ import pytest
 from support.frameworks import call
 from support.sides import roofline_side
 
-from raybench.checks.roofline import measure as roofline
+from raybench.checks import roofline
 from raybench.core.cell import Cell
 from raybench.devices.base import Assignment
 from raybench.devices.cpu import Cpu

@@ -9,7 +9,7 @@ trial's time. Its numbers and a trial's times are combined in `raybench.analysis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,16 +52,14 @@ def subject(cell: Cell) -> dict[str, Any]:
 
     The batch size is not one of them.
     """
-    tree, model = cell.to_json(), cell.settings.model
+    tree, settings = cell.to_json(), cell.settings.only(("precision", "channels_last", "model"))
     return {
         "framework": tree["framework"],
         "engine": tree["engine"],
         "device": tree["device"],
-        "precision": cell.settings.precision,
-        "channels_last": cell.settings.channels_last,
         "workload": tree["workload"],
         "data": {name: tree["data"][name] for name in ("name", "digest")},
-        **({"model": model} if model else {}),
+        **{name: value for name, value in settings.to_json().items() if value not in ({}, False)},
     }
 
 
@@ -71,6 +69,11 @@ def key(cell: Cell) -> str:
     Cells with the same key share it.
     """
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
+
+
+def describe(subject: Mapping[str, Any]) -> str:
+    """Description of a check from its subject: `peak speed: torch on cpu, fp32`."""
+    return f"peak speed: {subject['framework']} on {subject['device']['kind']}, {subject['precision']}"
 
 
 def measure(job: Job) -> dict[str, Any]:

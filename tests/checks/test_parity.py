@@ -11,8 +11,8 @@ import pytest
 from support import WORKLOADS
 from support.frameworks import call
 
-from raybench.checks.parity import run as parity
-from raybench.checks.parity.run import Parity, ParityPair, run_parity
+from raybench.checks import run_parity as parity
+from raybench.checks.run_parity import Parity, ParityPair, run_parity
 from raybench.core.job import Job
 from raybench.errors import ExecutionError, UsageError
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raybench.checks.parity.judge import FLOOR, ParityRow, SideMeasurement, compare
+from raybench.checks.parity_comparison import FLOOR, ParityRow, SideMeasurement, compare
 from raybench.workloads.base import PARITY_TOLERANCE
 
 RNG = np.random.default_rng(0)

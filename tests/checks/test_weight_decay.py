@@ -7,7 +7,7 @@ import torch
 from support.frameworks import call
 from support.sides import decay_side
 
-from raybench.checks.weight_decay.measure import key, subject
+from raybench.checks.weight_decay import key, subject
 from raybench.core.cell import Cell
 from raybench.core.job import Job
 from raybench.engines.torch import engine, inspection
@@ -226,7 +226,7 @@ AMOUNTS = {
 }
 DECISIVE = {
     "framework": "tensorflow",
-    "engine": {"name": "torch", "version": 2, "framework_version": "2.13"},
+    "engine": {"name": "torch", "framework_version": "2.14"},
     "device.kind": "cuda",
     "device.replicas": 8,
     "device.replication": "grouped",

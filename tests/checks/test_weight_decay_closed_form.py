@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybench.checks.weight_decay.closed_form import judge, weights
-from raybench.checks.weight_decay.measure import DECAY, RATE, STEPS
+from raybench.checks.weight_decay import DECAY, RATE, STEPS, judge, weights
 
 SGD = {"name": "sgd", "learning_rate": RATE, "momentum": 0.9, "nesterov": True}
 MOMENTUM = SGD | {"nesterov": False}

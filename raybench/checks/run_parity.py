@@ -1,6 +1,6 @@
 """The parity check of a workload's frameworks (`raybench parity`).
 
-Each framework computes in its own process (`raybench.checks.parity.measure`), all from the same weights and the same
+Each framework computes in its own process (`raybench.checks.parity`), all from the same weights and the same
 batches; here their arrays are compared with those of the first framework, the reference.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets, errors
-from raybench.checks.parity.judge import ParityRow, SideMeasurement, compare
-from raybench.checks.parity.measure import RESULT, START, read_arrays
+from raybench.checks.parity import RESULT, START, read_arrays
+from raybench.checks.parity_comparison import ParityRow, SideMeasurement, compare
 from raybench.config import GridSpec
 from raybench.core.job import Job
 from raybench.devices import KINDS, frameworks, hosted
