@@ -8,7 +8,7 @@ same command follows until the grid is done, and another grid after it until the
 a process with a session and an environment of its own, as careless code does. Looked at after every kill and every end
 of a command:
 
-- finished trials lost: a trial's own record says that it completed, and the journal does not;
+- finished trials lost: a trial of a grid that is done has no file that says that it completed;
 - finished trials run again: an attempt began after one that completed;
 - runs left RUNNING: in MLflow, once a command has come to its end;
 - doubled: an attempt with two runs, or a point of a metric that is there twice;
@@ -164,7 +164,7 @@ def find(target: str, driver: int) -> int | None:
 
 
 def events(path: Path) -> list[dict]:
-    """The events of a journal, or of a trial's own record, as far as they are whole."""
+    """The events of an attempt, as far as they are whole."""
     found = []
     for line in path.read_bytes().splitlines() if path.exists() else []:
         try:
@@ -311,15 +311,15 @@ class Kills:
         return False
 
     def finished(self) -> set[tuple[str, int]]:
-        """The attempts that have completed, by what each has kept itself."""
-        records = (self.grid / "results" / "kills" / "trials").glob("*/*/events.jsonl")
+        """The attempts that have completed."""
+        records = (self.grid / "results" / "kills" / "attempts").glob("*/*.jsonl")
         ends = [event for path in records for event in events(path) if event.get("status") == "completed"]
         return {(event["trial"], event["attempt"]) for event in ends}
 
     def look(self, before: set[tuple[str, int]]) -> None:
         """Whether what had completed before a command was left alone by it."""
-        records = (self.grid / "results" / "kills" / "trials").glob("*/attempt-*")
-        tried = {(path.parent.name, int(path.name.removeprefix("attempt-"))) for path in records}
+        records = (self.grid / "results" / "kills" / "attempts").glob("*/*.jsonl")
+        tried = {(event["trial"], event["attempt"]) for path in records for event in events(path)[:1]}
         for trial, attempt in before:
             if any(other == trial and number > attempt for other, number in tried):
                 self.fault("finished trials run again", trial)
@@ -329,8 +329,7 @@ class Kills:
         with sqlite3.connect(f"file:{self.grid / 'results' / 'mlflow.db'}?mode=ro", uri=True) as store:
             runs = store.execute("select run_uuid, name from runs where status = 'RUNNING'").fetchall()
             keys = store.execute(
-                "select a.value, b.value, count(*) from tags a join tags b using (run_uuid) where"
-                " a.key = 'raybench.trial_id' and b.key = 'raybench.attempt' group by 1, 2 having count(*) > 1"
+                "select value, count(*) from tags where key = 'raybench.run' group by 1 having count(*) > 1"
             ).fetchall()
             points = store.execute(
                 "select run_uuid, key, step, count(*) from metrics group by 1, 2, 3 having count(*) > 1"
@@ -342,17 +341,12 @@ class Kills:
 
     def look_at_the_end(self) -> None:
         """Whether a grid that is done has every trial, once."""
-        told = events(self.grid / "results" / "kills" / "journal.jsonl")
-        ended = [event for event in told if event.get("event") == "trial_ended"]
-        completed = Counter(event["trial"] for event in ended if event["status"] == "completed")
+        completed = Counter(trial for trial, _ in self.finished())
         if len(completed) != TRIALS:
-            self.fault("finished trials lost", f"{len(completed)} of {TRIALS} are completed in the journal")
+            self.fault("finished trials lost", f"{len(completed)} of {TRIALS} are completed")
         for trial, count in completed.items():
             if count > 1:
                 self.fault("finished trials run again", f"{trial}: completed {count} times")
-        known = {(event["trial"], event["attempt"]) for event in ended if event["status"] == "completed"}
-        for trial, attempt in self.finished() - known:
-            self.fault("finished trials lost", f"{trial}, attempt {attempt}")
         kept = ("torchind", "raybench-torchind", "db_init_")  # caches, which stay
         left = [path.name for path in self.temporary.iterdir() if not path.name.startswith(kept)]
         for name in left:

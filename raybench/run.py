@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -21,6 +21,7 @@ from raybench.config import GridSpec
 from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
+from raybench.core.files import FULL
 from raybench.core.job import Job
 from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
@@ -36,7 +37,17 @@ from raybench.reporting.build import HTML, files, from_history, load_libraries, 
 from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
 from raybench.results.attempt import Attempt
 from raybench.results.executions import Execution
-from raybench.results.folder import RESULTS, add_event, attempt_folder, grid_folder, has_end, read_events, results_id
+from raybench.results.folder import (
+    ATTEMPTS,
+    RESULTS,
+    add_event,
+    attempt_folder,
+    event_files,
+    grid_folder,
+    has_end,
+    read_events,
+    results_id,
+)
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.tracking.store import Store, redact_text, resolve
@@ -294,6 +305,10 @@ class _Session:
             self._close_executor(executor)
         except KeyboardInterrupt:
             self._interrupted = True
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise JournalError(f"{error.filename or self._folder}: {error.strerror}. {STOPPED}") from None
         finally:
             try:
                 self._close_open(record)
@@ -367,7 +382,8 @@ class _Session:
         for key in self._folders:
             attempt = self._history.attempts.get(key)
             if attempt and attempt.status is None:
-                record(events.trial_ended(*key, status))
+                with suppress(JournalError):  # a full disk: the next command closes it
+                    record(events.trial_ended(*key, status))
 
     def _close_executor(self, executor: Executor) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
@@ -431,9 +447,14 @@ class _Session:
             is_same = same_cells(latest_request(self._history), self._request)
             if not is_same:
                 self._begin()
-            if not is_same or not (self._folder / HTML).is_file():
+            if not is_same or not self._page_is_current():
                 self._write_page()
         self._tracker.catch_up(self._history, self._warnings.append)
+
+    def _page_is_current(self) -> bool:
+        page = self._folder / HTML
+        newest = max((path.stat().st_mtime_ns for path in event_files(self._folder, ATTEMPTS)), default=0)
+        return page.is_file() and page.stat().st_mtime_ns >= newest
 
     def outcome(self) -> Outcome:
         """The results as they are now."""

@@ -163,11 +163,10 @@ def migrated_database(shared_tmp: Path) -> Path:
     path = shared_tmp / "migrated.db"
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            from raybench.tracking.mlflow import client_of
-            from raybench.tracking.store import store_from_uri
+            from raybench.tracking.mlflow import MlflowClient
 
             new = shared_tmp / "migrating.db"
-            client_of(store_from_uri(f"sqlite:///{new}")).search_experiments()
+            MlflowClient(f"sqlite:///{new}").search_experiments()
             new.rename(path)
     return path
 

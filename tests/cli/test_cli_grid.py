@@ -1,6 +1,5 @@
 """`raybench grid`, from the file to what a person reads."""
 
-import json
 import os
 import re
 import shutil
@@ -11,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.grid_files import events_of
 from support import ROOT, WORKLOADS
+from support.grid_files import events_of
 
 from raybench import load
 from raybench.cli.live import STOPPING

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import shutil
 import sys
 
@@ -11,7 +10,7 @@ from support import TESTS
 
 from raybench.cli import main
 from raybench.execution.inline import InlineExecutor
-from raybench.reporting.build import from_source
+from raybench.reporting.build import from_sources
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -46,17 +45,15 @@ def test_of_a_file_a_name_and_a_journal(raybench, digits, results):
     assert any(line.startswith("batch") for line in by_file.lines), "then the table"
     assert raybench("report", "digits").lines == by_file.lines
     assert raybench("report", results / "digits").lines == by_file.lines
-    journal = results / "digits" / "journal.jsonl"
-    assert raybench("report", journal).lines == by_file.lines
-    alone = shutil.copy(journal, results.parent / "alone.jsonl")
-    assert raybench("report", alone).lines[0] == by_file.lines[0], "also if the request is not known"
+    shutil.rmtree(results / "digits" / "executions")
+    assert raybench("report", "digits").lines[0] == by_file.lines[0], "also if the request is not known"
 
 
 @pytest.mark.slow
 @pytest.mark.mlflow
 def test_of_a_store_it_is_that_of_the_results_folder(raybench, results, migrated_database):
     shutil.copy(migrated_database, results / "mlflow.db")
-    assert raybench("sync").status == 0
+    assert raybench("export", "digits", "-o", results / "mlflow.db").status == 0
     by_store = raybench("report", results / "mlflow.db", "--full")
     assert (by_store.status, by_store.err) == (0, "")
     assert by_store.lines == raybench("report", "digits", "--full").lines
@@ -73,34 +70,6 @@ def test_the_page_and_the_data(raybench, digits, results, tmp_path):
     assert json.loads(raybench("report", "digits", "--json", "-").out)["verdict"] == data["verdict"]
 
 
-@pytest.mark.parametrize("emptied", [True, False])
-def test_without_a_journal_plan_and_report_read_what_the_trials_have_kept(raybench, digits, results, emptied):
-    journal = results / "digits" / "journal.jsonl"
-    before = raybench("report", "digits", "--json", "-")
-    journal.write_bytes(b"") if emptied else journal.unlink()
-    for source in (digits, "digits", results, journal):
-        assert raybench("report", source).status == 0
-    assert "(2 done)" in raybench("plan", digits).out
-    after = raybench("report", "digits", "--json", "-")
-    times = [{cell["cell_id"]: cell["steady"] for cell in json.loads(said.out)["cells"]} for said in (before, after)]
-    assert len(times[0]) == 2 and times[0] == times[1]
-    assert journal.exists() == emptied, "nothing is written"
-
-
-@pytest.mark.parametrize("make", ["mkdir", "mkfifo"])
-def test_what_is_no_file_in_place_of_the_journal_is_one_message(raybench, digits, results, make):
-    journal = results / "digits" / "journal.jsonl"
-    journal.unlink()
-    getattr(os, make)(journal)
-    what = "a folder" if make == "mkdir" else "not a regular file"
-    says = f"{journal}: is {what}, not a journal of raybench; move it away and run the command again"
-    short = says.removeprefix(f"{results.parent}/")
-    for command in (("plan", digits), ("report", digits), ("report", "digits"), ("grid", digits, "--no-tracking")):
-        said = raybench(*command)
-        assert (said.status, [line.removeprefix(f"{results.parent}/") for line in said.lines]) == (2, [short])
-    assert raybench("report", results / "digits").lines == [says]
-
-
 def test_a_grid_leaves_its_report_and_says_where(grid, digits, results):
     again = grid(digits)
     assert "Report  raybench-results/digits/report.html" in again.lines
@@ -109,14 +78,14 @@ def test_a_grid_leaves_its_report_and_says_where(grid, digits, results):
 
 def test_only_what_was_asked_for_last_or_everything(raybench, grid, digits, results):
     assert grid(digits, "--where", "batch_size=64", "--rerun").status == 0
-    assert len(from_source("digits", results).results.rows) == 1
+    assert len(from_sources(["digits"], results).results.rows) == 1
     said = raybench("report", "digits", "--full").lines
     assert (
         "Note: 1 trial of other cells (other machines, versions or settings) in the journal is not shown. "
         "`raybench report digits --all` includes them."
     ) in said
     assert "Note: Only a part of the grid was run: `--where batch_size=64` leaves out 1 of its 2 cells." in said
-    assert len(from_source("digits", results, everything=True).results.rows) == 2
+    assert len(from_sources(["digits"], results, everything=True).results.rows) == 2
     said = raybench("report", "digits", "--all")
     assert said.status == 0
     assert "part of the grid" not in said.out
@@ -195,9 +164,9 @@ def test_the_golden_journal(raybench):
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("digitz", "raybench-results: no journal of a grid digitz; did you mean digits?"),
+        ("digitz", "raybench-results: no results of a grid digitz; did you mean digits?"),
         ("no.yaml", "no.yaml: there is no such file"),
-        ("no.jsonl", "no.jsonl: there is no such file"),
+        ("no.jsonl", "raybench-results: no results of a grid no.jsonl; use one of digits"),
     ],
 )
 def test_what_is_not_there(raybench, results, source, says):
@@ -208,12 +177,10 @@ def test_what_is_not_there(raybench, results, source, says):
 def test_what_is_no_journal_or_cannot_be_written(raybench, digits, tmp_path):
     said = raybench("report", digits)
     assert said.lines == [
-        f"{digits}: grid digits has no journal in raybench-results; `raybench grid {digits}` makes one"
+        f"{digits}: no results of the grid digits in raybench-results; `raybench grid {digits}` makes them"
     ]
-    (tmp_path / "empty.jsonl").write_text("")
-    assert raybench("report", "empty.jsonl").lines == ["empty.jsonl: no trial in it yet"]
     (tmp_path / "text.jsonl").write_text("{}\nno event\n")
-    assert raybench("report", "text.jsonl").lines == ["text.jsonl:1: no event of a journal"]
+    assert raybench("report", "text.jsonl").lines == ["text.jsonl:1: no event of an attempt"]
     said = raybench("report", GOLDEN, "--json", tmp_path / "no" / "x.json")
     assert (
         said.status == 2

@@ -4,10 +4,10 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from raybench.results.bundle import bundle_of, import_bundle, read_bundle, write_bundle
 from support.machines import GRID, results_of
 
 from raybench.cli import group
-from raybench.results.bundle import bundle_of, import_bundle, read_bundle, write_bundle
 
 
 def run(*arguments):

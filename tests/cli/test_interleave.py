@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from support.grid_files import events_of
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 from support.made_up_times import MadeUpTimes
 
 from raybench import load

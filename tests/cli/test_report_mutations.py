@@ -1,11 +1,13 @@
-"""Whatever is done to a journal, `raybench report` shows a report or one message, and soon."""
+"""Whatever is done to a file, `raybench report` shows a report or one message, and soon."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
+from support.grid_files import write_events
 from support.made_up_grids import cell_of, contract_events, told
 from support.mutations import Tally, cases, changed_bytes, changed_lines, changed_value, json_lines, one_of
 
@@ -15,7 +17,7 @@ from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.identity import cell_id
 from raybench.core.job import Target
-from raybench.results.executions import FOLDER
+from raybench.results.executions import Execution
 
 OUTPUTS = ((), ("--full",), ("--all",), ("--json", "-"))
 PAGE = ("--html", "-")
@@ -33,7 +35,6 @@ def made_up():
         cells[made[-1]["trial"]] = failed
     audit = {"host": {"other_cpu_s": 0.1}, "cores": [0, 1], "seconds": 8.0}
     made.insert(3, events.trial_audited(made[3]["trial"], 1, **audit))
-    made.append(events.trial_skipped("0123456789ab-r0", "0123456789ab", "no node has a tpu"))
     planned = {
         cell_id(cell): PlannedCell(
             cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, content=Cell.from_json(cell)
@@ -44,15 +45,14 @@ def made_up():
     wanted = GridRequest(
         list(planned.values()), {"device": "a cpu"}, "katnoria_cnn", target, "Made up.", "name: made_up\n"
     )
-    made.append({"v": 1, "event": "grid_ended", "execution": "now", "counts": {"completed": 6}, "folder": "now"})
-    return made, {"order_seed": 0, "trials": [], "wanted": to_dict(wanted)}
+    return made, asdict(Execution.begin("here", wanted.text, to_dict(wanted), 0))
 
 
 EVENTS, PLAN = made_up()
-JOURNAL = json_lines(EVENTS)
+LINES = json_lines(EVENTS)
 MUTATIONS = {
-    "bytes": changed_bytes(JOURNAL),
-    "lines": changed_lines(JOURNAL),
+    "bytes": changed_bytes(LINES),
+    "lines": changed_lines(LINES),
     "values": changed_value(EVENTS).map(lambda made: json_lines(made if isinstance(made, list) else [made])),
     "plans": changed_value(PLAN).map(lambda plan: json.dumps(plan).encode()),
 }
@@ -60,19 +60,19 @@ MUTATIONS = {
 
 @pytest.fixture
 def journal(tmp_path):
-    """The journal of a grid, beside what its execution left."""
-    folder = tmp_path / "made_up"
-    (folder / FOLDER / "now").mkdir(parents=True)
-    (folder / FOLDER / "now" / "plan.json").write_text(json.dumps(PLAN))
-    (folder / "journal.jsonl").write_bytes(JOURNAL)
-    return folder / "journal.jsonl"
+    """The folder of a grid."""
+    folder = write_events(tmp_path / "made_up", EVENTS)
+    (folder / "executions").mkdir()
+    (folder / "executions" / "now.json").write_text(json.dumps(PLAN))
+    return folder
 
 
 @pytest.mark.parametrize("number", [8, pytest.param(125, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("kind", MUTATIONS)
 def test_only_ever_a_report_or_a_message(journal, kind, number):
     tally, outputs = Tally(), (*OUTPUTS, PAGE) if number > 100 else OUTPUTS
-    changed = journal.parent / FOLDER / "now" / "plan.json" if kind == "plans" else journal
+    attempts = sorted(journal.glob("attempts/*/*.jsonl"))
+    changed = journal / "executions" / "now.json" if kind == "plans" else attempts[-1]
 
     @cases(number)
     @given(MUTATIONS[kind])

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from raybench.tracking.sync import sync
 from support.executors import ForkingExecutor
 
 from raybench.analysis.run_counts import RunCounts
@@ -15,7 +16,6 @@ from raybench.execution.progress import RecordingListener
 from raybench.results.history import GridHistory
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
-from raybench.tracking.sync import sync
 from raybench.tracking.tracker import MemoryTracker
 
 GRID = """

@@ -1,11 +1,10 @@
 """The peak memory of a user's loop: a CPU with the adapter for CUDA, and made-up numbers of its allocator."""
 
-import json
 import textwrap
 
 import pytest
-from support.grid_files import events_of
 import torch
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.devices.cpu import Cpu

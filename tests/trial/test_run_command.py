@@ -1,6 +1,5 @@
 """A command from its grid file to the journal: what it prints, what it reports, and how it ends."""
 
-import json
 import os
 import re
 import shutil
@@ -11,8 +10,8 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from support.grid_files import events_of
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor

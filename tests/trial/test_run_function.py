@@ -1,12 +1,11 @@
 """A training function from its grid file to the journal, in this process and in one of its own."""
 
-import json
 import textwrap
 from pathlib import Path
 
 import pytest
-from support.grid_files import events_of
 from support.executors import ForkingExecutor
+from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS

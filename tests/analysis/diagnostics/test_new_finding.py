@@ -1,22 +1,18 @@
 """One declaration is a new kind of finding: in reports, tables and the documentation."""
 
 import re
-import runpy
 import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from support import ROOT
+from support.grid_files import write_events
 from support.made_up_grids import contract_events
 
 from raybench import load
 from raybench.analysis import diagnostics
 from raybench.analysis.diagnostics import finding
-from raybench.core.events import to_line
 from raybench.reporting import build
-from raybench.results.attempt import attempts
-from raybench.tracking import mapping
 
 MOONLIGHT = dedent(
     """
@@ -68,11 +64,3 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
     assert trials.groupby("device")["findings"].unique().map(list).to_dict()["other"] == ["moonlight"]
     assert trials[trials["device"] == "cpu"]["findings"].isna().all()
     assert not finding.only_a_note("moonlight") and not finding.is_of_hardware("moonlight")
-
-
-def test_it_is_in_the_documentation(moonlight):
-    tables = runpy.run_path(str(ROOT / "docs" / "generate.py"))
-    assert "### `moonlight`\n\n- Reported if: the moon was full.\n- Its time may be too long by: the moon's share." in (
-        tables["possible_cautions"]()
-    )
-    assert "moonlight" not in tables["only_notes"]()

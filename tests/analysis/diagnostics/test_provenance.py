@@ -1,7 +1,6 @@
 """Runs that are compared and were different session: each reason on both sides of its rule, from made-up runs."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from support.grid_files import history_of
