@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from raybench.analysis.diagnostics.finding import kinds
+from raybench.analysis.findings.finding import kinds
 from raybench.cli import group
 from raybench.config.error_messages import flow
 from raybench.config.schema import json_schema
@@ -52,16 +52,16 @@ def device_kinds() -> str:
 
 def possible_cautions() -> str:
     """The findings that can become a caution."""
-    return _findings(distorts=True)
+    return _findings(caution=True)
 
 
 def only_notes() -> str:
     """The findings that can only be a note."""
-    return _findings(distorts=False)
+    return _findings(caution=False)
 
 
-def _findings(distorts: bool) -> str:
-    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.distorts == distorts]
+def _findings(caution: bool) -> str:
+    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.caution == caution]
     return table(("code", "reported if", "remedy"), rows)
 
 

@@ -156,10 +156,10 @@ def load(
     Example:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
-        >>> results.comparison("batch_size", baseline=32)[["weight_decay", "runs", "baseline_runs"]]
-           weight_decay  runs  baseline_runs
-        0        0.0000     3              3
-        1        0.0005     3              3
+        >>> results.effects[["axis", "value", "other", "runs"]]
+                   axis value other  runs
+        0    batch_size   128    32     3
+        1  weight_decay  5e-4     0     3
         >>> raybench.load("raybench-results", grid="quickstar")
         Traceback (most recent call last):
         ...

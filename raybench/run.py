@@ -14,8 +14,6 @@ from uuid import uuid4
 
 from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
-from raybench.analysis.comparison import Row
-from raybench.analysis.grid_request import GridRequest, latest_request, request_of, same_cells, to_dict
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
@@ -32,10 +30,19 @@ from raybench.execution.progress import ProgressListener, SilentListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
+from raybench.planning.request import request_of
 from raybench.planning.resume import missing_work
-from raybench.reporting.build import HTML, files, from_history, load_libraries, write_page
-from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
-from raybench.results.attempt import Attempt
+from raybench.reporting.build import (
+    HTML,
+    files,
+    from_attempts,
+    history_warnings,
+    load_libraries,
+    with_warnings,
+    write_page,
+)
+from raybench.reporting.report import Report
+from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -48,6 +55,7 @@ from raybench.results.folder import (
     read_events,
     results_id,
 )
+from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.tracking.store import Store, redact_text, resolve
@@ -58,7 +66,8 @@ DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
 
 BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
-lists them) or run the grid later."""
+lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
+that wait for one another otherwise keep their cores busy."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
@@ -96,11 +105,12 @@ class Outcome:
 
     Attributes:
         latest: the attempt that counts for each planned trial that has attempts (`raybench.results.attempt.latest`).
-        report: the report of these results; its `rows` are the comparison, one row per cell.
+        report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
         history: attempts of the grid.
         store: the MLflow store, if there is one.
+        warnings: messages for the user that are not results.
     """
 
     plan: Plan
@@ -112,16 +122,7 @@ class Outcome:
     store: Store | None
     interrupted: bool = False
     strict: bool = False
-
-    @property
-    def rows(self) -> list[Row]:
-        """The comparison, one row per cell."""
-        return self.report.results.rows
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user that are not part of the results."""
-        return tuple(self.report.context.warnings)
+    warnings: Sequence[str] = ()
 
     @property
     def folder(self) -> Path:
@@ -233,7 +234,6 @@ class _Session:
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._report: Report | None = None
-        self._reported_warnings = 0
         self._busy = False
         self._busy_warning = ""
         self._folders: dict[tuple[str, int], Path] = {}
@@ -261,7 +261,6 @@ class _Session:
             view.busy("")
 
         def watch(load: HostLoad) -> None:
-            self._busy = load.high
             view.busy(f"Other programs use {load}." if load.high else "")
 
         writer = self._tracker.open(
@@ -323,7 +322,7 @@ class _Session:
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""
         request = self._request
-        execution = Execution.begin(self._origin, request.text, to_dict(request), self._plan.spec.seed)
+        execution = Execution.begin(self._origin, request.text, request.to_json(), self._plan.spec.seed)
         with _writing(self._folder):
             execution.write(self._folder)
         self._history.executions.append(execution)
@@ -336,7 +335,7 @@ class _Session:
     def _job(self, placement: AssignedWork) -> Job:
         job = make_job(self._plan, placement, self._folder, self._root)
         labels = {**job.labels, "label": self._label(placement.work.trial), "origin": self._origin}
-        job = replace(job, labels=labels, host_busy=self._busy)
+        job = replace(job, labels=labels)
         job = self._evidence.complete(job, placement.work, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job
@@ -420,14 +419,12 @@ class _Session:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
             request = latest_request(self._history) or self._request
-            self._report = from_history(self._plan.spec.name, self._history, request, self._warnings)
-            if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
-                # The finding says how busy the machine was during the runs themselves.
-                self._report = without_warning(self._report, self._busy_warning)
-        else:
-            later = self._warnings[self._reported_warnings :]
-            self._report = with_warnings(self._report, later, self._reported_warnings)
-        self._reported_warnings = len(self._warnings)
+            checks = history_warnings(self._history)
+            self._report = from_attempts(self._history.attempts.values(), request, warnings=checks)
+            if any(each.code == "busy_host" for each in self._report.answer.trust.cautions):
+                # The caution says how busy the machine was during the runs themselves.
+                self._warnings = [each for each in self._warnings if each != self._busy_warning]
+        self._report = with_warnings(self._report, self._warnings)
         return self._report
 
     def _write_page(self) -> Path | None:
@@ -444,7 +441,7 @@ class _Session:
     def _renew(self) -> None:
         """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
         if self._history.attempts:
-            is_same = same_cells(latest_request(self._history), self._request)
+            is_same = self._request.is_same(latest_request(self._history))
             if not is_same:
                 self._begin()
             if not is_same or not self._page_is_current():
@@ -459,8 +456,8 @@ class _Session:
     def outcome(self) -> Outcome:
         """The results as they are now."""
         report = self._current_report()
-        latest = report.results.latest
-        planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}
+        counted = latest(self._history.attempts.values())
+        planned = {trial.trial_id: counted[trial.trial_id] for trial in self._plan.trials if trial.trial_id in counted}
         return Outcome(
             plan=self._plan,
             latest=planned,
@@ -471,4 +468,5 @@ class _Session:
             store=self._store,
             interrupted=self._interrupted,
             strict=self._options.strict,
+            warnings=tuple(self._warnings),
         )

@@ -1,7 +1,7 @@
-"""The surroundings in which every test runs, the layers, and the fixtures that are expensive to make.
+"""The environment of every test, the layers, and fixtures that are expensive to make.
 
-Nothing here depends on the machine's own settings: a test gets a home folder of its own, sees no accelerator unless it
-asks for one, and knows no Ray cluster or MLflow server of the user's.
+A test has an empty home folder, sees no accelerator unless it asks for one, and no Ray cluster or MLflow server of the
+user.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _isolate() -> None:
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTHONOPTIMIZE", "PYTHONWARNINGS"):
         os.environ.pop(name, None)
     home = tempfile.mkdtemp(prefix="raybench-tests-")
-    # A font cache takes seconds to make; it is no setting.
+    # Making a font cache takes seconds.
     fonts = Path(tempfile.gettempdir()) / f"raybench-tests-matplotlib-{os.getuid()}"
     os.environ |= {
         HOME: home,
@@ -63,11 +63,11 @@ def _isolate() -> None:
         "MPLCONFIGDIR": str(fonts),
         "RAYBENCH_ACCELERATORS": "none",
         "CUDA_VISIBLE_DEVICES": "",
-        # Threads that wait for each other by spinning take each other's cores where tests run side by side.
+        # Threads that wait by spinning slow down the tests beside them.
         "OMP_WAIT_POLICY": "PASSIVE",
-        # XLA compiles five times as fast, to programs that compute the same.
+        # XLA compiles five times as fast, with the same results.
         "XLA_FLAGS": "--xla_backend_optimization_level=0",
-        # Tests are no place to phone home from.
+        # No telemetry from tests.
         "RAY_USAGE_STATS_ENABLED": "0",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "DO_NOT_TRACK": "true",
@@ -80,7 +80,7 @@ def _isolate() -> None:
 
 _isolate()
 
-from support.executors import ForkingExecutor  # noqa: E402 — the surroundings come first
+from support.executors import ForkingExecutor  # noqa: E402 — after the environment is set
 from support.servers import mlflow_server  # noqa: E402
 
 from raybench.execution.process import ForkServer  # noqa: E402
@@ -111,17 +111,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _weight(item: pytest.Item) -> int:
-    """What is known to take long goes first; the sort is stable."""
+    """Long tests first."""
     heavy = ("tensorflow", "xla", "cluster", "ray", "slow")
     return next((place for place, name in enumerate(heavy) if item.get_closest_marker(name)), len(heavy))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip, with the reason, a test whose framework is not there; give one that runs all cores of this process again.
-
-    A trial that an earlier test has run in this process has kept it to the trial's own cores.
-    """
+    """Skip a test whose framework is missing; undo the core affinity of trials that earlier tests ran here."""
     if CORES:
         os.sched_setaffinity(0, CORES)
     for marker, framework in {"tensorflow": "tensorflow", "xla": "torch_xla"}.items():
@@ -163,7 +160,7 @@ def migrated_database(shared_tmp: Path) -> Path:
     path = shared_tmp / "migrated.db"
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            from raybench.tracking.mlflow import MlflowClient
+            from mlflow import MlflowClient
 
             new = shared_tmp / "migrating.db"
             MlflowClient(f"sqlite:///{new}").search_experiments()

@@ -2,10 +2,8 @@
 
 import pytest
 
-from raybench.analysis.remarks import PercentFact
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.reporting.sentences import plain
 from raybench.run import Options, run_grid
 
 FILE = """
@@ -48,12 +46,11 @@ def report(tmp_path):
 @pytest.mark.parametrize("bound", [90, 0.9])
 def test_accuracy_in_percent_is_shown_as_a_fraction(report, bound):
     found = report("percent", f"{{metric: val/accuracy, at_least: {bound}}}")
-    assert all(0.2 < row.metric.value <= 1 for row in found.results.rows)
-    assert found.results.target.at_least == 0.9
-    assert [remark.says for remark in found.remarks if "percent" in remark.says] == [plain(PercentFact())]
+    assert all(0.2 < row.quality.value <= 1 for row in found.answer.configurations)
+    assert found.answer.target.at_least == 0.9
 
 
 def test_a_metric_of_another_name_stands_for_quality(report):
     found = report("auc", "{metric: val/auc, at_least: 0.1}")
-    assert found.results.metric == "val/auc"
-    assert all(0.2 < row.metric.value <= 1 for row in found.results.rows)
+    assert found.answer.metric == "val/auc"
+    assert all(0.2 < row.quality.value <= 1 for row in found.answer.configurations)

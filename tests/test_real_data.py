@@ -4,8 +4,8 @@ import math
 
 import pytest
 from support import ROOT
+from support.outcomes import run_counts
 
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
@@ -21,7 +21,7 @@ def train(real_data, tmp_path, monkeypatch):
         (tmp_path / "grid.yaml").write_text(text)
         options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
         outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-        assert {row.counts for row in outcome.rows} == {RunCounts(1, 1)}
+        assert set(run_counts(outcome)) == {(1, 1)}
         return list(outcome.latest.values())
 
     return run

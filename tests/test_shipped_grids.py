@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 from support import ROOT
+from support.outcomes import run_counts
 
 from raybench import datasets
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.core.identity import is_smoke
 from raybench.planning.node import probe_node
@@ -63,7 +63,7 @@ def test_smoke_run(path, ray_executor, results):
     options = Options(results, checks=path.stem == "quickstart")  # the checks take as long as the trials
     outcome = run_grid(spec, ray_executor, options=options)
     assert outcome.exit_status == 0
-    assert {row.counts for row in outcome.rows} == {RunCounts(1, 1)}
+    assert set(run_counts(outcome)) == {(1, 1)}
     assert [warning for warning in outcome.warnings if "not proven" in warning or "no report" in warning] == []
     assert "Smoke run: " in (outcome.folder / build.HTML).read_text()
     with sqlite3.connect(results / "mlflow.db") as store:
@@ -72,4 +72,4 @@ def test_smoke_run(path, ray_executor, results):
             " left join tags t on t.run_uuid = r.run_uuid and t.key = 'raybench.smoke' where e.name = ?",
             [spec.name],
         ).fetchall()
-    assert told == [("FINISHED", "true")] * (len(outcome.rows) + 1), "its trials and the execution, all marked"
+    assert told == [("FINISHED", "true")] * (len(run_counts(outcome)) + 1), "its trials and the execution, all marked"

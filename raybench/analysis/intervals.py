@@ -22,6 +22,9 @@ ALPHA = 0.05
 POOLED_ALPHA = 0.03
 """The same for intervals with a pooled variance, to make up for configurations with unequal noise."""
 
+LEAST_POOLED = 3
+"""Fewest runs of a side for a pooled variance: configurations may share what a device does in a repeat."""
+
 LEAST_PAIRED = 4
 """Fewest repeats for an interval of differences within repeats; fewer give up too many degrees of freedom."""
 
@@ -133,8 +136,8 @@ def difference(
     """Return the mean of a side minus that of the other; None if a side is empty.
 
     Paired by repeat if the sides alternated on one machine in at least `LEAST_PAIRED` repeats. Otherwise Welch's, with
-    at most 2n − 2 degrees of freedom of the smaller side; or, with fewer than 4 runs on a side, the pooled variance if
-    its degrees of freedom make the interval shorter. All these choices depend on the plan, not on the values.
+    at most 2n − 2 degrees of freedom of the smaller side; or, with 3 runs on a side, the pooled variance if its
+    degrees of freedom make the interval shorter. All these choices depend on the plan, not on the values.
 
     Args:
         side, other: the runs of each.
@@ -154,7 +157,7 @@ def difference(
         return _welch(means[0], means[1], floor)
     sides = [[each.value for each in runs] for runs in (side, other)]
     least = min(map(len, sides))
-    if pooled and 2 <= least < LEAST_PAIRED and _is_shorter(pooled, least):
+    if pooled and LEAST_POOLED <= least < LEAST_PAIRED and _is_shorter(pooled, least):
         error = math.sqrt(pooled.variance * (1 / len(sides[0]) + 1 / len(sides[1])))
         return Estimate(fmean(sides[0]) - fmean(sides[1]), error, pooled.df, POOLED_ALPHA)
     return _welch(sides[0], sides[1], floor)
@@ -168,7 +171,7 @@ def best_difference(
     With the variance pooled over the candidates: Bonferroni's correction needs more degrees of freedom than a pair has.
     """
     estimate = difference(side, other, floor=floor)
-    if estimate is None or pooled is None or len({each.host for each in (*side, *other)}) > 2:
+    if estimate is None or pooled is None or max(len(_by_host(each)) for each in (side, other)) > 1:
         return estimate
     error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
     return Estimate(estimate.value, error, pooled.df, paired=estimate.paired)
@@ -285,7 +288,8 @@ class TwoWayTable:
         if f_probability(f, n - 1, self.df) < 0.5:
             return Estimate(value, math.sqrt(self.ms_repeats / m / n), n - 1, paired=True)
         together = (self.ms_repeats + (m - 1) * self.ms_residual) / m
-        return Estimate(value, math.sqrt(together / (n * m)), (n - 1) * m, paired=True)
+        alpha = ALPHA if n > 2 else POOLED_ALPHA  # the test hardly sees what two repeats share
+        return Estimate(value, math.sqrt(together / (n * m)), (n - 1) * m, alpha, paired=True)
 
     def dependence(self, groups: Sequence[int]) -> float:
         """Return the p value of equal means in groups of sets.
@@ -372,8 +376,8 @@ def wilson(successes: int, tries: int, comparisons: int = 1) -> tuple[float, flo
 
 def rounding(values: Iterable[float], most_digits: int = 9) -> float:
     """Return the step to which all values were rounded, such as 0.01; 0 if that cannot be seen."""
-    listed = list(values)
-    for digits in range(most_digits + 1):
-        if all(abs(round(value, digits) - value) <= 1e-12 * abs(value) for value in listed):
-            return 10.0**-digits if listed else 0.0
-    return 0.0
+    digits = 0
+    for value in values:
+        while digits <= most_digits and abs(round(value, digits) - value) > 1e-12 * abs(value):
+            digits += 1
+    return 10.0**-digits if digits <= most_digits else 0.0

@@ -1,4 +1,4 @@
-"""Checks in addition to training runs, one folder each.
+"""Checks in addition to training runs: weight decay, roofline and parity.
 
-Each has modules to measure (in the trial's process), to schedule, and to judge.
+The module of a check measures in the trial's process; `pretrial` and `run_parity` belong to the driver.
 """

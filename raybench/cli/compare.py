@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,10 @@ from click.core import ParameterSource
 
 from raybench.cli import options as opt
 from raybench.cli.report import OutputFile, write_file
-from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.analysis.before_after import BeforeAfter, ChangedValue
-    from raybench.planning.plan import Plan
+    from raybench.analysis.compare import Change, ChangedValue, Comparison, Limits, Source
 
 EPILOG = """\b
 Examples:
@@ -27,12 +25,13 @@ Examples:
   raybench compare --interleave torch-2.12.yaml torch-2.13.yaml
 
 \b
-Exit status: 4 if a cell is slower by more than the limit; otherwise 0 or,
-with --interleave, that of `raybench grid` (1 if a trial failed).
+Exit status: 4 if NEW must not pass: a configuration is slower by more than
+the limit, loses more quality than the limit, or has no completed run in NEW;
+otherwise 0 or, with --interleave, that of `raybench grid` (1 if a run failed).
 """
 
-SLOWER_STATUS = 4
-"""Exit status if a cell has become slower."""
+FAILED_STATUS = 4
+"""Exit status if the new version must not pass."""
 
 STANDARD_OUTPUT = Path("-")
 """The file of `--json` that is standard output."""
@@ -46,13 +45,8 @@ INTERLEAVE_OPTIONS = frozenset(
 SHOWN_VALUES = 3
 """Most values of one side of a difference that are printed."""
 
-
-REASONS = {
-    "no_times": "no completed run on one side",
-    "one_run": "one run on a side gives no interval; set `repeats: 3` or more",
-    "wide": "the interval includes the limit; more `repeats` make it narrower",
-}
-"""Reasons for inconclusive cells (`raybench.analysis.before_after.Reason`), with the remedy."""
+SHOWN_DIFFERENCES = 20
+"""Most differences that are printed."""
 
 
 class Percentage(click.ParamType):  # type: ignore[type-arg]
@@ -82,13 +76,20 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
     default="5%",
     show_default=True,
     metavar="PERCENT",
-    help="The accepted increase of a cell's time.",
+    help="The accepted increase of a configuration's time.",
 )
+@click.option(
+    "--max-quality-loss",
+    type=click.FloatRange(min=0),
+    metavar="VALUE",
+    help="The accepted loss of the metric, in its unit; by default 0.01 for an accuracy (one point).",
+)
+@click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
 @click.option(
     "--interleave",
     is_flag=True,
-    help="BASE and NEW are grid files: run both in one grid, NAME~compare, in which their trials alternate.",
+    help="BASE and NEW are grid files: run both in one grid, NAME~compare, in which their runs alternate.",
 )
 @opt.changes
 @opt.where
@@ -97,7 +98,7 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
 @opt.retry
 @opt.tracking_uri
 @opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
 @opt.address
 def command(
     base: str,
@@ -105,31 +106,36 @@ def command(
     results: Path,
     grid: str | None,
     max_slowdown: float,
+    max_quality_loss: float | None,
+    strict: bool,
     data: Path | None,
     interleave: bool,
     **options: Any,
 ) -> int:
-    """Compare the times of one grid in BASE with those in NEW, measured after a change.
+    """Compare one grid in BASE with the same grid in NEW, measured after a change.
 
-    BASE and NEW are results folders, grid folders, journals, bundles of `raybench export`, MLflow stores, or names of
-    grids in the results folder. The change may be another version of PyTorch, of a driver or of your code. Cells are
-    matched by what the grid file asks for.
+    BASE and NEW are results folders, grid folders, bundles of `raybench export`, MLflow stores, or names of grids in
+    the results folder. The change may be a different version of PyTorch, of a driver or of your code. Configurations
+    are matched by their values on the axes.
 
-    A cell is slower if the whole 95% interval of its ratio of times is above the limit. The two were measured at
-    different times, so a change of the machine in between counts as a change of the time.
+    A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
+    increased at all. A true increase of 3% raises an alarm at a limit of 5% in about 15% of cases.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
-    trials of both run now, alternating, so that a change of the machine affects both alike and the interval alone
-    decides. The options after --interleave apply only then.
+    runs of both alternate, so that a change of the machine affects both alike. Without it, the machine may have changed
+    between the two sessions. The options after --interleave apply only then.
     """
+    from raybench.analysis.compare import Limits, as_versions, compare
+
     _check_options(interleave)
+    limits = Limits(max_slowdown, max_quality_loss, strict)
     if interleave:
-        return _run_both(base, new, results, max_slowdown, data, **options)
-    comparison = _read_both(base, new, results, grid, max_slowdown)
+        return _run_both(base, new, results, limits, data, **options)
+    comparison = compare(*as_versions(*(_source(each, results, grid) for each in (base, new))), limits)
     _write(comparison, data)
     if data != STANDARD_OUTPUT:
         _show(comparison)
-    return SLOWER_STATUS if comparison.slower else 0
+    return FAILED_STATUS if comparison.fails else 0
 
 
 def _check_options(interleave: bool) -> None:
@@ -147,18 +153,25 @@ def _check_options(interleave: bool) -> None:
         raise UsageError(f"{only_then[0]} is for trials, and without --interleave none run; add --interleave")
 
 
-def _read_both(base: str, new: str, results: Path, grid: str | None, max_slowdown: float) -> BeforeAfter:
-    from raybench.analysis.before_after import before_after
-    from raybench.reporting.build import session_of
+def _source(source: str, results: Path, grid: str | None) -> Source:
+    """Return the attempts and the request of one grid in a source.
 
-    return before_after(session_of(base, results, grid), session_of(new, results, grid), max_slowdown)
+    Raises:
+        UsageError: the source cannot be read, or has several grids.
+    """
+    from raybench.reporting.build import one_grid
+    from raybench.results.grid_request import request_of_runs
+
+    found = one_grid([source], results, grid=grid)
+    attempts = [record.attempt for record in found.records]
+    return attempts, found.request or request_of_runs(str(found.name), attempts)
 
 
 def _run_both(
     base: str,
     new: str,
     results: Path,
-    max_slowdown: float,
+    limits: Limits,
     data: Path | None,
     *,
     changes: tuple[str, ...],
@@ -183,11 +196,12 @@ def _run_both(
     ]
     spec, cells = compared(requested[0][0], requested[1][0]), requested[1][1]
     executor = make_executor(address)  # measures the load of other programs during the slow imports
-    from raybench.analysis.before_after import interleaved
+    from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.live import Display
     from raybench.cli.notebook import progress_display
+    from raybench.planning.request import request_of
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
@@ -202,29 +216,16 @@ def _run_both(
     console = Terminal(stderr=True) if quiet else page()
     display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
     outcome = run_grid(spec, executor, display, options)
-    comparison = interleaved(outcome.report.results, max_slowdown, _files(outcome.plan))
+    comparison = compare(list(outcome.history.attempts.values()), request_of(outcome.plan), limits)
     _write(comparison, data)
     if not can_run(outcome):
         show_skipped(outcome, console)
-    else:
-        console.print()
-        if not quiet:
-            _show(comparison)
-        show_ends(outcome, console)
-    return SLOWER_STATUS if comparison.slower and not outcome.interrupted else outcome.exit_status
-
-
-def _files(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
-    """The digests of the user's files in the base and in the new version, by name."""
-    base, new = ({cell.axes[VERSION_AXIS]: cell.workload for cell in plan.cells}[name] for name in (BASE, NEW))
-    return {**base.files, **base.elsewhere}, {**new.files, **new.elsewhere}
-
-
-def _write(comparison: BeforeAfter, data: Path | None) -> None:
-    if data:
-        from raybench.reporting.build import text
-
-        write_file(data, text(asdict(comparison)))
+        return outcome.exit_status
+    console.print()
+    if not quiet:
+        _show(comparison)
+    show_ends(outcome, console)
+    return FAILED_STATUS if comparison.fails and not outcome.interrupted else outcome.exit_status
 
 
 def _grid_file(source: str) -> Path:
@@ -234,10 +235,9 @@ def _grid_file(source: str) -> Path:
         UsageError: it is a source of results.
     """
     from raybench.datasets.paths import user_path
-    from raybench.results.archive import is_archive
 
     path = user_path(source)
-    if path.is_dir() or is_archive(path) or "://" in source or path.suffix in (".db", ".sqlite"):
+    if path.is_dir() or "://" in source or path.suffix in (".zip", ".jsonl", ".db"):
         raise UsageError(
             f"{source}: --interleave runs both versions and needs two grid files, such as ../base/grid.yaml and "
             "grid.yaml; to compare results that exist, leave --interleave out"
@@ -245,62 +245,92 @@ def _grid_file(source: str) -> Path:
     return path
 
 
-def _show(comparison: BeforeAfter) -> None:
-    from raybench.cli.cell_table import plural
-    from raybench.cli.console import page, print_text
-    from raybench.cli.tables import fitted_table
-    from raybench.reporting.comparison_table import DETAIL, KEY, NOTHING, TableColumn
-    from raybench.reporting.sentences import digits, times
+def _write(comparison: Comparison, data: Path | None) -> None:
+    if data:
+        import json
+        from dataclasses import asdict
 
-    console, cells = page(), comparison.cells
-    print_text(console, _headline(comparison))
-    if cells:
+        write_file(data, json.dumps({"fails": comparison.fails} | asdict(comparison), indent=1, default=str) + "\n")
+
+
+def _show(comparison: Comparison) -> None:
+    from raybench.cli.console import page, print_text
+    from raybench.reporting.layout import LABEL, NOTHING, Column, table_lines
+    from raybench.reporting.words import caution_text, difference_text, number, ratio_text
+
+    console, changes = page(), comparison.changes
+    for sentence in _sentences(comparison):
+        print_text(console, sentence)
+    if changes:
+        times = f"s/{comparison.unit.label}"
         columns = [
-            TableColumn("cell", [cell.label for cell in cells], KEY, right=False),
-            TableColumn("base, s/epoch", [digits(cell.base_s) if cell.base_s else NOTHING for cell in cells], DETAIL),
-            TableColumn("new, s/epoch", [digits(cell.new_s) if cell.new_s else NOTHING for cell in cells], DETAIL),
-            TableColumn(
-                "time, new ÷ base (95% CI)",
-                [times(cell.ratio.ratio, cell.ratio.low, cell.ratio.high) if cell.ratio else NOTHING for cell in cells],
-                KEY,
-                right=False,
-            ),
-            TableColumn("verdict", [str(cell.verdict) for cell in cells], KEY, right=False),
+            Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
+            Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
+            Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
+            Column("speed (95% CI)", [ratio_text(each.speed) for each in changes], right=False),
+            Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
+            Column("verdict", [str(each.verdict) for each in changes], right=False),
         ]
         console.print()
-        console.print(fitted_table(columns, console.width))
-    for reason in dict.fromkeys(cell.reason for cell in cells if cell.reason):
-        count = sum(cell.reason is reason for cell in cells)
-        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {REASONS[reason]}.")
-    if cells and not comparison.interleaved:
-        print_text(
-            console,
-            "Caution: the two were measured at different times, and the machine may have changed in between; "
-            "`raybench compare --interleave` excludes that.",
-        )
-    for name, labels in (("base", comparison.only_in_base), ("new", comparison.only_in_new)):
-        if labels:
-            print_text(console, f"Only in {name}: {', '.join(labels)}.")
+        shown = [column for column in columns if not column.is_empty]
+        for line, style in table_lines(shown, console.width):
+            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        console.print()
+    for caution in comparison.cautions:
+        print_text(console, f"Caution: {caution_text(caution)}")
+    if comparison.only_in_new:
+        print_text(console, f"Only in new: {', '.join(comparison.only_in_new)}.")
     if comparison.differences:
         print_text(console, "Differences between the two:")
-        for difference in comparison.differences:
+        for difference in comparison.differences[:SHOWN_DIFFERENCES]:
             print_text(console, f"  {difference.name}: {_change(difference)}")
 
 
-def _headline(comparison: BeforeAfter) -> str:
-    """The answer in one sentence."""
-    from raybench.analysis.before_after import ChangeVerdict
-    from raybench.cli.cell_table import plural
+def _sentences(comparison: Comparison) -> Iterator[str]:
+    """Yield the answer: what must not pass first, then what is not decided."""
+    from raybench.analysis.compare import Verdict
+    from raybench.reporting.words import plural
 
-    limit = f"{100 * comparison.max_slowdown:g}%"
-    if not comparison.cells:
-        return "The two have no cell in common."
-    if comparison.slower:
-        return f"{len(comparison.slower)} of {plural(len(comparison.cells), 'cell')} slower by more than {limit}."
-    within = sum(cell.verdict is ChangeVerdict.WITHIN for cell in comparison.cells)
-    if within == len(comparison.cells):
-        return f"No cell is slower by more than {limit}."
-    return f"No cell is shown to be slower by more than {limit}; {len(comparison.cells) - within} inconclusive."
+    changes = comparison.changes
+    limit = f"{100 * comparison.limits.slowdown:g}%"
+    words = {
+        Verdict.MISSING: "no completed run in new",
+        Verdict.SLOWER: f"slower by more than {limit}",
+        Verdict.WORSE: "lower quality than the limit allows",
+    }
+    if not changes:
+        yield "The two have no configuration in common: new does not pass."
+        return
+    for verdict, text in words.items():
+        found = [each for each in changes if each.verdict is verdict]
+        if found:
+            yield f"{len(found)} of {plural(len(changes), 'configuration')}: {text} ({_names(found)})."
+    undecided = [each for each in changes if each.verdict is Verdict.INCONCLUSIVE]
+    if not comparison.fails:
+        within = "No configuration is" if not undecided else "No configuration is shown to be"
+        yield f"{within} slower by more than {limit}" + (f"; {len(undecided)} inconclusive." if undecided else ".")
+    for each in undecided:
+        yield f"{each.label}: {each.reason}{_remedy(each)}."
+    for each in changes:
+        if each.verdict is Verdict.MISSING:
+            yield f"{each.label}: {each.reason}."
+        elif each.quality_kept is False and each.verdict is not Verdict.WORSE:
+            yield f"{each.label}: that {comparison.metric} is kept is not shown."
+    if comparison.same_runs:
+        yield "These are the same runs: base and new name one measurement."
+
+
+def _remedy(change: Change) -> str:
+    """How many repeats would decide an inconclusive change."""
+    if change.repeats is None:
+        return ""
+    minutes = f" ({(change.more_s or 0.0) / 60:.2g} min more)" if change.more_s else ""
+    return f"; about {change.repeats} repeats would decide it{minutes}"
+
+
+def _names(changes: list[Change]) -> str:
+    names = [each.label for each in changes[:SHOWN_VALUES]]
+    return ", ".join(names) + (f" and {len(changes) - SHOWN_VALUES} more" if len(changes) > SHOWN_VALUES else "")
 
 
 def _change(difference: ChangedValue) -> str:

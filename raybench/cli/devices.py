@@ -48,7 +48,7 @@ def command(address: str | None) -> None:
 
 def _frameworks(packages: Mapping[str, str]) -> str:
     """The frameworks among packages, with their versions."""
-    from raybench.engines import PACKAGES
+    from raybench.engines import ENGINES, FRAMEWORKS
 
-    installed = [package for package in dict.fromkeys(PACKAGES.values()) if package in packages]
+    installed = [package for name in ENGINES if (package := FRAMEWORKS[name].package) in packages]
     return ", ".join(f"{package} {packages[package]}" for package in installed)

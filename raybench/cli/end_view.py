@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.cli.live import evidence, trouble
-from raybench.cli.report_view import show_remarks, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
-from raybench.reporting.sentences import plural, render_phrase
+from raybench.reporting.text import print_report
+from raybench.reporting.words import STATUSES, plural
 from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
@@ -37,10 +37,7 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
         show_skipped(outcome, console)
         return
     console.print()
-    show_verdict(outcome.report, console)
-    console.print()
-    show_table(outcome.report, console)
-    show_remarks(outcome.report, console)
+    print_report(outcome.report.answer, console, only_skips=True)
     show_ends(outcome, console)
 
 
@@ -90,7 +87,7 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     attempt, count = group[0], len(group)
     head = "Trial" if count == 1 else f"{count} trials"
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
-    lines = [f"{head} {render_phrase('ended', attempt.status, count)}: {attempt.label or attempt.trial}{others}"]
+    lines = [f"{head} {STATUSES.get(str(attempt.status), attempt.status)}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)

@@ -32,7 +32,7 @@ def command(context: click.Context) -> None:
         rows.append((name, env.state, env.version or "–", size, versions, recipe.purpose))
     console = page()
     console.print(f"Environments in {environments_root()}", soft_wrap=True)
-    print_list(console, ("name", "state", "python", "size", "versions", "purpose"), rows, below=2)
+    print_list(console, ("name", "state", "python", "size", "versions", "purpose"), rows)
 
 
 @command.command("create", epilog="Example: raybench env create xla")

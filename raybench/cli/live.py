@@ -17,8 +17,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybench.checks.roofline import measure as roofline
-from raybench.checks.weight_decay.schedule import DecayCheckResult
+from raybench.checks import roofline
+from raybench.checks.weight_decay import DecayCheckResult
 from raybench.cli.cell_table import TrialLabels, hardware_texts, plural, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.durations import duration, rough

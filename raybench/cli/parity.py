@@ -10,7 +10,7 @@ import click
 from raybench.cli.terminal import say
 
 if TYPE_CHECKING:
-    from raybench.checks.parity.run import Parity
+    from raybench.checks.run_parity import Parity
 
 SAME, DIFFERENT = 0, 1
 
@@ -61,7 +61,7 @@ def command(
     Exit status: 0 if all agree within the tolerances shown, 1 if one differs, 2 for wrong use.
     """
     from raybench import datasets
-    from raybench.checks.parity.run import run_parity
+    from raybench.checks.run_parity import run_parity
     from raybench.cli.progress import fetch_with_progress, working
     from raybench.workloads import read_reference
 
@@ -116,7 +116,7 @@ def _print_tables(parity: Parity) -> None:
         for line in pair.lines:
             difference = "–" if line.difference is None else f"{line.difference:.2g}"
             rows.append((line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note))
-        heads = ("what", "difference", "tolerance", "", "where it is largest")
+        heads = ("what", "difference", "tolerance", "verdict", "where it is largest")
         print_list(console, heads, rows, right=("difference", "tolerance"))
     for framework, environment in parity.environments.items():
         say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)

@@ -21,7 +21,7 @@ Examples:
   raybench report quickstart --baseline batch_size=128
   raybench report quickstart --html quickstart.html
   raybench report grids/quickstart.yaml --smoke
-  raybench report /elsewhere/journal.jsonl --json - | jq .verdict
+  raybench report quickstart --json - | jq .sentences.best
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
 """
@@ -38,7 +38,7 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     "--baseline",
     multiple=True,
     metavar="DEVICE",
-    help="The baseline of the comparison: a device, or AXIS=VALUE. Repeatable.",
+    help="What the others are compared with: a device, or AXIS=VALUE. Repeatable.",
 )
 @click.option("--smoke", is_flag=True, help="Show the smoke run of the grid.")
 @click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
@@ -46,13 +46,9 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
 )
+@click.option("--full", is_flag=True, help="Show all configurations, all reasons for missing results, and notes.")
 @click.option(
-    "--full",
-    is_flag=True,
-    help="Add all cells with a legend, the tables of evidence, and every cell in words.",
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Include all cells in the journal, not only those of the last request."
+    "--all", "everything", is_flag=True, help="Include all configurations with results, not only the last request's."
 )
 @collector_paused()
 def command(
@@ -67,27 +63,28 @@ def command(
     full: bool,
     everything: bool,
 ) -> int:
-    """Show the results of a grid: the answer, the table and the cautions.
+    """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
 
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; a bundle of `raybench export`;
     an MLflow store (its URI or its .db file), or a CSV of epochs. Nothing is run.
 
     Several are united: a run that is in two of them counts once.
     """
+    from raybench.cli.console import page as terminal
     from raybench.reporting import build
+    from raybench.reporting.page import page
     from raybench.reporting.report import as_json
+    from raybench.reporting.text import print_report
 
     with reading(f"reading {', '.join(map(redact, sources))}") as progress:
-        report = build.from_sources(sources, results, everything, smoke, grid, baseline, progress, inline)
-    files = build.files(report, with_data=bool(data)) if html else {}
+        chosen = build.baseline_in(baseline)
+        report = build.from_sources(sources, results, everything, smoke, grid, chosen, progress, inline)
     if html:
-        write_file(html, files[build.HTML])
+        write_file(html, page(report))
     if data:
-        write_file(data, files.get(build.DATA) or build.text(as_json(report)))
+        write_file(data, as_json(report))
     if not {html, data} & {Path("-")}:
-        from raybench.cli.report_view import show_report
-
-        show_report(report, full=full)
+        print_report(report.answer, terminal(), full)
         _say_written(html, data)
     return 0
 

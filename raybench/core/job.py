@@ -109,7 +109,6 @@ class Job:
         visible: the accelerators it may use, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
         own_process: whether it has a process of its own, and not that of the command.
-        host_busy: whether other programs keep the machine busy; its threads then wait without spinning.
         timeout: seconds after which it is ended; 0: no limit.
         memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
         checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
@@ -119,7 +118,7 @@ class Job:
         versions: versions known to the caller (Ray's).
         python: the interpreter that runs it; empty for raybench's own.
         code: the folder with the snapshot of a user's workload files; empty: the original files are used.
-        check: the check to run instead of training, a folder of `raybench.checks`; empty: none.
+        check: the check to run instead of training, by name (`raybench.trial.run_check`); empty: none.
         warnings: about its results, reported at its end.
     """
 
@@ -135,7 +134,6 @@ class Job:
     visible: list[str] = field(default_factory=list)
     exclusive: bool = True
     own_process: bool = True
-    host_busy: bool = False
     timeout: float = 0.0
     memory_limit: int = 0
     target: Target | None = None

@@ -47,8 +47,8 @@ def read(folder: Path) -> Data:
 def _split(folder: Path, files: tuple[DataFile, ...]) -> Split:
     import numpy as np
 
-    pictures = np.empty((len(files) * EXAMPLES, 32, 32, 3), np.uint8)
-    classes = np.empty(len(pictures), np.int64)
+    images = np.empty((len(files) * EXAMPLES, 32, 32, 3), np.uint8)
+    classes = np.empty(len(images), np.int64)
     for index, file in enumerate(files):
         path = folder / file.path
         raw = np.fromfile(path, np.uint8)
@@ -59,8 +59,8 @@ def _split(folder: Path, files: tuple[DataFile, ...]) -> Split:
             raise DataError(f"{path}: class {records[:, 0].max()} instead of 0 to 9; fetch it again")
         rows = slice(index * EXAMPLES, (index + 1) * EXAMPLES)
         classes[rows] = records[:, 0]
-        pictures[rows] = records[:, 1:].reshape(EXAMPLES, 3, 32, 32).transpose(0, 2, 3, 1)
-    return Split(pictures, classes)
+        images[rows] = records[:, 1:].reshape(EXAMPLES, 3, 32, 32).transpose(0, 2, 3, 1)
+    return Split(images, classes)
 
 
 DATASET = DataSet(

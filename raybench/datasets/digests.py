@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +15,6 @@ from typing import Any
 
 from raybench.core.files import write_atomic
 from raybench.datasets.paths import user_cache
-
-SETTLED_NS = 2_000_000_000
-"""Minimum age of a file's last change for its digest to be cached.
-
-A file that changed more recently may change again within one tick of its clock."""
 
 
 def digest_of(files: Sequence[str]) -> str:
@@ -49,26 +43,22 @@ class Digests:
     writable costs only time. It is a context manager: the cache is written at the end if there are new entries.
     """
 
-    def __init__(self, memory: Path | None = None) -> None:
-        if memory is None:
-            # The environment of a trial may lack platformdirs; then every file is read.
-            with suppress(ImportError):
-                memory = user_cache() / "digests.json"
-        self._memory = memory
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file or user_cache() / "digests.json"
         self._known: dict[str, Any] = {}
         self._new = False
 
     def __enter__(self) -> Digests:
         with suppress(OSError, ValueError):
-            entries = json.loads(self._memory.read_bytes()) if self._memory else {}
+            entries = json.loads(self._file.read_bytes())
             self._known = entries if isinstance(entries, dict) else {}
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._new and self._memory:
+        if self._new:
             with suppress(OSError):
-                self._memory.parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(self._memory, json.dumps(self._known))
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(self._file, json.dumps(self._known))
 
     def of(self, path: Path, algorithm: str = "sha256") -> str:
         """A file's digest in hex.
@@ -76,20 +66,13 @@ class Digests:
         Raises:
             OSError: it cannot be read.
         """
-        key = f"{algorithm}:{path.absolute()}"
-        now, state = time.time_ns(), _state(path)
+        info = path.stat()
         if not path.is_file():  # a named pipe would be read forever
             raise OSError(errno.EINVAL, "not a regular file", str(path))
+        key = f"{algorithm}:{path.absolute()}"
+        state = [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_dev]
         entry = self._known.get(key)
-        if isinstance(entry, list) and entry[:-1] == state and isinstance(entry[-1], str):
-            return entry[-1]
-        digest = hash_file(path, algorithm)
-        if _state(path) == state and now - max(state[1:3]) > SETTLED_NS:
-            self._known[key] = [*state, digest]
+        if not isinstance(entry, list) or entry[:-1] != state:
+            entry = self._known[key] = [*state, hash_file(path, algorithm)]
             self._new = True
-        return digest
-
-
-def _state(path: Path) -> list[int]:
-    info = path.stat()
-    return [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_dev]
+        return str(entry[-1])

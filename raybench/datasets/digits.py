@@ -48,9 +48,9 @@ def read(folder: Path) -> Data:
         raise DataError(
             f"{path}: a table of {table.shape[0]}×{table.shape[1]} instead of {TRAIN + VAL}×65; reinstall scikit-learn"
         )
-    pictures = table[:, :64].astype(np.uint8).reshape(-1, 8, 8, 1)
+    images = table[:, :64].astype(np.uint8).reshape(-1, 8, 8, 1)
     classes = table[:, 64].astype(np.int64)
-    return Data(Split(pictures[:TRAIN], classes[:TRAIN]), Split(pictures[TRAIN:], classes[TRAIN:]))
+    return Data(Split(images[:TRAIN], classes[:TRAIN]), Split(images[TRAIN:], classes[TRAIN:]))
 
 
 DATASET = DataSet(

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
-from raybench.datasets.archive import unpack
 from raybench.datasets.dataset import DataSet, Progress, Source
 from raybench.errors import DataError
 
-TIMEOUT = (10, 60)
-"""Timeouts in seconds for the connection, and between received bytes."""
-CHUNK = 1 << 18
-SLACK = 2
-"""Maximum unpacked size of an archive relative to its official files, plus 1 MiB."""
+TIMEOUTS_S = (10, 60)
+"""For the connection, and between received bytes."""
+CHUNK_BYTES = 1 << 18
 
 
 def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> None:
@@ -66,52 +63,44 @@ def _fetch_missing(dataset: DataSet, root: Path, progress: Progress) -> None:
     sources = [source for source in dataset.sources if set(missing) & set(source.files)]
     total, done = sum(source.size for source in sources), 0
     for source in sources:
-        bytes_before = done
-
-        def report(size: int, bytes_before: int = bytes_before) -> None:
-            progress(bytes_before + size, total)
-
-        with tempfile.TemporaryDirectory(prefix=f".{dataset.name}-", dir=root) as folder:
-            try:
-                file = _download(dataset, source, root, Path(folder), report)
-                members = [member for member in dataset.files if member.path in source.files]
-                limit = SLACK * sum(member.size for member in members) + (1 << 20)
-                members = [member for member in members if member.path in missing]
-                files = unpack(file, members, file.parent, limit) if source.is_archive else {source.files[0]: file}
-            except DataError as error:
-                raise DataError(f"{dataset.name}: {error}") from None
-            for path, temporary in files.items():
-                _install(temporary, root / path)
+        with tempfile.TemporaryDirectory(prefix=f".{dataset.name}-", dir=root) as temporary:
+            folder = Path(temporary)
+            file = _download(dataset, source, root, folder, _ProgressBar(progress, done, total))
+            if source.is_archive:
+                _unpack(file, [path for path in source.files if path in missing], folder)
+            else:
+                (folder / source.files[0]).parent.mkdir(parents=True, exist_ok=True)
+                file.replace(folder / source.files[0])
+            for path in source.files:
+                if path in missing:
+                    _install(folder / path, root / path)
         done += source.size
 
 
-def _download(dataset: DataSet, source: Source, root: Path, folder: Path, report: Callable[[int], None]) -> Path:
+def _unpack(archive: Path, paths: Sequence[str], folder: Path) -> None:
+    """Extract members of an archive, whose checksum was verified."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.name in paths:
+                tar.extract(member, folder, filter="data")
+
+
+def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _ProgressBar) -> Path:
     import pooch
     import requests
 
     url = _address(source, dataset.name)
     parts = urlsplit(url)
     public = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-    def get(url: str, path: str, _: object) -> None:
-        # No compression in transit, because the checksum is that of the exact bytes.
-        headers = {"Accept-Encoding": "identity"}
-        with Path(path).open("wb") as file:
-            pooch.HTTPDownloader(chunk_size=CHUNK, timeout=TIMEOUT, headers=headers)(
-                url, _Bounded(file, source.size, report), None
-            )
-
+    # No compression in transit, because the checksum is that of the exact bytes.
+    downloader = pooch.HTTPDownloader(bar, CHUNK_BYTES, timeout=TIMEOUTS_S, headers={"Accept-Encoding": "identity"})
     pooch.get_logger().setLevel(logging.WARNING)  # it logs the address, which may contain a password
     try:
-        return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=get))
-    except _TooLongError:
-        reason = f"the server sends more than {source.size:,} bytes"
+        return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=downloader))
     # The messages of requests repeat the address with its password, so none of them is shown.
     except requests.HTTPError as error:
         answer = error.response
-        reason = (
-            f"the server answered {answer.status_code} {answer.reason}" if answer is not None else "it is no web server"
-        )
+        reason = f"the server answered {answer.status_code} {answer.reason}" if answer is not None else "no web server"
     except requests.Timeout:
         reason = "the server does not answer"
     except requests.exceptions.SSLError:
@@ -121,10 +110,10 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, report
     except requests.RequestException as error:
         reason = f"the transfer was interrupted ({type(error).__name__})"
     except ValueError as error:  # a checksum mismatch
-        raise DataError(f"{public} is not the official file: {error}") from None
+        raise DataError(f"{dataset.name}: {public} is not the official file: {error}") from None
     raise DataError(
-        f"cannot be fetched from {public}: {reason}; try again with `raybench data fetch {dataset.name}`, or copy its "
-        f"files to {root} (another folder: RAYBENCH_DATA)"
+        f"{dataset.name}: cannot be fetched from {public}: {reason}; try again with `raybench data fetch "
+        f"{dataset.name}`, or copy its files to {root} (another folder: RAYBENCH_DATA)"
     )
 
 
@@ -138,25 +127,23 @@ def _address(source: Source, dataset: str) -> str:
     return f"{mirror.rstrip('/')}/{dataset}/{source.name}"
 
 
-class _TooLongError(Exception):
-    """The server sends more bytes than the official file has."""
+class _ProgressBar:
+    """A progress bar as pooch uses it, for one of several downloads."""
 
+    def __init__(self, progress: Progress, bytes_before: int, total_bytes: int) -> None:
+        self._progress, self._done, self._total = progress, bytes_before, total_bytes
+        self.total = 0
 
-class _Bounded:
-    """A file for pooch to write to, limited to `size` bytes, with progress reports."""
+    def update(self, count: int) -> None:
+        """Report more bytes."""
+        self._done = min(self._done + count, self._total)
+        self._progress(self._done, self._total)
 
-    def __init__(self, file: IO[bytes], size: int, report: Callable[[int], None]) -> None:
-        self._file, self._left, self._report = file, size, report
+    def reset(self) -> None:
+        """Do nothing; pooch calls it at the end."""
 
-    def write(self, chunk: bytes) -> None:
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise _TooLongError
-        self._file.write(chunk)
-        self._report(self._file.tell())
-
-    def flush(self) -> None:
-        """Do nothing; pooch calls it after every chunk."""
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def _install(temporary: Path, target: Path) -> None:

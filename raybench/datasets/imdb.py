@@ -12,17 +12,18 @@ are ranked alphabetically, so that nothing depends on the order inside an archiv
 from __future__ import annotations
 
 import gzip
-import hashlib
 import re
 import tarfile
+import tempfile
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from raybench.datasets.cache import load_arrays, save_arrays
 from raybench.datasets.dataset import DataFile, DataSet, Source
-from raybench.datasets.digests import Digests
+from raybench.datasets.digests import hash_file
 from raybench.datasets.splits import Array, Data, Split
 from raybench.errors import DataError
 
@@ -39,9 +40,6 @@ NUMBERED = 65_535 - OFFSET
 """Number of words with a number, so that numbers fit into two bytes.
 
 They are the most frequent words; each of the others occurs once."""
-
-VOCABULARY = "sha256:bfa5d19f"
-"""The digest of the vocabulary of the official reviews (`vocabulary_digest`)."""
 
 _MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 # Keras's filters; all of them one byte, and none of them a part of another character's bytes in UTF-8.
@@ -62,11 +60,6 @@ def vocabulary(reviews: Iterable[list[str]]) -> list[str]:
     for words in reviews:
         counts.update(words)
     return sorted(counts, key=lambda word: (-counts[word], word))
-
-
-def vocabulary_digest(words: Iterable[str]) -> str:
-    """`sha256:` and 8 hex digits of the words in order, one per line."""
-    return "sha256:" + hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
 
 
 def last_tokens(split: Split, words: int, tokens: int) -> Split:
@@ -98,16 +91,19 @@ def read(folder: Path) -> Data:
     Raises:
         DataError: the archive is damaged, or lacks a review.
     """
+    import numpy as np
+
     archive = folder / ARCHIVE
-    with Digests() as digests:
-        cache = folder / f".imdb-{digests.of(archive)[:16]}-{LONGEST}.npz"
-    arrays = load_arrays(cache, dict.fromkeys(("train", "test"), (REVIEWS, LONGEST)))
-    if arrays is None:
-        texts = read_texts(archive)
-        ranked = vocabulary(texts["train"])
-        numbers = {word: rank + OFFSET for rank, word in enumerate(ranked[:NUMBERED], 1)}
-        arrays = {name: _numbered(texts[name], numbers) for name in ("train", "test")}
-        save_arrays(cache, arrays | {"vocabulary": vocabulary_digest(ranked)})
+    cache = folder / f".imdb-{hash_file(archive)[:16]}-{LONGEST}.npz"
+    with suppress(OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile), np.load(cache) as file:
+        return Data(*(Split(file[name], _classes()) for name in ("train", "test")))
+    texts = read_texts(archive)
+    ranked = vocabulary(texts["train"])
+    numbers = {word: rank + OFFSET for rank, word in enumerate(ranked[:NUMBERED], 1)}
+    arrays = {name: _numbered(texts[name], numbers) for name in ("train", "test")}
+    with suppress(OSError), tempfile.TemporaryDirectory(dir=folder) as temporary:
+        np.savez(Path(temporary) / cache.name, train=arrays["train"], test=arrays["test"])
+        (Path(temporary) / cache.name).replace(cache)
     return Data(*(Split(arrays[name], _classes()) for name in ("train", "test")))
 
 

@@ -54,11 +54,11 @@ def read(folder: Path) -> Data:
 def _split(inputs: Path, targets: Path, examples: int) -> Split:
     import numpy as np
 
-    pictures = _idx(inputs, (examples, 28, 28))[..., None]
+    images = _idx(inputs, (examples, 28, 28))[..., None]
     classes = _idx(targets, (examples,)).astype(np.int64)
     if classes.max() > 9:
         raise DataError(f"{targets}: class {classes.max()} instead of 0 to 9; fetch it again")
-    return Split(pictures, classes)
+    return Split(images, classes)
 
 
 def _idx(path: Path, shape: tuple[int, ...]) -> Array:

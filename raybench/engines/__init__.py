@@ -1,11 +1,12 @@
-"""Training engines, one per framework.
+"""The frameworks that raybench knows, and the training engines of those that declared workloads run in.
 
-A new framework is one new folder and one line here.
+A new framework is one record here, and one folder if it has an engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -13,157 +14,164 @@ from typing import Any
 from raybench.core.settings import SETTINGS
 from raybench.engines.base import Engine, EngineParts
 
-_ENGINES = {
-    "torch": "raybench.engines.torch.engine:TorchEngine",
-    "torch_xla": "raybench.engines.torch_xla.engine:XlaEngine",
-    "torch_tpu": "raybench.engines.torch.engine:TorchEngine",
-    "tensorflow": "raybench.engines.tensorflow.engine:TensorFlowEngine",
+NONE = "none"
+"""The name of no framework: a loop in Python or NumPy, or one of a library that raybench does not know."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework.
+
+    Attributes:
+        package: the distribution whose version is the framework's.
+        preload: modules that are loaded before a trial's process starts, so that no trial pays for their import. None
+            of them initialises a device.
+        folder: its package in `raybench.engines`, with its user loop and device probes; empty if it has none.
+        engine: "module:class" of its engine; empty if only training functions and commands run in it.
+        models: the framework in which its models are written.
+        other_packages: distributions whose versions affect its results, too.
+        channels_first: whether models receive images as [batch, channels, height, width].
+        precisions: those of its engine, on a device that supports them.
+        compile_modes: values of the setting `compile` of its engine, if it has an effect.
+        replications: replication modes of its engine.
+        host_replications: those that work over several devices made of the host's cores.
+        has_ranks: whether each replica on its own device is a process; otherwise one process uses all devices.
+        caches: folders of compiled programs that are kept for later trials: by environment variable, the name of the
+            folder; empty if the framework's own default is private.
+    """
+
+    package: str
+    preload: tuple[str, ...] = ("raybench.trial.record",)
+    folder: str = ""
+    engine: str = ""
+    models: str = "torch"
+    other_packages: tuple[str, ...] = ()
+    channels_first: bool = True
+    precisions: tuple[str, ...] = ()
+    compile_modes: tuple[bool | str, ...] = ()
+    replications: tuple[str, ...] = ()
+    host_replications: tuple[str, ...] = ()
+    has_ranks: bool = False
+    caches: Mapping[str, str] = field(default_factory=dict)
+
+
+_TORCH_PRELOAD = ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.record")
+_TORCH_CACHES = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor", "TRITON_CACHE_DIR": ""}
+
+FRAMEWORKS: Mapping[str, Framework] = {
+    "torch": Framework(
+        package="torch",
+        preload=_TORCH_PRELOAD,
+        folder="torch",
+        engine="raybench.engines.torch.engine:TorchEngine",
+        precisions=("fp32", "tf32", "bf16", "fp16"),
+        compile_modes=(False, True, *SETTINGS["compile"].names),
+        replications=("grouped", "devices"),
+        host_replications=("devices",),
+        has_ranks=True,
+        caches=_TORCH_CACHES,
+    ),
+    "torch_xla": Framework(
+        package="torch_xla",
+        preload=("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.record"),
+        folder="torch_xla",
+        engine="raybench.engines.torch_xla.engine:XlaEngine",
+        other_packages=("torch",),
+        precisions=("fp32", "bf16"),
+        replications=("grouped", "devices", "spmd"),
+        host_replications=("spmd",),
+        has_ranks=True,
+        caches=_TORCH_CACHES,
+    ),
+    "torch_tpu": Framework(
+        package="torch_tpu",
+        preload=_TORCH_PRELOAD,
+        folder="torch",
+        engine="raybench.engines.torch.engine:TorchEngine",
+        other_packages=("torch",),
+        precisions=("fp32", "bf16"),
+        compile_modes=(False, True, "default"),
+        replications=("grouped",),
+        caches=_TORCH_CACHES,
+    ),
+    "tensorflow": Framework(
+        package="tensorflow",
+        preload=("raybench.engines.tensorflow.engine", "raybench.trial.record"),
+        folder="tensorflow",
+        engine="raybench.engines.tensorflow.engine:TensorFlowEngine",
+        models="tensorflow",
+        other_packages=("keras",),
+        channels_first=False,
+        precisions=("fp32", "tf32", "bf16"),
+        compile_modes=(False, True, "default"),
+        replications=("grouped", "devices"),
+        host_replications=("devices",),
+    ),
+    # Nothing of JAX is preloaded: it starts threads, and a process with threads cannot be forked safely.
+    "jax": Framework(package="jax"),
+    NONE: Framework(package="numpy"),
 }
 
-FRAMEWORKS = tuple(_ENGINES)
-"""The frameworks supported by this release."""
+ENGINES = tuple(name for name, framework in FRAMEWORKS.items() if framework.engine)
+"""The frameworks that declared workloads run in."""
 
 
-MODELS = {"torch": "torch", "torch_xla": "torch", "torch_tpu": "torch", "tensorflow": "tensorflow"}
-"""The framework in which the models of each framework are written."""
+def ignored_settings(framework: str) -> frozenset[str]:
+    """Settings without effect under a framework, which are not part of its cells."""
+    return frozenset(name for name, setting in SETTINGS.items() if framework in setting.ignored_by)
 
-CHANNELS_FIRST = frozenset({"torch", "torch_xla", "torch_tpu"})
-"""Frameworks whose models receive images as [batch, channels, height, width]."""
 
-PRECISIONS: Mapping[str, tuple[str, ...]] = {
-    "torch": ("fp32", "tf32", "bf16", "fp16"),
-    "torch_xla": ("fp32", "bf16"),
-    "torch_tpu": ("fp32", "bf16"),
-    "tensorflow": ("fp32", "tf32", "bf16"),
-}
-"""Precisions that a framework's engine supports, on a device that supports them."""
-
-COMPILE_MODES: Mapping[str, tuple[bool | str, ...]] = {
-    "torch": (False, True, *SETTINGS["compile"].names),
-    "torch_tpu": (False, True, "default"),
-    "tensorflow": (False, True, "default"),
-}
-"""Values of the setting `compile` that a framework's engine supports, if it has an effect."""
-
-REPLICATIONS: Mapping[str, tuple[str, ...]] = {
-    "torch": ("grouped", "devices"),
-    "torch_xla": ("grouped", "devices", "spmd"),
-    "torch_tpu": ("grouped",),
-    "tensorflow": ("grouped", "devices"),
-}
-"""Replication modes that a framework's engine supports."""
-
-SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
-    "torch": ("devices",),
-    "torch_xla": ("spmd",),
-    "torch_tpu": (),
-    "tensorflow": ("devices",),
-}
-"""Replication modes that work over several devices made of the host's cores."""
-
-RANKED = frozenset({"torch", "torch_xla"})
-"""Frameworks with one process per replica on its own device.
-
-Other frameworks use several devices from one process."""
-
-WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
-    framework: frozenset(name for name, one in SETTINGS.items() if framework in one.ignored_by)
-    for framework in FRAMEWORKS
-}
-"""Settings without effect under a framework, which are not part of its cells."""
-
-WITHOUT: Mapping[str, frozenset[str]] = {
-    framework: frozenset(
-        name for name, one in SETTINGS.items() if one.engines is not None and framework not in one.engines
+def unsupported_settings(framework: str) -> frozenset[str]:
+    """Settings that a framework's engine does not support: a cell that sets one of them cannot be run with it."""
+    return frozenset(
+        name for name, setting in SETTINGS.items() if setting.engines is not None and framework not in setting.engines
     )
-    for framework in FRAMEWORKS
-}
-"""Settings that a framework's engine does not support.
-
-A cell that sets one of them cannot be run with it."""
-
-PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "torch_tpu": "torch_tpu", "tensorflow": "tensorflow"}
-"""The distribution whose version is the framework's."""
-
-BESIDE: Mapping[str, tuple[str, ...]] = {"torch_xla": ("torch",), "torch_tpu": ("torch",), "tensorflow": ("keras",)}
-"""Other distributions whose versions affect the results of a package."""
-
-_TORCH = ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.record")
-
-PRELOAD = {
-    "torch": _TORCH,
-    "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.record"),
-    "torch_tpu": _TORCH,
-    "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.record"),
-    # JAX starts threads, and a process with threads cannot be forked safely.
-    "jax": ("raybench.trial.record",),
-    "none": ("raybench.trial.record",),
-}
-"""Modules that a fork template loads, so that no trial pays for their import.
-
-None of them initialises a device."""
-
-_COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor", "TRITON_CACHE_DIR": ""}
-
-CACHES: Mapping[str, Mapping[str, str]] = dict.fromkeys(("torch", "torch_xla", "torch_tpu"), _COMPILED)
-"""Folders of compiled programs that a framework keeps for later trials.
-
-By environment variable, the name of the folder; empty if the framework's own default is private. All other temporary
-files are removed with their trial."""
 
 
 def open_engine(framework: str, parts: EngineParts) -> Engine:
     """Create the engine of a framework for one trial; import the framework.
 
     Raises:
-        LookupError: this release has no engine for that framework.
+        LookupError: there is no engine for that framework.
     """
-    if framework not in _ENGINES:
-        raise LookupError(f"no engine for {framework}; this release has {', '.join(FRAMEWORKS)}")
-    module, name = _ENGINES[framework].split(":")
+    if framework not in ENGINES:
+        raise LookupError(f"no engine for {framework}; use {', '.join(ENGINES)}")
+    module, name = FRAMEWORKS[framework].engine.split(":")
     engine: Engine = getattr(import_module(module), name)(parts)
     return engine
 
 
 def open_inspection(framework: str) -> ModuleType:
-    """Import the `inspection` module of a framework's engine.
+    """Import the `inspection` module of a framework's models.
 
     It reads and writes weights, and computes outputs and gradients of a model.
     """
-    return import_module(f"raybench.engines.{MODELS[framework]}.inspection")
+    return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.inspection")
 
 
 def open_counts(framework: str) -> ModuleType:
-    """Import the `flops` module of a framework's engine, which counts a model's work."""
-    return import_module(f"raybench.engines.{MODELS[framework]}.flops")
+    """Import the `flops` module of a framework's models, which counts a model's work."""
+    return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.flops")
 
 
 def open_operations(framework: str) -> Callable[..., Any]:
-    """Import the device-probe operations of a framework (`device_probes.py` of its engine)."""
-    package = _ENGINES[framework].partition(":")[0].rpartition(".")[0]
-    operations: Callable[..., Any] = import_module(f"{package}.device_probes").Operations
+    """Import the device-probe operations of a framework (`device_probes.py` in its folder)."""
+    module = import_module(f"raybench.engines.{FRAMEWORKS[framework].folder}.device_probes")
+    operations: Callable[..., Any] = module.Operations
     return operations
 
 
 __all__ = [
-    "BESIDE",
-    "CACHES",
-    "CHANNELS_FIRST",
-    "COMPILE_MODES",
+    "ENGINES",
     "FRAMEWORKS",
-    "MODELS",
-    "PACKAGES",
-    "PRECISIONS",
-    "PRELOAD",
-    "RANKED",
-    "REPLICATIONS",
-    "SPREAD_ON_HOST",
-    "WITHOUT",
-    "WITHOUT_EFFECT",
+    "NONE",
     "Engine",
     "EngineParts",
+    "Framework",
+    "ignored_settings",
     "open_counts",
     "open_engine",
     "open_inspection",
     "open_operations",
+    "unsupported_settings",
 ]

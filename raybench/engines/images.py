@@ -8,7 +8,7 @@ from raybench.datasets.splits import Array
 from raybench.workloads.base import Workload
 
 
-def is_pictures(inputs: Array) -> bool:
+def is_images(inputs: Array) -> bool:
     """Return whether an array has images: uint8 [N, height, width, channels]."""
     return inputs.dtype == np.uint8 and inputs.ndim == 4
 
@@ -26,14 +26,14 @@ def plain(values: Array) -> Array:
 
     Images stay uint8.
     """
-    if not is_pictures(values):
+    if not is_images(values):
         values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)
     return np.ascontiguousarray(values)
 
 
 def model_inputs(inputs: Array, workload: Workload, channels_first: bool) -> Array:
     """Examples as model inputs: images normalised and in a framework's layout, other arrays as by `plain`."""
-    if is_pictures(inputs):
+    if is_images(inputs):
         mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
         inputs = (inputs.astype(np.float32) - mean) / std
         inputs = inputs.transpose(0, 3, 1, 2) if channels_first else inputs

@@ -13,22 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from raybench.devices.base import Device
-
-NONE = "none"
-"""The name of no framework: a loop in Python or NumPy, or one of a library that raybench does not know."""
-
-_LOOPS = {
-    "torch": "raybench.engines.torch.user_loop:TorchLoop",
-    "torch_xla": "raybench.engines.torch_xla.user_loop:XlaLoop",
-    "torch_tpu": "raybench.engines.torch.user_loop:TorchLoop",
-    "tensorflow": "raybench.engines.tensorflow.user_loop:TensorFlowLoop",
-}
-
-LOOP_FRAMEWORKS = ("torch", "torch_xla", "torch_tpu", "tensorflow", "jax", NONE)
-"""The frameworks of a user's own loop."""
-
-LOOP_PACKAGES = {**{name: name for name in LOOP_FRAMEWORKS}, NONE: "numpy"}
-"""The distribution whose version is the framework's."""
+from raybench.engines import FRAMEWORKS, NONE
 
 _BY_MODULE = {
     **{name: name for name in ("torch_xla", "torch_tpu", "jax", "tensorflow", "torch")},
@@ -139,8 +124,6 @@ def available_kind(framework: str) -> str:
 
 def open_loop(framework: str, device: Device) -> UserLoop:
     """Create the facts of a framework; import the framework, if it has its own."""
-    if framework not in _LOOPS:
-        return UserLoop(device)
-    module, name = _LOOPS[framework].split(":")
-    loop: UserLoop = getattr(import_module(module), name)(device)
+    folder = FRAMEWORKS[framework].folder
+    loop: UserLoop = import_module(f"raybench.engines.{folder}.user_loop").Loop(device) if folder else UserLoop(device)
     return loop

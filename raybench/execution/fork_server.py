@@ -76,11 +76,11 @@ def redirect_output(path: Path) -> None:
 def load(framework: str) -> float:
     """Load a framework and return how many seconds that took."""
     start_s = time.perf_counter()
-    from raybench.engines import PRELOAD
+    from raybench.engines import FRAMEWORKS
 
     before = os.environ.get(AUTOLOAD)
     os.environ[AUTOLOAD] = "0"
-    for module in PRELOAD[framework]:
+    for module in FRAMEWORKS[framework].preload:
         importlib.import_module(module)
     del os.environ[AUTOLOAD]
     if before is not None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from raybench.core.cell import Cell
 from raybench.core.job import Job, Target
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
-from raybench.planning.resolve import ResolvedCell
 from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import snapshot
@@ -90,43 +88,6 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
         labels: labels of its event.
     """
     folder_of_check = str(folder / CHECKS / work.key / uuid4().hex)
-    bounds: dict[str, Any] = {"timeout": TIMEOUT, "memory_limit": 0, "target": None}
+    timeout = min(TIMEOUT, job.timeout or TIMEOUT)  # a roofline runs the user's model, which may hang
+    bounds: dict[str, Any] = {"timeout": timeout, "memory_limit": 0, "target": None}
     return replace(job, trial=work.key, check=work.check, folder=folder_of_check, labels=dict(labels), **bounds)
-
-
-class CheckKeys:
-    """The keys of checks by cell, each computed once."""
-
-    def __init__(self, compute: Callable[[Cell], str]) -> None:
-        self._compute = compute
-        self._keys: dict[str, str] = {}
-
-    def of(self, cell: ResolvedCell) -> str:
-        """The key of a cell."""
-        if cell.cell_id not in self._keys:
-            self._keys[cell.cell_id] = self._compute(cell.content)
-        return self._keys[cell.cell_id]
-
-
-def with_checks_first(
-    works: Sequence[WorkItem], check: str, keys: CheckKeys, known_keys: Iterable[str]
-) -> list[WorkItem]:
-    """The work, with missing checks inserted before the first trial of each kind.
-
-    A training function gets none: raybench has neither its model nor its optimizer.
-
-    Args:
-        keys: the kinds of cells.
-        known_keys: the keys of the results known from earlier executions.
-    """
-    planned, order = set(known_keys), list[WorkItem]()
-    needs: dict[tuple[frozenset[str], str], frozenset[str]] = {}
-    for work in works:
-        if not work.check and not work.trial.cell.content.has_own_loop:
-            check_key = keys.of(work.trial.cell)
-            if check_key not in planned:
-                order.append(WorkItem(work.trial, check=check, key=check_key))
-                planned.add(check_key)
-            work = replace(work, needs=needs.setdefault((work.needs, check_key), work.needs | {check_key}))
-        order.append(work)
-    return order

@@ -44,7 +44,7 @@ class NodeAgent:
     def __init__(self, address: Any, key: bytes, node: str, accelerators: Mapping[str, Sequence[str]]) -> None:
         self._connection = Client(address, authkey=key)
         self._sending = Lock()
-        self._idle: dict[tuple[str, str, bool], list[ForkServer]] = {}
+        self._idle: dict[tuple[str, str], list[ForkServer]] = {}
         self._servers: list[ForkServer] = []
         self._code: dict[str, Mapping[str, bytes]] = {}
         self._send(node=node, accelerators=accelerators)
@@ -83,7 +83,7 @@ class NodeAgent:
         self._send(event=end, files=files)
 
     def _events(self, job: Job) -> Iterator[Event]:
-        key = (job.preloaded, job.python, job.host_busy)
+        key = (job.preloaded, job.python)
         try:
             server = self._server(key)
         except (ExecutionError, OSError) as error:
@@ -95,7 +95,7 @@ class NodeAgent:
         yield from server.run(job)
         self._idle.setdefault(key, []).append(server)
 
-    def _server(self, key: tuple[str, str, bool]) -> ForkServer:
+    def _server(self, key: tuple[str, str]) -> ForkServer:
         """An idle fork server of a framework and environment, started if necessary.
 
         Raises:
@@ -106,7 +106,6 @@ class NodeAgent:
                 server = servers.pop()
                 if server.alive:
                     return server
-        framework, python, passive = key
-        server = ForkServer(framework, python, passive)
+        server = ForkServer(*key)
         self._servers.append(server)
         return server

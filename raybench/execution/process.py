@@ -45,11 +45,6 @@ MEMORY_CHECK_S = 1.0
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
 
-PASSIVE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
-"""Makes waiting OpenMP threads sleep at once. By default they spin first, which on a busy machine takes processor time
-from the thread that they wait for, so that a step takes several times as long. On a quiet machine sleeping is slower
-(`benchmarks/passive_waiting.py`)."""
-
 
 class _OutOfBounds(Exception):
     """A trial has to be terminated: it exceeded its timeout or its memory limit."""
@@ -66,20 +61,17 @@ class ForkServer:
     Args:
         framework: the framework that it loads.
         python: the path of the interpreter; empty for this one.
-        passive: whether threads wait without spinning, unless the user's own environment says otherwise.
 
     Raises:
         ExecutionError: the framework cannot be loaded.
     """
 
-    def __init__(self, framework: str, python: str = "", passive: bool = False) -> None:
+    def __init__(self, framework: str, python: str = "") -> None:
         self._resources = contextlib.ExitStack()
         if python:
             environ = _environ_of_other_python(self._resources.enter_context(contextlib.closing(Scratch())).path)
         else:
             python, environ = sys.executable, _own_environ()
-        if passive:  # OpenMP reads it when the framework is loaded
-            environ = PASSIVE | environ
         output = self._resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by the exit stack
         self._process = subprocess.Popen(
             # With -P a module of the current folder does not hide one of Python's own library.

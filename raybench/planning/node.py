@@ -93,18 +93,18 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
         environments: keys; those that were built here for a framework that raybench's own interpreter lacks are
             added.
     """
-    from raybench.engines.user_loop import LOOP_PACKAGES
+    from raybench.engines import FRAMEWORKS
 
-    name, packages = platform.node(), installed(LOOP_PACKAGES.values())
+    name, packages = platform.node(), installed([framework.package for framework in FRAMEWORKS.values()])
     keys = list(environments)
-    keys += [key for key in built_names() if LOOP_PACKAGES[RECIPES[key].framework] not in packages and key not in keys]
+    keys += [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
     return Node(
         name=name,
         hardware=tuple(probe()),
         packages=packages,
         python=platform.python_version(),
         address=address,
-        environments=_find_all(keys, name),
+        environments=_find_all(list(dict.fromkeys(keys)), name),
         **(_data_here() if address else {}),
     )
 
@@ -123,7 +123,8 @@ def _data_here() -> dict[str, Any]:
 
 def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
     """The interpreter of each environment; tried in parallel, since one on a cold disk takes seconds."""
-    from raybench.engines.user_loop import LOOP_PACKAGES
+    from raybench.engines import FRAMEWORKS
 
+    packages = [framework.package for framework in FRAMEWORKS.values()]
     with ThreadPoolExecutor(max(1, len(keys))) as pool:
-        return dict(zip(keys, pool.map(lambda key: find(key, name, LOOP_PACKAGES.values()), keys), strict=True))
+        return dict(zip(keys, pool.map(lambda key: find(key, name, packages), keys), strict=True))

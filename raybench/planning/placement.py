@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from raybench.core.text import join_words
 from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
-from raybench.engines import FRAMEWORKS, PRECISIONS
-from raybench.engines.user_loop import LOOP_PACKAGES as PACKAGES
+from raybench.engines import ENGINES, FRAMEWORKS
 from raybench.environments import NEEDED, environment_label, recipe_for
 from raybench.planning.node import GIB, Node
 from raybench.planning.replication import Replication, resolve_replication
@@ -82,7 +81,7 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str]:
         node, hardware = place
         packages = node.interpreter(need.environment).packages
-        return hardware.model, _cpus(need, node, hardware), packages[PACKAGES[need.framework]]
+        return hardware.model, _cpus(need, node, hardware), packages[FRAMEWORKS[need.framework].package]
 
     counts = Counter(map(kind_of_place, places))
     commonest = max(counts, key=lambda each: (counts[each], each))
@@ -114,7 +113,7 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
-    if not need.own_loop and need.framework not in FRAMEWORKS:
+    if not need.own_loop and need.framework not in ENGINES:
         return f"raybench has no engine for {need.framework}"
     kind = KINDS.get(need.kind)
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
@@ -122,8 +121,9 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
         return f"{need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
     if need.own_loop and need.count > 1 and not need.own_processes:
         return f"count {need.count} is not possible: a training function runs on one device"
-    if not need.own_loop and need.precision not in PRECISIONS[need.framework]:
-        return f"{need.framework} has no precision {need.precision}; use {join_words(PRECISIONS[need.framework], 'or')}"
+    precisions = FRAMEWORKS[need.framework].precisions
+    if not need.own_loop and need.precision not in precisions:
+        return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"
     if kind and kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"
     return missing_precision(need.kind, need.precision)
@@ -187,12 +187,12 @@ def _lacking(need: ResourceRequest, node: Node) -> str | None:
     if interpreter.problem:
         return interpreter.problem
     if need.environment:
-        needed = {need.framework: PACKAGES[need.framework], **{name: name for name in NEEDED}}
+        needed = {need.framework: FRAMEWORKS[need.framework].package, **{name: name for name in NEEDED}}
         missing = next((name for name, package in needed.items() if package not in interpreter.packages), None)
         return (
             f"{missing} is not installed in {environment_label(need.environment)} on {node.name}" if missing else None
         )
-    if PACKAGES[need.framework] in interpreter.packages:
+    if FRAMEWORKS[need.framework].package in interpreter.packages:
         return None
     reason = f"{need.framework} is not installed on {node.name}"
     recipe = recipe_for(need.framework, need.kind)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from raybench.core.job import DEVICES, GROUPED, SPMD
 from raybench.core.text import join_words
 from raybench.devices import KINDS, hosted
-from raybench.engines import RANKED, REPLICATIONS, SPREAD_ON_HOST
+from raybench.engines import FRAMEWORKS
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def resolve_replication(
         count: accelerators per trial; on a host, the number of devices into which its cores are divided.
         requested: the form that the grid sets, if any.
     """
-    host = hosted(kind)
+    host, engine = hosted(kind), FRAMEWORKS[framework]
     each = KINDS[kind].devices_per_accelerator(model)
     total = count * each
     if requested == SPMD:
@@ -46,7 +46,7 @@ def resolve_replication(
         return Replication()
     elif requested == GROUPED or (requested is None and (total == 1 or (host and count == 1))):
         form, devices = GROUPED, 1
-    elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so one program must use all devices
+    elif each > 1 and engine.has_ranks:  # a process takes whole accelerators, so one program must use all devices
         if requested == DEVICES:
             return (
                 f"{framework} has one process per accelerator, but a {model} is {each} devices; set replication: {SPMD}"
@@ -59,11 +59,11 @@ def resolve_replication(
             suggestions += [f"count: {replicas // each}"] if replicas % each == 0 else []
             devices_text = f"{devices} device{'s' if devices > 1 else ''}"
             return f"{replicas} replicas do not fit {devices_text}; set {' or '.join(suggestions)}"
-    if form not in REPLICATIONS.get(framework, ()):
-        choices = join_words(REPLICATIONS.get(framework, ()), "or")
+    if form not in engine.replications:
+        choices = join_words(engine.replications, "or")
         return f"{framework} has no replication: {form}; " + (f"use {choices}" if choices else "remove the setting")
     if form == SPMD and devices == 1:
         return f"replication: {SPMD} needs several devices; set count in the device's profile"
-    if host and devices > 1 and form not in SPREAD_ON_HOST[framework]:
+    if host and devices > 1 and form not in engine.host_replications:
         return f"{framework} has no replication: {form} on {kind}; use {GROUPED} or {SPMD}"
     return Replication(form, devices)

@@ -17,7 +17,7 @@ from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, Cel
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
-from raybench.engines.user_loop import LOOP_PACKAGES, recognise
+from raybench.engines.user_loop import recognise
 from raybench.environments import recipe_for
 from raybench.errors import UsageError
 from raybench.planning.expand import Point, matches
@@ -186,12 +186,12 @@ class Resolver:
         if self._info.own_loop:
             return None
         framework = resolved["framework"]
-        if engines.MODELS[framework] not in self._info.frameworks:
+        if engines.FRAMEWORKS[framework].models not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
         irrelevant, mode = irrelevant_settings(resolved), resolved["compile"]
-        if "compile" not in irrelevant and mode not in engines.COMPILE_MODES[framework]:
+        if "compile" not in irrelevant and mode not in engines.FRAMEWORKS[framework].compile_modes:
             return f"raybench's {framework} engine has no compile: {mode}; use default"
-        missing = sorted(engines.WITHOUT[framework] - irrelevant)
+        missing = sorted(engines.unsupported_settings(framework) - irrelevant)
         if not missing:
             return None
         settings = Settings.of(resolved)
@@ -303,7 +303,7 @@ class Resolver:
         return {
             name: ".".join(metadata.version(package).split(".")[:2])
             for name, package in packages.items()
-            if package != LOOP_PACKAGES[framework]
+            if package != engines.FRAMEWORKS[framework].package
         }
 
     def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
@@ -362,7 +362,7 @@ def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
     full_precision = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
-    return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | single_replica | full_precision
+    return engines.ignored_settings(resolved["framework"]) | single_replica | full_precision
 
 
 def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:

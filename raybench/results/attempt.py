@@ -55,9 +55,9 @@ class Attempt:
         profile: the device profile's name.
         machine: `cores`: number of the node's cores for trials; this trial may have used only some of them.
         target: the target metric value, if one was set.
-        decay_check: result of the weight-decay check (`raybench.checks.weight_decay.schedule`); empty if there was
+        decay_check: result of the weight-decay check (`raybench.checks.weight_decay`); empty if there was
             none.
-        roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline.schedule`); empty if
+        roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if
             there was no measurement.
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.

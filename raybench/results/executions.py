@@ -25,7 +25,7 @@ class Execution:
         name: its start, host and process: unique, and in the order of time.
         origin: the id of the results folder that it was run for.
         grid: the text of the grid file.
-        request: the requested cells, with baseline and target (`raybench.analysis.grid_request`).
+        request: the requested cells, with baseline and target (`raybench.results.grid_request`).
         order_seed: the seed of the order of its trials.
     """
 

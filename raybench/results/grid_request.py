@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
+from raybench.core.identity import canonical
 from raybench.core.job import Target
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
+from raybench.results.history import GridHistory
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class PlannedCell:
         skip: the reason why it cannot run here; None if it can.
         price_per_hour: price of its device, in one currency for the whole grid.
         content: the fields that its identity is computed from; falsy if only its runs have them.
+        request_id: the digest of its request, the same on machines on which the cells differ; empty if not known.
     """
 
     cell_id: str
@@ -31,6 +34,7 @@ class PlannedCell:
     skip: str | None = None
     price_per_hour: float | None = None
     content: Cell = UNKNOWN_CELL
+    request_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,20 +48,135 @@ class GridRequest:
         target: the quality to reach.
         metric: the metric of quality; empty to choose it from what the runs logged.
         description: the purpose of the grid.
+        text: the grid file.
         part: a description of the selection if only some cells were requested; empty if all were.
         price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
     """
 
     name: str
-    cells: Sequence[PlannedCell]
+    cells: Sequence[PlannedCell] = ()
     baseline: Mapping[str, Any] = field(default_factory=dict)
     workload: str = ""
     target: Target | None = None
     metric: str = ""
     description: str = ""
+    text: str = ""
     part: str = ""
     price_per_kwh: float | None = None
     gco2_per_kwh: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as plain values, without the text of the grid file, which is saved apart."""
+        cells = [{**vars(cell), "content": cell.content.to_json()} for cell in self.cells]
+        target = asdict(self.target) if self.target else None
+        return {**vars(self), "cells": cells, "target": target, "text": ""}
+
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
+        """Read a request that `to_json` wrote; None if it is damaged."""
+        try:
+            cells = [PlannedCell(**{**cell, "content": Cell.from_json(cell["content"])}) for cell in tree["cells"]]
+            target = Target(**tree["target"]) if tree["target"] else None
+            request = cls(**{**tree, "cells": cells, "target": target, "text": text})
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            return None
+        is_valid = all(
+            isinstance(cell.cell_id, str) and isinstance(cell.axes, dict) and isinstance(cell.repeats, int)
+            for cell in cells
+        )
+        return request if is_valid and isinstance(request.baseline, dict) else None
+
+    def is_same(self, other: GridRequest | None) -> bool:
+        """Return whether a different request has the same cells, repeats, baseline and target."""
+        if other is None:
+            return False
+        contents = [
+            ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target)
+            for each in (self, other)
+        ]
+        return contents[0] == contents[1]
+
+
+def latest_request(history: GridHistory) -> GridRequest | None:
+    """Return the request of the last execution, with the cells of those of other machines; None if none is readable."""
+    by_origin: dict[str, GridRequest] = {}
+    for execution in reversed(history.executions):
+        if execution.origin not in by_origin:
+            request = GridRequest.from_json(execution.request, execution.grid)
+            by_origin |= {execution.origin: request} if request else {}
+    first, *others = by_origin.values() or (None,)
+    return unite(first, others) if first else None
+
+
+def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
+    """Add the cells of other machines to a request.
+
+    A cell that cannot run on one machine is left out if a different machine has it. Cells that differ only in the
+    hardware or in what is installed there get different device names, such as `cpu (AMD EPYC)`.
+    """
+    if not others:
+        return request
+    points: dict[str, dict[str, PlannedCell]] = {}
+    for cell in (cell for each in (request, *others) for cell in each.cells):
+        of_point = points.setdefault(canonical({"axes": cell.axes}), {})
+        known = of_point.get(cell.cell_id)
+        of_point[cell.cell_id] = replace(known, repeats=max(known.repeats, cell.repeats)) if known else cell
+    groups = []
+    for of_point in points.values():
+        runnable = [cell for cell in of_point.values() if not cell.skip]
+        groups.append(runnable or list(of_point.values())[:1])
+    names = _device_names(groups)
+    cells = [
+        replace(cell, axes={**cell.axes, "device": names[cell.cell_id]}) if cell.cell_id in names else cell
+        for group in groups
+        for cell in group
+    ]
+    baseline = dict(request.baseline)
+    if "device" in baseline:
+        first = next((cell for cell in request.cells if cell.axes.get("device") == baseline["device"]), None)
+        baseline["device"] = names.get(first.cell_id, baseline["device"]) if first else baseline["device"]
+    return replace(request, cells=cells, baseline=baseline)
+
+
+_DIFFERENCES: Mapping[str, str] = {
+    "device.model": "{}",
+    "device.threads": "threads {}",
+    "device.count": "count {}",
+    "engine.framework_version": "framework {}",
+    "data.digest": "data {:.8}",
+    "workload.version": "workload {}",
+    "workload.digest": "files {:.8}",
+}
+"""Parts of a cell that are not known before it runs, with a text for each."""
+
+
+def _device_names(groups: Sequence[Sequence[PlannedCell]]) -> dict[str, str]:
+    """Return a name of the device for each cell of those devices of which a point of the grid has several."""
+    names: dict[str, str] = {}
+    by_device: dict[str, list[PlannedCell]] = {}
+    for cell in (cell for group in groups for cell in group if not cell.skip):
+        by_device.setdefault(str(cell.axes.get("device")), []).append(cell)
+    for device, cells in by_device.items():
+        twins = [group for group in groups if len(group) > 1 and str(group[0].axes.get("device")) == device]
+        chosen: list[str] = []
+        for leaf in _DIFFERENCES:
+            if any(len(_texts(group, [*chosen, leaf])) > len(_texts(group, chosen)) for group in twins):
+                chosen.append(leaf)
+        for cell in cells if twins else ():
+            text = _text(cell, chosen) or f"cell {cell.cell_id:.6}"
+            names[cell.cell_id] = f"{device} ({text})"
+    return names
+
+
+def _texts(group: Sequence[PlannedCell], leaves: Sequence[str]) -> set[str]:
+    return {_text(cell, leaves) for cell in group}
+
+
+def _text(cell: PlannedCell, leaves: Sequence[str]) -> str:
+    values = cell.content.leaves()
+    return ", ".join(
+        _DIFFERENCES[leaf].format(str(values[leaf]).removeprefix("sha256:")) for leaf in leaves if leaf in values
+    )
 
 
 _AXES: Mapping[str, str] = {

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from raybench.analysis.grid_request import latest_request
 from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.results.archive import extracted, is_archive
 from raybench.results.folder import grids_in, has_results, read_events
+from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import latest_of_machines
 from raybench.sources import epochs_csv, mlflow_store

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from raybench.analysis.bottleneck import roofline
 from raybench.analysis.cell_labels import distinct_labels
-from raybench.analysis.diagnostics import diagnose
-from raybench.checks.roofline.judge import roofline
+from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke
 from raybench.core.settings import PARAM, TRAINING
@@ -25,8 +25,7 @@ from raybench.results.epoch import QUANTITIES, Epoch, Quantity
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-    from raybench.analysis.comparison import PlannedCell
-    from raybench.analysis.grid_request import GridRequest
+    from raybench.results.grid_request import GridRequest, PlannedCell
     from raybench.results.history import GridHistory
 
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
@@ -160,7 +159,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "error": _error(attempt),
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
-        "findings": diagnose.finding_codes(attempt),
+        "findings": finding_codes(attempt),
         "decay_check": attempt.decay_check.get("says"),
         "decay_factor": attempt.decay_check.get("factor"),
     }

@@ -17,7 +17,8 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank, current_rank, set_rank
 from raybench.core.status import TrialStatus
-from raybench.engines.user_loop import NONE, loaded_framework, open_loop
+from raybench.engines import NONE
+from raybench.engines.user_loop import loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.current import current_trial as local_or_current
 from raybench.training.current import set_current

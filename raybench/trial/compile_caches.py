@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from raybench.engines import CACHES
+from raybench.engines import FRAMEWORKS
 
 
 def use_private_caches(framework: str, spare: Path) -> None:
@@ -22,7 +22,7 @@ def use_private_caches(framework: str, spare: Path) -> None:
         framework: by its name.
         spare: a private folder, used instead of a folder that is not private.
     """
-    for variable, name in CACHES.get(framework, {}).items():
+    for variable, name in FRAMEWORKS[framework].caches.items():
         default = Path(tempfile.gettempdir()) / f"raybench-{name}-{os.getuid()}"
         if variable in os.environ or name:
             folder = Path(os.environ.get(variable) or default)

@@ -28,7 +28,7 @@ from raybench.core.events import Event
 from raybench.core.job import DEVICES
 from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
-from raybench.engines import RANKED
+from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 
 GRACE = 1.0
@@ -39,7 +39,7 @@ They may report the same error, or one that follows from the death of a rank."""
 
 def ranks_of(cell: Cell) -> int:
     """Number of processes that train a cell's model together."""
-    is_ranked = cell.device.replication == DEVICES and cell.framework in RANKED
+    is_ranked = cell.device.replication == DEVICES and FRAMEWORKS[cell.framework].has_ranks
     return cell.device.devices if is_ranked else 1
 
 

@@ -28,8 +28,7 @@ from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
-from raybench.engines import BESIDE, EngineParts, open_engine
-from raybench.engines.user_loop import LOOP_PACKAGES
+from raybench.engines import FRAMEWORKS, EngineParts, open_engine
 from raybench.training.epoch_record import Diverged
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
@@ -235,8 +234,8 @@ def open_assigned(job: Job) -> Device:
 
 def opening(job: Job, device: Device) -> dict[str, Any]:
     """What the first event of a trial says of its process."""
-    package = LOOP_PACKAGES[job.cell.framework]
-    libraries = [package, *BESIDE.get(package, ()), *_distributions(job.cell.engine.libraries or ())]
+    framework = FRAMEWORKS[job.cell.framework]
+    libraries = [framework.package, *framework.other_packages, *_distributions(job.cell.engine.libraries or ())]
     return {
         "run": Path(job.folder).name,
         "seed": job.seed,
@@ -261,7 +260,6 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
             **device.runtime_conditions(),
             **_of_ranks(job, device),
             "exclusive": job.exclusive,
-            "host_busy": job.host_busy,
         },
     }
 

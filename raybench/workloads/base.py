@@ -30,7 +30,7 @@ PARITY_TOLERANCE: Mapping[str, float] = {
     # They follow the weights. Measured: 3e-3 (davidnet).
     "statistics": 1e-2,
 }
-"""Largest relative differences between frameworks (`raybench.checks.parity.judge`).
+"""Largest relative differences between frameworks (`raybench.checks.parity_comparison`).
 
 The measured values are the largest differences of the built-in workloads between torch, TensorFlow and torch_xla on a
 CPU, with batches of 16 and of 128."""

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.frameworks import interpreter
 
-from raybench.checks.parity import run
-from raybench.checks.parity.judge import ParityRow
-from raybench.checks.parity.run import Parity, ParityPair
+from raybench.checks import run_parity as run
+from raybench.checks.parity_comparison import ParityRow
+from raybench.checks.run_parity import Parity, ParityPair
 from raybench.errors import ExecutionError
 
 GOOD = ParityPair("tensorflow", (ParityRow("parameters", 0, 0.0, "75,114"), ParityRow("outputs", 5.2e-8, 1e-4)))

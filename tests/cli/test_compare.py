@@ -1,10 +1,10 @@
 """`raybench compare`: a grid before and after a change."""
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
-from raybench.results.bundle import bundle_of, import_bundle, read_bundle, write_bundle
 from support.machines import GRID, results_of
 
 from raybench.cli import group
@@ -29,35 +29,39 @@ def status_of(*arguments):
     return done.return_value
 
 
-def test_what_has_become_slower(here):
+def test_slower_version_does_not_pass(here):
     assert status_of("compare", "before", "after") == 4
     _, output = run("compare", "before", "after")
-    assert "slower by more than 5%." in output.splitlines()[0]
+    assert "slower by more than 5%" in output.splitlines()[0]
     assert "torch: 2.13.0+cpu → 2.14.0" in output
     assert max(map(len, output.splitlines())) <= 80
 
 
-def test_a_result_is_not_slower_than_itself(here):
+def test_result_is_not_slower_than_itself(here):
     assert status_of("compare", "before", "before") == 0
     _, output = run("compare", "before", "before")
-    assert output.startswith("No cell is ")
+    assert output.startswith("No configuration is ")
+    assert "These are the same runs" in output
     assert "Differences" not in output
 
 
 def test_as_json(here):
     status_of("compare", "before", "after", "--max-slowdown", "100%", "--json", "out.json")
     written = json.loads((here / "out.json").read_text())
-    assert written["max_slowdown"] == 1.0
-    assert {cell["verdict"] for cell in written["cells"]} <= {"within the limit", "inconclusive"}
+    assert written["limits"]["slowdown"] == 1.0
+    assert {change["verdict"] for change in written["changes"]} <= {"within the limit", "inconclusive"}
+    assert not written["fails"]
     assert [each["name"] for each in written["differences"]] == ["torch"]
 
 
-def test_an_imported_result_of_another_machine_is_not_compared(here):
-    output = run("compare", "before", "after")[1]
-    results_of(here / "notebook", host="colab", slower=3.0)
-    write_bundle(bundle_of(here / "notebook" / GRID)[0], here / "colab.zip")
-    import_bundle(read_bundle(here / "colab.zip"), here / "before")
-    assert run("compare", "before", "after")[1] == output
+def test_missing_configuration_does_not_pass(here):
+    for attempt in (here / "after" / GRID / "attempts").glob("*"):
+        if attempt.name.startswith(
+            sorted(path.name for path in (here / "after" / GRID / "attempts").iterdir())[0][:12]
+        ):
+            shutil.rmtree(attempt)
+    assert status_of("compare", "before", "after", "--max-slowdown", "900%") == 4
+    assert "no completed run in new" in run("compare", "before", "after")[1]
 
 
 @pytest.mark.parametrize("limit", ["5x", "-1", "nan"])

@@ -10,9 +10,10 @@ from support.grid_files import events_of
 from support.made_up_times import MadeUpTimes
 
 from raybench import load
-from raybench.analysis.before_after import interleaved
+from raybench.analysis.compare import compare as compare_versions
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
+from raybench.planning.request import request_of
 from raybench.planning.versions import compared
 from raybench.run import Options, run_grid
 
@@ -50,7 +51,7 @@ def write(folder, seconds=1.0, grid=GRID, train=TRAIN):
 @pytest.fixture
 def compare(raybench, tmp_path, monkeypatch):
     """Compares the grids in two folders, without checks, MLflow and figures."""
-    monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: ([], {}))
+    monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: {})
     monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: MadeUpTimes(InlineExecutor()))
     write(tmp_path / "base")
     write(tmp_path / "new")
@@ -68,16 +69,14 @@ def test_the_slower_code_is_found(compare, tmp_path):
     write(tmp_path / "new", seconds=4.0)
     said = compare("--json", "out.json")
     assert said.status == 4, said.out
-    assert "2 of 2 cells slower by more than 5%." in said.out
-    assert "helper.py: sha256:" in said.out and "train.py:" not in said.out
-    written = json.loads((tmp_path / "out.json").read_text())
-    assert written["interleaved"] is True
-    assert [(cell["label"], cell["verdict"]) for cell in written["cells"]] == [("b4", "slower"), ("b8", "slower")]
-    assert all(
-        cell["ratio"]["paired"] and 3.9 < cell["ratio"]["low"] < cell["ratio"]["high"] < 4.1
-        for cell in written["cells"]
-    )
-    assert [each["name"] for each in written["differences"]] == ["helper.py"]
+    assert "2 of 2 configurations: slower by more than 5% (batch 4, batch 8)." in said.out
+    assert "workload.digest: " in said.out
+    changes = json.loads((tmp_path / "out.json").read_text())["changes"]
+    assert [(change["label"], change["verdict"]) for change in changes] == [
+        ("batch 4", "slower"),
+        ("batch 8", "slower"),
+    ]
+    assert all(0.24 < change["speed"]["low"] < change["speed"]["high"] < 0.26 for change in changes)
 
 
 def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
@@ -89,7 +88,7 @@ def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     assert len(started()) == 12
     said = compare("--max-slowdown", "400%")
     assert (said.status, len(started())) == (0, 12)
-    assert "No cell is slower by more than 400%." in said.out and "Differences" not in said.out
+    assert "No configuration is slower by more than 400%." in said.out
     write(tmp_path / "new", seconds=1.2)
     compare()
     assert len(started()) == len(set(started())) == 24, "the base version too, next to the new one"
@@ -100,21 +99,16 @@ def test_the_report_distinguishes_the_versions(compare, raybench, tmp_path):
     compare()
     said = raybench("report", "mine~compare")
     assert said.status == 0
-    assert said.out.startswith("version new takes ") and "x as long as version base" in said.lines[0]
+    assert "relative to the same configuration with version base" in said.out
     assert load("raybench-results").trials["version"].value_counts().to_dict() == {"base": 6, "new": 6}
-    rows = [line.split()[:3] for line in said.lines if "3/3" in line]
-    assert rows == [[batch, version, "3/3"] for batch in ("4", "8") for version in ("base", "new")]
-    assert raybench("export", "mine~compare", "-o", "mine.zip").status == 0
-    exported = raybench("report", "mine.zip").lines
-    assert [line.split()[:3] for line in exported if "3/3" in line] == rows
 
 
 def test_a_failed_trial(compare, tmp_path):
     write(tmp_path / "new", train=TRAIN.replace("seconds = work(trial.seed)", "raise ValueError('broken')"))
     said = compare()
-    assert said.status == 1
+    assert said.status == 4
     assert "ValueError: broken" in said.out and "--retry failed" in said.out
-    assert "Inconclusive in 2 cells: no completed run on one side." in said.out
+    assert "2 of 2 configurations: no completed run in new (batch 4, batch 8)." in said.out
 
 
 def test_nothing_that_can_run(compare, tmp_path):
@@ -127,8 +121,8 @@ def test_nothing_that_can_run(compare, tmp_path):
 
 def test_json_alone_on_standard_output(compare):
     said = compare("--json", "-", "--repeats", "1", "--where", "batch_size=4")
-    (cell,) = json.loads(said.out)["cells"]
-    assert (cell["verdict"], cell["reason"]) == ("inconclusive", "one_run")
+    (change,) = json.loads(said.out)["changes"]
+    assert (change["verdict"], change["reason"]) == ("inconclusive", "one run of a version gives no interval")
     assert "mine~compare" in said.err
 
 
@@ -160,8 +154,8 @@ def test_wrong_use(raybench, tmp_path, arguments, message):
 ALONE = {"checks": False, "tracking": None, "report": False}
 
 
-def cells_of(outcome):
-    return interleaved(outcome.report.results, 0.05).cells
+def changes_of(outcome):
+    return compare_versions(list(outcome.history.attempts.values()), request_of(outcome.plan)).changes
 
 
 @pytest.mark.slow
@@ -172,8 +166,8 @@ def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_serve
     outcome = run_grid(
         compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
     )
-    assert [cell.verdict for cell in cells_of(outcome)] == ["slower"] * 2
-    assert all(cell.base_s < 2 < cell.new_s for cell in cells_of(outcome))
+    assert [change.verdict for change in changes_of(outcome)] == ["slower"] * 2
+    assert all(change.base_s < 2 < change.new_s for change in changes_of(outcome))
 
 
 @pytest.mark.slow
@@ -193,4 +187,4 @@ def test_two_environments(tmp_path, fork_server):
         compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
     )
     assert outcome.exit_status == 0
-    assert [cell.verdict for cell in cells_of(outcome)] == ["slower"] * 2
+    assert [change.verdict for change in changes_of(outcome)] == ["slower"] * 2

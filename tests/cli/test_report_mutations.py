@@ -1,23 +1,22 @@
-"""Whatever is done to a file, `raybench report` shows a report or one message, and soon."""
+"""Whatever is done to the files of a grid, `raybench report` shows a report or one message, and soon."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections import defaultdict
 
 import pytest
 from hypothesis import given
-from support.grid_files import write_events
 from support.made_up_grids import cell_of, contract_events, told
 from support.mutations import Tally, cases, changed_bytes, changed_lines, changed_value, json_lines, one_of
 
-from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_request import GridRequest, to_dict
 from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.identity import cell_id
 from raybench.core.job import Target
 from raybench.results.executions import Execution
+from raybench.results.folder import ATTEMPTS
+from raybench.results.grid_request import GridRequest, PlannedCell
 
 OUTPUTS = ((), ("--full",), ("--all",), ("--json", "-"))
 PAGE = ("--html", "-")
@@ -25,7 +24,7 @@ PAGE = ("--html", "-")
 
 
 def made_up():
-    """The events of a grid in which most went well, and what it asked for."""
+    """The events of a grid in which most went well, and its request."""
     made = contract_events()
     cells = {event["trial"]: event["cell"] for event in made if event["event"] == "trial_started"}
     failed = cell_of("gpu", 512, stop_at_target={"metric": "val/accuracy", "at_least": 0.5})
@@ -37,55 +36,62 @@ def made_up():
     made.insert(3, events.trial_audited(made[3]["trial"], 1, **audit))
     planned = {
         cell_id(cell): PlannedCell(
-            cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, content=Cell.from_json(cell)
+            cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, Cell.from_json(cell)
         )
         for cell in cells.values()
     }
     target = Target("val/accuracy", 0.5)
-    wanted = GridRequest(
-        list(planned.values()), {"device": "a cpu"}, "katnoria_cnn", target, "Made up.", "name: made_up\n"
+    return made, GridRequest(
+        "made_up", list(planned.values()), {"device": "a cpu"}, "katnoria_cnn", target, description="Made up."
     )
-    return made, asdict(Execution.begin("here", wanted.text, to_dict(wanted), 0))
 
 
-EVENTS, PLAN = made_up()
-LINES = json_lines(EVENTS)
+EVENTS, REQUEST = made_up()
+TRIAL = EVENTS[0]["trial"]
+OWN = [event for event in EVENTS if event["trial"] == TRIAL]
+EXECUTION = {"host": "node-1", "grid": "name: made_up\n", "request": REQUEST.to_json(), "order_seed": 0}
 MUTATIONS = {
-    "bytes": changed_bytes(LINES),
-    "lines": changed_lines(LINES),
-    "values": changed_value(EVENTS).map(lambda made: json_lines(made if isinstance(made, list) else [made])),
-    "plans": changed_value(PLAN).map(lambda plan: json.dumps(plan).encode()),
+    "bytes": changed_bytes(json_lines(OWN)),
+    "lines": changed_lines(json_lines(OWN)),
+    "values": changed_value(OWN).map(lambda made: json_lines(made if isinstance(made, list) else [made])),
+    "requests": changed_value(json.loads(json.dumps(EXECUTION, default=str))).map(
+        lambda made: json.dumps(made).encode()
+    ),
 }
 
 
 @pytest.fixture
-def journal(tmp_path):
+def grid(tmp_path):
     """The folder of a grid."""
-    folder = write_events(tmp_path / "made_up", EVENTS)
-    (folder / "executions").mkdir()
-    (folder / "executions" / "now.json").write_text(json.dumps(PLAN))
-    return folder
+    trials = defaultdict(list)
+    for event in EVENTS:
+        trials[event["trial"]].append(event)
+    for trial, own in trials.items():
+        path = tmp_path / "made_up" / ATTEMPTS / trial / f"{trial}.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(json_lines(own))
+    Execution("now", "node-1", "name: made_up\n", REQUEST.to_json(), 0).write(tmp_path / "made_up")
+    return tmp_path / "made_up"
 
 
 @pytest.mark.parametrize("number", [8, pytest.param(125, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("kind", MUTATIONS)
-def test_only_ever_a_report_or_a_message(journal, kind, number):
+def test_only_ever_a_report_or_a_message(grid, kind, number):
     tally, outputs = Tally(), (*OUTPUTS, PAGE) if number > 100 else OUTPUTS
-    attempts = sorted(journal.glob("attempts/*/*.jsonl"))
-    changed = journal / "executions" / "now.json" if kind == "plans" else attempts[-1]
+    changed = grid / "executions" / "now.json" if kind == "requests" else grid / ATTEMPTS / TRIAL / f"{TRIAL}.jsonl"
 
     @cases(number)
     @given(MUTATIONS[kind])
     def check(made):
         changed.write_bytes(made)
-        tally.run("report", journal, *one_of(outputs, made))
+        tally.run("report", grid, *one_of(outputs, made))
 
     check()
 
 
-def test_the_journal_they_begin_with_is_right(journal):
+def test_the_files_they_begin_with_are_right(grid):
     tally = Tally()
     for options in OUTPUTS:
-        assert "katnoria_cnn" in tally.run("report", journal, *options)
-    assert "Made up." in tally.run("report", journal, "--json", "-"), "what was asked for is read"
+        assert "katnoria_cnn" in tally.run("report", grid, "--json", "-", *options)
+    assert "Made up." in tally.run("report", grid, "--json", "-"), "the request is read"
     assert tally.statuses == {0: len(OUTPUTS) + 1}

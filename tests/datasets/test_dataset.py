@@ -84,12 +84,6 @@ def old(path: Path, content: bytes) -> Path:
     return path
 
 
-def settle(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the clock say that a while has passed since the file was written."""
-    later = path.stat().st_ctime_ns + 10_000_000_000
-    monkeypatch.setattr("raybench.datasets.digests.time.time_ns", lambda: later)
-
-
 def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     read: list[Path] = []
 
@@ -103,7 +97,6 @@ def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def test_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = old(tmp_path / "file", b"abc")
-    settle(path, monkeypatch)
     read = count_reads(monkeypatch)
     for _ in range(3):
         with Digests() as digests:
@@ -111,9 +104,8 @@ def test_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert read == [path]
 
 
-def test_changed_file_with_its_old_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_file_with_its_old_time(tmp_path: Path) -> None:
     path = old(tmp_path / "file", b"abc")
-    settle(path, monkeypatch)
     with Digests() as digests:
         before = digests.of(path)
     time = path.stat().st_mtime_ns
@@ -124,9 +116,8 @@ def test_changed_file_with_its_old_time(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("memory", [b"", b"{", b"[]", b"\xff\xfe", b'{"sha256:%s": "x"}', b'{"sha256:%s": [1, 2]}'])
-def test_damaged_cache_of_digests(tmp_path: Path, memory: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_cache_of_digests(tmp_path: Path, memory: bytes) -> None:
     path = old(tmp_path / "file", b"abc")
-    settle(path, monkeypatch)
     place = tmp_path / "memory.json"
     place.write_bytes(memory.replace(b"%s", str(path).encode()))
     with Digests(place) as digests:

@@ -30,10 +30,10 @@ import pytest
 from support import WORKLOADS
 from support.frameworks import accelerators_shown, call_on
 
-from raybench.checks.parity.judge import SideMeasurement, compare
-from raybench.checks.parity.measure import RESULT, START, read_arrays
+from raybench.checks.parity import RESULT, START, read_arrays
+from raybench.checks.parity_comparison import SideMeasurement, compare
 from raybench.devices import KINDS, frameworks
-from raybench.engines import COMPILE_MODES, MODELS, PRECISIONS, WITHOUT, WITHOUT_EFFECT
+from raybench.engines import FRAMEWORKS, ignored_settings, unsupported_settings
 from raybench.workloads.base import PARITY_TOLERANCE
 
 GIB = 1 << 30
@@ -84,10 +84,10 @@ class Place:
     def reason_against(self, settings: Mapping[str, Any]) -> str:
         """The reason why it cannot train with these settings; empty if it can."""
         framework, precision = self.framework, settings.get("precision", "fp32")
-        if precision not in KINDS[self.kind].precisions or precision not in PRECISIONS[framework]:
+        if precision not in KINDS[self.kind].precisions or precision not in FRAMEWORKS[framework].precisions:
             return f"{self.kind} has no {precision} under {framework}"
-        missing = {*settings} & (WITHOUT[framework] | WITHOUT_EFFECT[framework])
-        if settings.get("compile") and settings["compile"] not in COMPILE_MODES.get(framework, ()):
+        missing = {*settings} & (unsupported_settings(framework) | ignored_settings(framework))
+        if settings.get("compile") and settings["compile"] not in FRAMEWORKS[framework].compile_modes:
             missing |= {"compile"}
         return f"{framework} has no {', '.join(sorted(missing))} of this form" if missing else ""
 
@@ -190,7 +190,7 @@ VARIANTS = {
 
 def on_the_cpu(place: Place) -> Place:
     """The CPU, under the framework in which the place's models are written."""
-    return Place("cpu", MODELS[place.framework])
+    return Place("cpu", FRAMEWORKS[place.framework].models)
 
 
 @cache

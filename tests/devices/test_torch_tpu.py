@@ -8,7 +8,7 @@ import torch
 from support.frameworks import call
 
 from raybench.devices import Assignment, Hardware, open_device, torch_tpu, tpu
-from raybench.engines import open_engine, open_operations
+from raybench.engines import Framework, open_engine, open_operations
 from raybench.execution import fork_server
 from raybench.planning.replication import Replication, resolve_replication
 from raybench.training.local import program_device
@@ -130,7 +130,7 @@ def test_it_is_the_engine_of_torch_on_one_chip():
 def test_a_template_does_not_load_packages_of_devices(monkeypatch, tmp_path):
     (tmp_path / "seen_at_import.py").write_text(f"import os\nvalue = os.environ['{torch_tpu.AUTOLOAD}']\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("raybench.engines.PRELOAD", {"torch_tpu": ("seen_at_import",)})
+    monkeypatch.setattr("raybench.engines.FRAMEWORKS", {"torch_tpu": Framework("torch_tpu", ("seen_at_import",))})
     monkeypatch.setenv(torch_tpu.AUTOLOAD, "1")
     fork_server.load("torch_tpu")
     assert __import__("seen_at_import").value == "0"

@@ -287,7 +287,7 @@ def test_inputs_that_are_not_images():
     for epoch in range(1, 20):
         engine.train_epoch(epoch)
     assert engine.evaluate()[0]["accuracy"] > 0.9
-    with pytest.raises(ValueError, match="augmentation is for pictures"):
+    with pytest.raises(ValueError, match="augmentation is for images"):
         make_engine(workload=workload, data=data, augmentation=("flip",))
 
 

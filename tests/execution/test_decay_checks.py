@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from raybench.analysis.run_counts import RunCounts
 from raybench.tracking.sync import sync
 from support.executors import ForkingExecutor
 
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.process import ForkServer
 from raybench.execution.progress import RecordingListener
@@ -34,9 +34,9 @@ DIES = """
 import os
 import signal
 
-import raybench.checks.weight_decay.measure
+import raybench.checks.weight_decay
 
-raybench.checks.weight_decay.measure.measure = lambda job: os.kill(os.getpid(), signal.SIGKILL)
+raybench.checks.weight_decay.measure = lambda job: os.kill(os.getpid(), signal.SIGKILL)
 """
 
 pytestmark = pytest.mark.slow

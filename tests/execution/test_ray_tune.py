@@ -100,7 +100,7 @@ def test_every_trial_ends_as_it_should_and_the_others_complete(outcome):
         0.6: "diverged",
         0.7: "completed",
     }
-    assert [row.counts.skip for row in result.rows if row.axes["device"] == "tpu"] == ["no TPU"] * 7
+    assert [each.skip for each in result.report.answer.configurations if each.axes["device"] == "tpu"] == ["no TPU"] * 7
     assert result.exit_status == 1
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.frameworks import interpreter
+from support.outcomes import run_counts, skips
 
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.errors import ExecutionError
 from raybench.execution.inline import InlineExecutor
@@ -86,7 +86,7 @@ def seen(outcome):
 
 @pytest.mark.slow
 def test_every_trial_ran_where_its_profile_says(outcome):
-    assert [row.counts for row in outcome.rows[:2]] == [RunCounts(2, 2)] * 2
+    assert run_counts(outcome)[:2] == [(2, 2)] * 2
     grid = outcome.plan.spec.source_path.parent
     prefixes = {profile: {trial["prefix"] for trial in trials} for profile, trials in seen(outcome).items()}
     assert prefixes == {"here": {sys.prefix}, "other": {str(grid / "other")}}
@@ -95,7 +95,7 @@ def test_every_trial_ran_where_its_profile_says(outcome):
 @pytest.mark.slow
 def test_what_cannot_be_had_is_skipped_with_its_reason(outcome):
     grid = outcome.plan.spec.source_path.parent
-    said = outcome.rows[2].counts.skip
+    said = skips(outcome)[2]
     assert said.startswith(f"{grid}/nowhere on ")
     assert said.endswith(": no such file")
     assert outcome.exit_status == 0, "the others could run"
@@ -125,7 +125,7 @@ def test_the_environment_is_no_part_of_a_cell(outcome, ray_executor, tmp_path):
     (tmp_path / "grid.yaml").write_text(text.replace("here, other, nowhere", "other"))
     options = Options(outcome.folder.parent, **TRIALS_ALONE)
     again = run_grid(load_grid(tmp_path / "grid.yaml"), ray_executor, options=options)
-    assert (again.ran, again.rows[0].counts) == (0, RunCounts(2, 2))
+    assert (again.ran, run_counts(again)[0]) == (0, (2, 2))
 
 
 @pytest.mark.slow
@@ -156,5 +156,5 @@ def test_trials_in_this_process_have_no_other_environment(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID.replace("here, other, nowhere", "other"))
     options = Options(tmp_path / "r", **TRIALS_ALONE)
     result = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-    assert result.rows[0].counts.skip == f"--inline cannot use {tmp_path}/other"
+    assert skips(result)[0] == f"--inline cannot use {tmp_path}/other"
     assert result.exit_status == 3

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from raybench.analysis.grid_request import request_of
 from raybench.config import GridSpec, load_grid
 from raybench.devices import Hardware
 from raybench.engines.learning_rate import schedule
@@ -16,6 +15,7 @@ from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placement
 from raybench.planning.plan import WorkItem, make_plan, notes
+from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.results.attempt import Attempt
 from raybench.workloads import get, names

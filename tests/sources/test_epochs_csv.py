@@ -4,10 +4,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import raybench
-from raybench.analysis.run_counts import RunCounts
 from raybench.errors import FileError, UsageError
 from raybench.reporting import build
-from raybench.reporting.sentences import plain
 from raybench.sources import epochs_csv
 
 CSV = """\
@@ -201,31 +199,22 @@ def test_the_columns_that_are_told_of_are_those_that_are_taken():
     assert named >= {"trial", "epoch", "train_s", "epoch_s", "target_metric", "wall_s", "batch_size", "repeat"}
 
 
-def verdict(tmp_path, text):
+def answer(tmp_path, text):
     (tmp_path / "mine.csv").write_text(text)
-    report = build.from_source(str(tmp_path / "mine.csv"), tmp_path)
-    return [plain(each) for paragraph in report.verdict for each in paragraph]
+    return build.from_sources([str(tmp_path / "mine.csv")], tmp_path).answer
 
 
-def test_runs_that_tell_their_device_alone_are_compared_and_have_their_target(tmp_path):
+def test_runs_with_a_device_are_compared_and_have_their_target(tmp_path):
     head = "trial,epoch,train_s,val/loss,device,target_metric,target_at_most\n"
     told = (("a", 1, 5, 1.0, "gpu"), ("a", 2, 4, 0.5, "gpu"), ("b", 1, 9, 1.1, "cpu"), ("b", 2, 8, 0.7, "cpu"))
     rows = [",".join(map(str, (*each, "val/loss", 0.6))) for each in told]
-    said = verdict(tmp_path, head + "\n".join(rows) + "\n")
-    assert said[0] == "cpu takes 2.00x as long as gpu in one run each."
-    assert said[1] == "gpu reached val/loss 0.6 or less in 1 of 1 run (9.00 s), cpu in 0 of 1 run."
-
-
-def test_runs_without_a_device_are_not_on_one_called_none(tmp_path):
-    told = verdict(tmp_path, "trial,epoch,train_s,batch_size\na,1,5,32\na,2,4,32\nb,1,3,64\nb,2,2.5,64\n")
-    assert told == [
-        "Fastest of 2 cells: b64 at 2.50 s/epoch; slowest: b32 at 4.00.",
-        f'No baseline, so no speed-up: run "raybench report {tmp_path}/mine.csv --baseline batch_size=32".',
-    ]
+    found = answer(tmp_path, head + "\n".join(rows) + "\n")
+    (gpu, cpu) = found.configurations
+    assert cpu.ratio.value == pytest.approx(0.5)
+    assert [(each.to_target.reached, each.to_target.expected_s) for each in (gpu, cpu)] == [(1, 9.0), (0, None)]
 
 
 def test_workloads_are_never_compared_with_each_other(tmp_path):
-    """Also where each has one device only, or more to train on."""
     head = "trial,epoch,train_s,device,workload\n"
     times = {("resnet", "cpu"): 10, ("resnet", "gpu"): 2, ("lstm", "cpu"): 100, ("lstm", "gpu"): 200}
     rows = [
@@ -234,11 +223,12 @@ def test_workloads_are_never_compared_with_each_other(tmp_path):
         for number in range(3)
         for epoch in (1, 2)
     ]
-    assert verdict(tmp_path, head + "".join(rows))[0] == (
-        "Depending on workload, gpu takes up to 2.00x as long as cpu or is up to 5.00x faster."
-    )
+    (effect,) = answer(tmp_path, head + "".join(rows)).effects
+    assert (effect.speed, effect.least, effect.most) == (None, pytest.approx(0.5), pytest.approx(5))
     apart = [row for row in rows if row.startswith(("resnet-gpu", "lstm-cpu"))]
-    assert not any(" than " in each or " as long " in each for each in verdict(tmp_path, head + "".join(apart)))
+    found = answer(tmp_path, head + "".join(apart))
+    assert found.effects == ()
+    assert all(each.ratio is None for each in found.configurations)
 
 
 def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
@@ -250,8 +240,8 @@ def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
     found = load(tmp_path, head + "".join(rows) + "exp-r3,1,10.3,cpu,2\n").trials
     assert found.groupby("device")["cell"].nunique().to_dict() == {"cpu": 1, "gpu": 1}
     assert found["repeat"].tolist() == [0, 1, 0, 1]
-    report = build.from_source(str(tmp_path / "mine.csv"), tmp_path)
-    assert [row.counts for row in report.results.rows] == [RunCounts(2, 2)] * 2
+    report = build.from_sources([str(tmp_path / "mine.csv")], tmp_path)
+    assert [(each.planned, each.completed) for each in report.answer.configurations] == [(2, 2)] * 2
 
 
 def test_a_repeat_that_two_trials_claim_is_a_mistake(tmp_path):

@@ -22,6 +22,7 @@ from raybench.analysis.answer import (
     Unit,
 )
 from raybench.core.job import Target
+from raybench.core.text import format_value
 
 
 def summary(value, spread=0.02, runs=3):
@@ -118,7 +119,7 @@ def three_axes() -> Answer:
                 configurations.append(
                     configuration(
                         index,
-                        f"{device}, batch {batch}, decay {decay:g}",
+                        f"{device}, batch {batch}, decay {format_value(decay)}",
                         {"device": device, "batch_size": batch, "weight_decay": decay},
                         40 / speed,
                         0.95 + loss,

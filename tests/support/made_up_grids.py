@@ -1,17 +1,7 @@
 """Grids whose truth is known: the events of made-up trials, in the forms of the journal."""
 
-import math
-import random
-from itertools import product
-
-from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import GridResults
 from raybench.core import events
 from raybench.core.identity import cell_id, trial_id
-from raybench.results.attempt import attempts, latest
-
-SPEED = {"cpu": 4.0, "gpu": 1.0, "tpu": 0.4}
-PRICES = {"cpu": 0.10, "gpu": 0.35, "tpu": 4.50}
 
 
 def cell_of(device="cpu", batch_size=256, weight_decay=5e-4, epochs=4, **further):
@@ -71,56 +61,6 @@ def contract_events():
             train = (seconds - 0.01, seconds - 0.01)
             made += told(cell, repeat, train, (0.5, accuracy[repeat] + 0.02), profile=device)
     return made
-
-
-def made_up(devices=("cpu", "gpu"), batches=(256,), decays=(5e-4,), repeats=3, seed=0, noise=0.01, epochs=4, ends=None):
-    """A grid of made-up trials, as it stands.
-
-    Args:
-        ends: from (device, batch, decay, repeat) to a status other than `completed`; "not run" leaves the trial out,
-            and "skipped" makes its cell one that cannot run.
-    """
-    chance = random.Random(seed)
-    ends = ends or {}
-    cells, made = [], []
-    for device, batch, decay in product(devices, batches, decays):
-        content = cell_of(device, batch, decay, epochs)
-        where = (device, batch, decay)
-        skip = "no node has a tpu" if "skipped" in {ends.get((*where, repeat)) for repeat in range(repeats)} else None
-        axes = {"device": device, "batch_size": batch, "weight_decay": decay}
-        cells.append(PlannedCell(cell_id(content), axes, repeats, skip, PRICES.get(device)))
-        for repeat in range(repeats):
-            status = ends.get((*where, repeat), "completed")
-            if skip or status == "not run":
-                continue
-            process = SPEED[device] * (256 / batch) ** 0.3 * math.exp(chance.gauss(0, noise))
-            lived = epochs if status == "completed" else 1
-            top = 0.9 - 0.02 * abs(math.log(batch / 256)) - 0.03 * abs(math.log10(decay / 5e-4) if decay else 1)
-            seconds = [process * math.exp(chance.gauss(0, noise / 2)) for _ in range(lived)]
-            reached = [top * (1 - 0.6 * math.exp(-n / 1.5)) + chance.gauss(0, 0.004) for n in range(lived)]
-            error = None if status == "completed" else {"type": "MemoryError", "message": "out", "phase": "train"}
-            made += told(content, repeat, seconds, reached, status, error, device)
-    found = latest(attempts(made).values())
-    baseline = {"device": devices[0]} if len(devices) > 1 else {}
-    return GridResults("made_up", "katnoria_cnn", cells, found, baseline)
-
-
-ODD_ENDS = {
-    ("gpu", 512, 5e-4, 0): "oom",
-    ("gpu", 512, 5e-4, 1): "oom",
-    ("gpu", 512, 5e-4, 2): "oom",
-    ("gpu", 256, 0.0, 0): "diverged",
-    ("gpu", 256, 0.0, 1): "diverged",
-    ("gpu", 256, 0.0, 2): "diverged",
-    ("tpu", 512, 0.0, 0): "skipped",
-    ("cpu", 512, 0.0, 2): "not run",
-}
-"""One cell out of memory, one diverged, one skipped, and one repeat missing."""
-
-
-def odd():
-    """A grid in which those things happened."""
-    return made_up(("cpu", "gpu", "tpu"), (256, 512), (0.0, 5e-4), ends=ODD_ENDS)
 
 
 def small_cell(device, batch=256, **settings):

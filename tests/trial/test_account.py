@@ -11,7 +11,7 @@ from support.frameworks import interpreter
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.engines import PACKAGES
+from raybench.engines import FRAMEWORKS
 from raybench.execution.process import ForkServer
 from raybench.workloads import builtin, read_reference
 
@@ -63,7 +63,7 @@ def templates():
 def make_job(folder, data, workload, framework, **settings):
     info = read_reference(workload, folder)
     cores = usable_cores()[:1]
-    package = PACKAGES[framework]
+    package = FRAMEWORKS[framework].package
     version = "2.9" if framework == "torch_xla" else metadata.version(package).rpartition(".")[0]
     cell = make_cell(
         workload=info.identity(),

@@ -12,8 +12,7 @@ import torch
 from support.frameworks import call
 from support.sides import checkpoint_side
 
-from raybench.analysis.diagnostics.diagnose import findings
-from raybench.analysis.diagnostics.finding import only_a_note
+from raybench.analysis.findings.finding import findings
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.tracking import mapping
@@ -149,8 +148,7 @@ def test_what_is_told_of_a_resumed_trial(left):
     assert told.gaps == (3,)
     assert [epoch.epoch for epoch in timing.steady_epochs(told)] == [2, 3, 5, 6]
     (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
-    assert note.says == "it was resumed from a checkpoint after epoch 3, in another process"
-    assert only_a_note(note.code)
+    assert note.text == "it was resumed from a checkpoint after epoch 3"
     assert mapping.tags(told, "g")["raybench.resumed_after"] == "3"
 
 

@@ -12,7 +12,7 @@ from support import WORKLOADS
 from support.cells import make_cell
 from support.processes import all_gone
 
-from raybench.core.events import EVENTS, OUTPUT
+from raybench.core.events import OUTPUT, events_file
 from raybench.core.job import Job
 from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
@@ -106,7 +106,7 @@ def test_what_a_ranked_trial_tells(template, tmp_path):
     assert told[0]["cell"]["device"]["replication"] == "devices"
     last = told[-1]
     assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
-    assert len((tmp_path / "attempt" / EVENTS).read_text().splitlines()) == len(told)
+    assert len(events_file(tmp_path / "attempt").read_text().splitlines()) == len(told)
     assert not (tmp_path / "attempt" / "ranks").exists()
 
 

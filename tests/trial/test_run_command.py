@@ -385,8 +385,8 @@ def test_epochs_that_arrive_together_are_a_finding(project):
     assert [epoch.epochs_in_read for epoch in attempt.epochs] == [3, 3, 3]
     (warning,) = attempt.warnings
     assert warning.startswith("the lines of all 3 epochs arrived together, so that no time of an epoch is known")
-    codes = {finding.code for findings in outcome.report.results.findings.values() for finding in findings}
-    assert "output_buffered" in codes
+    trust = outcome.report.answer.trust
+    assert "output_buffered" in {each.code for each in (*trust.cautions, *trust.notes)}
 
 
 def test_a_program_that_there_is_not(project):
@@ -409,11 +409,10 @@ def test_a_target_of_an_accuracy_in_percent(project, bound, reached_in):
     script = "for epoch in (1, 2, 3):\n    print('acc', {1: 88, 2: 94, 3: 97}[epoch], 'epoch', epoch)"
     workload = r"command: python script.py" "\n" r"metrics: {epoch: 'epoch (.)', val/accuracy: 'acc (\d+)'}"
     outcome = project.run(script, workload, f"target: {{metric: val/accuracy, at_least: {bound}}}\n")
-    results = outcome.report.results
-    (run,) = results.latest.values()
-    assert [epoch.metrics["val/accuracy"] for epoch in run.epochs] == [0.88, 0.94, 0.97]
-    assert next(epoch.epoch for epoch in run.epochs if results.target.reached(epoch.metrics)) == reached_in
-    assert results.target.at_least == (bound if bound <= 1 else bound / 100)
+    answer = outcome.report.answer
+    ((run,),) = (each.runs for each in answer.configurations)
+    assert [value for _, _, value in run.curve] == [0.88, 0.94, 0.97]
+    assert answer.target.at_least == (bound if bound <= 1 else bound / 100)
     (recorded,) = outcome.latest.values()
     assert next(epoch.epoch for epoch in recorded.epochs if recorded.target.reached(epoch.metrics)) == reached_in
 

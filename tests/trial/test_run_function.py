@@ -426,7 +426,7 @@ def test_a_wait_that_is_not_measured_is_absent(project):
 
 
 def test_what_needs_a_declared_workload_is_refused(project):
-    from raybench.checks.parity.run import run_parity
+    from raybench.checks.run_parity import run_parity
     from raybench.errors import UsageError
 
     project.write("my.py", TRAIN)

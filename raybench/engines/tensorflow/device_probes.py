@@ -30,8 +30,8 @@ class Operations:
 
     def convolution(self, batch: int, channels: int, side: int) -> Operation:
         """A padded 3×3 convolution of [batch, side, side, channels] to as many channels."""
-        pictures, kernel = self._random(batch, side, side, channels), self._random(3, 3, channels, channels)
-        return lambda: tf.nn.conv2d(pictures, kernel, 1, "SAME")
+        images, kernel = self._random(batch, side, side, channels), self._random(3, 3, channels, channels)
+        return lambda: tf.nn.conv2d(images, kernel, 1, "SAME")
 
     def addition(self, size: int) -> Operation:
         """In-place addition of `size` float32 values: two reads and one write each.

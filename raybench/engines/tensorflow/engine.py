@@ -20,7 +20,7 @@ from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import is_pictures, plain, reflect
+from raybench.engines.images import is_images, plain, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.tensorflow.ghost_batch_norm import (
@@ -76,14 +76,14 @@ class TensorFlowEngine:
         self._recipe, self._workload = parts.recipe, parts.workload
         self._device, self._ledger, self._seed = cast(TensorFlowHost, parts.device), parts.ledger, parts.seed
         self._strategy = self._device.strategy()
-        self._several = self._strategy.num_replicas_in_sync > 1
+        self._has_replicas = self._strategy.num_replicas_in_sync > 1
         self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )
-        self._traces, self._step, self._judged, self._begun = 0, 0, 0, False
+        self._traces, self._step, self._evaluated_batch, self._has_trained = 0, 0, 0, False
 
     def load(self, data: Data) -> None:
         """Prepare both splits, on the device or on the host.
@@ -93,22 +93,22 @@ class TensorFlowEngine:
         """
         recipe, workload = self._recipe, self._workload
         augmentation = Augmentation.from_settings(recipe.augmentation)
-        train, val, pictures, size = data.train, data.val, None, (0, 0)
-        if is_pictures(train.inputs):
+        train, val, augmenter, size = data.train, data.val, None, (0, 0)
+        if is_images(train.inputs):
             size = (train.inputs.shape[1], train.inputs.shape[2])
-            pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation)
+            augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation:
-            raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
+            raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
-        self._pictures = pictures
+        self._augmenter = augmenter
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         self._examples = len(val)
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, val, pictures, self._strategy)
+            self._input: Input = DeviceInput(train, val, augmenter, self._strategy)
         else:
-            self._input = HostInput(train, val, pictures, self._ledger, self._device.copy_to())
+            self._input = HostInput(train, val, augmenter, self._ledger, self._device.copy_to())
         self._sample = self._first_of(val, 2)
         self._device.synchronize()
 
@@ -131,7 +131,7 @@ class TensorFlowEngine:
             self._names = list(self._forward(*self._sample, training=False)[1])
             if recipe.replication == GROUPED:
                 use_ghost_batch_norm(self.model, recipe.replicas)
-            if self._several:
+            if self._has_replicas:
                 part_draws(self.model, self._strategy)
             self._variables = [variable.value for variable in self.model.trainable_variables]
             self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
@@ -173,7 +173,7 @@ class TensorFlowEngine:
 
     def _parts(self) -> dict[str, tf.Variable]:
         """Variables that change during training, by their index and the device's."""
-        sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.kept}
+        sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.state}
         return {
             f"{section}/{index}/{device}": part
             for section, variables in sections.items()
@@ -184,7 +184,7 @@ class TensorFlowEngine:
     def _first_of(self, split: Split, count: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The first examples of a split as model inputs, and their targets."""
         inputs, targets = (tf.constant(plain(values[:count])) for values in (split.inputs, split.targets))
-        return self._pictures.finish(inputs) if self._pictures else inputs, targets
+        return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
     def precision(self) -> dict[str, str]:
         """Data types of the weights, and of the computation in layers with weights."""
@@ -251,12 +251,12 @@ class TensorFlowEngine:
         return tf.while_loop(condition, lambda step, sums: (step + 1, sums + one(step)), (first, zeros))[1]
 
     def _evaluate_step(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
-        inputs, targets = self._input.judged(fed)
+        inputs, targets = self._input.evaluation_examples(fed)
         _, values = self._forward(inputs, targets, training=False)
-        real = share(tf.range(self._judged_batch())) < counts
+        real = share(tf.range(self._padded_evaluation_batch())) < counts
         return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
 
-    def _judged_batch(self) -> int:
+    def _padded_evaluation_batch(self) -> int:
         """The evaluation batch, rounded to a multiple of the replicas that share it."""
         replicas = int(self._strategy.num_replicas_in_sync)
         return -(-self.evaluation_batch // replicas) * replicas
@@ -274,8 +274,8 @@ class TensorFlowEngine:
         all has one step. If an epoch is one step, there is no median to compare with and all of it is `train`.
         """
         traces, sums = self._traces, tf.zeros([len(self._names)])
-        calls, left_out = StepTimer(self._device, first=not self._begun), False
-        if not self._begun:
+        calls, left_out = StepTimer(self._device, first=not self._has_trained), False
+        if not self._has_trained:
             self._device.begin_search()
         total = self._order.next_steps
         per_call = min(self._recipe.steps_per_execution, self._order.steps)
@@ -286,13 +286,13 @@ class TensorFlowEngine:
             rows = self._rows(padded)
             for start, fed in zip(range(0, total, per_call), self._input.calls(padded, per_call), strict=False):
                 steps = min(per_call, total - start)
-                for first, end in [(0, steps)] if self._begun or steps == 1 else [(0, 1), (1, steps)]:
+                for first, end in [(0, steps)] if self._has_trained or steps == 1 else [(0, 1), (1, steps)]:
                     calls.begin()
                     sums += self._train(rows, fed, *map(tf.constant, (start, first, end)))
                     calls.end(end - first)
-                    if not self._begun and (total > 1 or self._step < self._order.total):
+                    if not self._has_trained and (total > 1 or self._step < self._order.total):
                         left_out = self._device.end_search()
-                    self._begun = True
+                    self._has_trained = True
             means = self._means(sums, order.index.size)
             self._device.synchronize()
             calls.over()
@@ -323,8 +323,8 @@ class TensorFlowEngine:
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
         traces, sums = self._traces, tf.zeros([len(self._names)])
-        batch = self._judged_batch()
-        is_new = batch != self._judged
+        batch = self._padded_evaluation_batch()
+        is_new = batch != self._evaluated_batch
         calls = StepTimer(self._device, first=is_new)
         if is_new:
             self._device.begin_search()
@@ -337,7 +337,7 @@ class TensorFlowEngine:
                 self._device.end_search()
             is_new = False
         with self._ledger.section("evaluate"):
-            if self._several:
+            if self._has_replicas:
                 average_running_statistics(self.model, self._strategy)
             for fed, counts in self._input.validation(batch):
                 calls.begin()
@@ -349,6 +349,6 @@ class TensorFlowEngine:
             means = self._means(sums, self._examples)
             self._device.synchronize()
             calls.over()
-        self._judged = batch
+        self._evaluated_batch = batch
         calls.charge(self._ledger, "evaluate")
         return means, self._traces - traces

@@ -35,11 +35,11 @@ class ImageAugmenter:
         self._mean, self._std = np.array(mean, np.float32), np.array(std, np.float32)
         self._size, self._cutout = size, augmentation.cutout
 
-    def augment(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def augment(self, images: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """A training batch from stored images [batch, …] and the step's draws, each [batch]."""
-        return self.finish(self.crop_and_flip(pictures, draws), draws)
+        return self.finish(self.crop_and_flip(images, draws), draws)
 
-    def crop_and_flip(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def crop_and_flip(self, images: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """Crop and flip stored images [batch, height, width, channels] by the step's draws, each [batch].
 
         Returns:
@@ -47,21 +47,21 @@ class ImageAugmenter:
             copy the images to the host and back.
         """
         if not draws.keys() & {"top", "flip"}:
-            return pictures
+            return images
         height, width = self._size
         rows, columns = self._places(height)[None, :, None], self._places(width)[None, None, :]
         if "flip" in draws:
             columns = tf.where(draws["flip"][:, None, None] > 0, width - 1 - columns, columns)
         if "top" in draws:
             rows, columns = rows + draws["top"][:, None, None], columns + draws["left"][:, None, None]
-        batch, source_height, source_width, channels = pictures.shape
+        batch, source_height, source_width, channels = images.shape
         rows += self._places(batch)[:, None, None] * source_height
-        pixels = tf.reshape(tf.cast(pictures, tf.float32), [-1, channels])  # an index per pixel is faster than three
+        pixels = tf.reshape(tf.cast(images, tf.float32), [-1, channels])  # an index per pixel is faster than three
         return tf.gather(pixels, rows * source_width + columns)
 
-    def finish(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
+    def finish(self, images: tf.Tensor, draws: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
         """Normalise images of values 0 to 255 to floats; set a cutout to 0, the mean."""
-        values = tf.cast(pictures, tf.float32)
+        values = tf.cast(images, tf.float32)
         if not self._as_stored:
             values = (values - self._mean) / self._std
         if draws and "cut_top" in draws:

@@ -52,11 +52,11 @@ def _gather(variable: Any, index: tf.Tensor) -> tf.Tensor:
 class DeviceInput:
     """Both splits on the device, images as uint8; a batch is a gather. With several devices, each has a copy.
 
-    `train` and `judged` are called inside a compiled function, the others outside of it.
+    `train` and `evaluation_examples` are called inside a compiled function, the others outside of it.
     """
 
-    def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, strategy: Any) -> None:
-        self._pictures, self._examples = pictures, len(val)
+    def __init__(self, train: Split, val: Split, augmenter: ImageAugmenter | None, strategy: Any) -> None:
+        self._augmenter, self._examples = augmenter, len(val)
         with strategy.scope():
             self._train = [tf.Variable(plain(values), trainable=False) for values in (train.inputs, train.targets)]
             self._val = [tf.Variable(plain(values), trainable=False) for values in (val.inputs, val.targets)]
@@ -72,18 +72,18 @@ class DeviceInput:
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """This replica's examples of a step, from its part of the step's row of `rows`."""
         inputs, targets = (_gather(values, row["index"]) for values in self._train)
-        return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
+        return self._augmenter.augment(inputs, row) if self._augmenter else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield the indices of each batch of the validation set, and the number of examples without padding."""
         for index, counts in _padded(batch, self._examples):
             yield (tf.constant(index),), counts
 
-    def judged(self, fed: Fed) -> Examples:
+    def evaluation_examples(self, fed: Fed) -> Examples:
         """This replica's examples of a validation batch."""
         index = share(fed[0])
         inputs, targets = (_gather(values, index) for values in self._val)
-        return self._pictures.finish(inputs) if self._pictures else inputs, targets
+        return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
 class HostInput:
@@ -97,9 +97,9 @@ class HostInput:
     """
 
     def __init__(
-        self, train: Split, val: Split, pictures: ImageAugmenter | None, ledger: Ledger, copy_to: str = ""
+        self, train: Split, val: Split, augmenter: ImageAugmenter | None, ledger: Ledger, copy_to: str = ""
     ) -> None:
-        self._pictures, self._ledger, self._copy_to = pictures, ledger, copy_to
+        self._augmenter, self._ledger, self._copy_to = augmenter, ledger, copy_to
         self._val = plain(val.inputs), plain(val.targets)
         with tf.device("CPU:0"):
             self._train = tf.constant(plain(train.inputs)), tf.constant(plain(train.targets))
@@ -144,7 +144,7 @@ class HostInput:
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """This replica's part of the fed values."""
         inputs, targets = (share(values) for values in fed)
-        return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
+        return self._augmenter.augment(inputs, row) if self._augmenter else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield inputs and targets of each batch."""
@@ -152,10 +152,10 @@ class HostInput:
         for index, counts in _padded(batch, len(targets)):
             yield (tf.constant(inputs[index]), tf.constant(targets[index])), counts
 
-    def judged(self, fed: Fed) -> Examples:
+    def evaluation_examples(self, fed: Fed) -> Examples:
         """This replica's part of the fed values."""
         inputs, targets = share(fed[0]), share(fed[1])
-        return self._pictures.finish(inputs) if self._pictures else inputs, targets
+        return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
 Input: TypeAlias = DeviceInput | HostInput

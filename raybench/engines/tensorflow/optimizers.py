@@ -26,7 +26,7 @@ class Optimizer:
     schedule costs neither a new trace nor precision.
 
     Attributes:
-        kept: the state variables, all of the first kind, then all of the second.
+        state: the state variables, all of the first kind, then all of the second.
     """
 
     slots = 1
@@ -40,7 +40,7 @@ class Optimizer:
             [tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False) for variable in variables]
             for _ in range(self.slots if settings.get("momentum") != 0 else 0)
         ]
-        self.kept = [variable for slot in self._slots for variable in slot]
+        self.state = [variable for slot in self._slots for variable in slot]
 
     def scalars(self, rates: Sequence[float], step: int) -> Array:
         """The scalars [steps, …] for `apply`, from learning rates beginning at `step` (from 0).

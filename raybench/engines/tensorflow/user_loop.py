@@ -11,7 +11,7 @@ _TYPES = {"cuda": "GPU", "tpu": "TPU"}
 """TensorFlow's types of devices, by device kind."""
 
 
-class TensorFlowLoop(UserLoop):
+class Loop(UserLoop):
     """A loop in TensorFlow or Keras."""
 
     @property

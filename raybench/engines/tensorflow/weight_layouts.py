@@ -96,11 +96,11 @@ def _dense(layer: Any) -> Iterator[Layout]:
 
     After a flattened image, Keras's `in` is ordered by height, width, channel and torch's by channel, height, width.
     """
-    picture = _flattened(layer)
-    if picture is None:
+    image = _flattened(layer)
+    if image is None:
         return _with_bias(layer, _turned("weight", layer.kernel, 1, 0))
     outputs = layer.kernel.shape[-1]
-    weight = Layout("weight", layer.kernel, (*picture, outputs), (3, 2, 0, 1), (outputs, math.prod(picture)))
+    weight = Layout("weight", layer.kernel, (*image, outputs), (3, 2, 0, 1), (outputs, math.prod(image)))
     return _with_bias(layer, weight)
 
 
@@ -112,12 +112,12 @@ def _batch_norm(layer: Any) -> Iterator[Layout]:
         "running_mean": layer.moving_mean,
         "running_var": layer.moving_variance,
     }
-    picture = _flattened(layer)
+    image = _flattened(layer)
     for role, variable in variables.items():
-        if variable is not None and picture is None:
+        if variable is not None and image is None:
             yield _turned(role, variable, 0)
         elif variable is not None:
-            yield Layout(role, variable, picture or (), (2, 0, 1), tuple(variable.shape))
+            yield Layout(role, variable, image or (), (2, 0, 1), tuple(variable.shape))
 
 
 def _embedding(layer: Any) -> Iterator[Layout]:

@@ -35,9 +35,9 @@ class Operations:
 
     def convolution(self, batch: int, channels: int, side: int) -> Operation:
         """A padded 3×3 convolution of [batch, channels, side, side] to as many channels."""
-        pictures = self._random(batch, channels, side, side).to(memory_format=self._layout)
+        images = self._random(batch, channels, side, side).to(memory_format=self._layout)
         kernel = self._random(channels, channels, 3, 3).to(memory_format=self._layout)
-        return self._repeated(lambda: torch.nn.functional.conv2d(pictures, kernel, padding=1))
+        return self._repeated(lambda: torch.nn.functional.conv2d(images, kernel, padding=1))
 
     def addition(self, size: int) -> Operation:
         """In-place addition of `size` float32 values: two reads and one write each.

@@ -15,7 +15,7 @@ from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import is_pictures, reflect
+from raybench.engines.images import is_images, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.torch.checkpoint_state import (
@@ -62,7 +62,7 @@ class TorchEngine:
         self._device, self._ledger, self._seed = cast(TorchDevice, parts.device), parts.ledger, parts.seed
         self._on = torch.device(self._device.torch_name)
         self._rank = parts.rank
-        self._together = self._meet()
+        self._group = self._join_group()
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
@@ -81,23 +81,23 @@ class TorchEngine:
         if recipe.batch_size % recipe.replicas:
             raise ValueError(f"batch_size {recipe.batch_size} does not divide into {recipe.replicas} replicas")
         augmentation = Augmentation.from_settings(recipe.augmentation)
-        train, pictures, size = data.train, None, (0, 0)
-        if is_pictures(train.inputs):
+        train, augmenter, size = data.train, None, (0, 0)
+        if is_images(train.inputs):
             size = (train.inputs.shape[1], train.inputs.shape[2])
             layout, dtype = recipe.channels_last, self._stored_low or torch.float32
-            pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout, dtype)
+            augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout, dtype)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation:
-            raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
+            raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
         self._examples = len(data.val)
         val = self._part(data.val)
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, val, pictures, self._device, self._steps)
+            self._input: Input = DeviceInput(train, val, augmenter, self._device, self._steps)
         else:
-            self._input = HostInput(train, val, pictures, self._device, self._ledger, self._steps)
+            self._input = HostInput(train, val, augmenter, self._device, self._ledger, self._steps)
         self._synchronize()
 
     def build(self) -> None:
@@ -122,10 +122,10 @@ class TorchEngine:
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         self._autocast = self._make_autocast()
         batch = recipe.batch_size // self._rank.count
-        self._share = torch.full((batch,), self._loss_scale / batch).to(self._on)
+        self._loss_weights = torch.full((batch,), self._loss_scale / batch).to(self._on)
         scaled = recipe.precision == "fp16" and recipe.master_weights
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
-        call = self._together.model(self._model)
+        call = self._group.model(self._model)
         self._call = torch.compile(call, mode=cast(str, recipe.compile)) if recipe.compile else call
         self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._settling = SETTLING if self._captures else 0
@@ -171,7 +171,7 @@ class TorchEngine:
                 types["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
         return types
 
-    def _meet(self) -> ProcessGroup:
+    def _join_group(self) -> ProcessGroup:
         return ProcessGroup(self._rank, self._device.backend, self._on)
 
     def _part(self, split: Split) -> Split:
@@ -183,7 +183,7 @@ class TorchEngine:
 
     def _synchronize(self) -> None:
         """Wait for the device, and for those of the other ranks."""
-        self._together.wait()
+        self._group.wait()
         self._device.synchronize()
 
     def _steps(self, epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
@@ -242,7 +242,7 @@ class TorchEngine:
         losses, values = self._forward(inputs, targets)
         if check:
             check_per_example(values, len(targets))
-        share = self._scaler.scale(self._share)
+        share = self._scaler.scale(self._loss_weights)
         for parameter in self._trained:  # in less time than by the optimizer
             parameter.grad = None
         torch.autograd.backward(losses, share)
@@ -285,7 +285,7 @@ class TorchEngine:
         the compiler itself reports.
         """
         self._left_out = False
-        sums, check = MetricSums(self._device, self._together), self._is_new("train", self._order.batch)
+        sums, check = MetricSums(self._device, self._group), self._is_new("train", self._order.batch)
         steps = self._timer(check)
         self._model.train()
         self._synchronize()
@@ -324,7 +324,7 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
-        sums, is_new = MetricSums(self._device, self._together), self._is_new("evaluate", self.evaluation_batch)
+        sums, is_new = MetricSums(self._device, self._group), self._is_new("evaluate", self.evaluation_batch)
         steps = self._timer(is_new)
         self._model.eval()
         if is_new:
@@ -334,7 +334,7 @@ class TorchEngine:
             is_new = False
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
-            self._together.average_buffers(self._model)
+            self._group.average_buffers(self._model)
             for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
                 steps.begin(at_last_end=not self._input.on_host)
                 self._evaluation_step(inputs, targets, counts, sums)
@@ -357,7 +357,7 @@ class TorchEngine:
         with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
             for number in range(1 + self._settling):
                 for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
-                    self._evaluation_step(inputs, targets, counts, MetricSums(self._device, self._together))
+                    self._evaluation_step(inputs, targets, counts, MetricSums(self._device, self._group))
                 if number == 0:  # the memory of CUDA graphs is allocated only when they are captured, which follows
                     self._device.end_search()
             self._synchronize()

@@ -123,12 +123,12 @@ class ImageAugmenter:
             pixels = self._pixels.index_select(0, draws.flip).add_(corners.unsqueeze(1))
         return source.view(-1, channels).index_select(0, pixels.view(-1)).view(len(index), *self._size, channels)
 
-    def finish(self, pictures: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
+    def finish(self, images: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
         """Normalise uint8 images in float32, and convert them to the model's type and layout.
 
         A cutout is set to 0, the mean.
         """
-        values = pictures.to(torch.float32) if self._plain else torch.sub(pictures, self._mean).div_(self._std)
+        values = images.to(torch.float32) if self._plain else torch.sub(images, self._mean).div_(self._std)
         if draws is not None and draws.cut_top is not None:
             rows = self._cut_rows.index_select(0, draws.cut_top)
             columns = self._cut_columns.index_select(0, cast(torch.Tensor, draws.cut_left))

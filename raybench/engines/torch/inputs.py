@@ -46,9 +46,9 @@ class DeviceInput:
     on_host = False
 
     def __init__(
-        self, train: Split, val: Split, pictures: ImageAugmenter | None, device: TorchDevice, steps: Steps = steps_of
+        self, train: Split, val: Split, augmenter: ImageAugmenter | None, device: TorchDevice, steps: Steps = steps_of
     ) -> None:
-        self._device, self._on, self._pictures, self._steps = device, device.torch_name, pictures, steps
+        self._device, self._on, self._augmenter, self._steps = device, device.torch_name, augmenter, steps
         self._train, self._val = (
             (as_tensor(split.inputs).to(self._on), as_tensor(split.targets).to(self._on)) for split in (train, val)
         )
@@ -59,8 +59,8 @@ class DeviceInput:
         """Yield one epoch in the given order."""
         inputs, targets = self._train
         for draws in self._steps(AugmentationDraws.on(order, self._device)):
-            if self._pictures:
-                batch = self._pictures.finish(self._pictures.gather(inputs, draws.index, draws), draws)
+            if self._augmenter:
+                batch = self._augmenter.finish(self._augmenter.gather(inputs, draws.index, draws), draws)
             else:
                 batch = inputs.index_select(0, draws.index)
             yield batch, targets.index_select(0, draws.index)
@@ -76,7 +76,7 @@ class DeviceInput:
             self._batches[batch] = [(index.to(self._on), counts) for index, counts in padded]
         for index, counts in self._batches[batch]:
             values = inputs.index_select(0, index)
-            yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
+            yield self._augmenter.finish(values) if self._augmenter else values, targets.index_select(0, index), counts
 
 
 class HostInput:
@@ -92,12 +92,12 @@ class HostInput:
         self,
         train: Split,
         val: Split,
-        pictures: ImageAugmenter | None,
+        augmenter: ImageAugmenter | None,
         device: TorchDevice,
         ledger: Ledger,
         steps: Steps = steps_of,
     ) -> None:
-        self._device, self._on, self._pictures = device, device.torch_name, pictures
+        self._device, self._on, self._augmenter = device, device.torch_name, augmenter
         self._ledger, self._steps = ledger, steps
         self._train, self._val = ((as_tensor(split.inputs), as_tensor(split.targets)) for split in (train, val))
         self.evaluated = len(val)
@@ -116,8 +116,8 @@ class HostInput:
         positions = torch.arange(order.index.shape[1]).to(self._on)
         with closing(self._gathered(order.index)) as batches:
             for draws, (inputs, targets) in zip(steps, batches, strict=True):
-                if self._pictures:
-                    inputs = self._pictures.finish(self._pictures.gather(inputs, positions, draws), draws)
+                if self._augmenter:
+                    inputs = self._augmenter.finish(self._augmenter.gather(inputs, positions, draws), draws)
                 yield inputs, targets
 
     def _gathered(self, indices: Array) -> Generator[Batch, None, None]:
@@ -157,7 +157,7 @@ class HostInput:
         for start in range(0, len(self._val[1]), batch):
             index, counts = _padded(start, batch, len(self._val[1]))
             inputs, targets = self._move(self._take(self._val, index))
-            yield self._pictures.finish(inputs) if self._pictures else inputs, targets, counts
+            yield self._augmenter.finish(inputs) if self._augmenter else inputs, targets, counts
 
 
 Input: TypeAlias = DeviceInput | HostInput

@@ -18,8 +18,8 @@ class MetricSums:
         total: the sum of each [names].
     """
 
-    def __init__(self, device: TorchDevice, together: ProcessGroup) -> None:
-        self._device, self._together = device, together
+    def __init__(self, device: TorchDevice, group: ProcessGroup) -> None:
+        self._device, self._group = device, group
         self.names: list[str] = []
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
@@ -31,7 +31,7 @@ class MetricSums:
 
     def means(self, examples: int) -> dict[str, float]:
         """Means over the examples of all ranks, on the host; waits for the device."""
-        values = self._together.add_up(self.total).tolist()  # the only copy to the host
+        values = self._group.add_up(self.total).tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self.names, values, strict=True)}
 
     def _zeros(self, count: int) -> torch.Tensor:

@@ -21,7 +21,7 @@ def graphs() -> int:
     return int(compiler.counters["stats"]["unique_graphs"]) if compiler else 0
 
 
-class TorchLoop(UserLoop):
+class Loop(UserLoop):
     """A loop in PyTorch."""
 
     def __init__(self, device: Device) -> None:

@@ -61,7 +61,7 @@ class XlaEngine(TorchEngine):
     """
 
     _optimizer: XlaOptimizer
-    _together: XlaProcessGroup
+    _group: XlaProcessGroup
     _mesh: Mesh | None = None
     _row: torch.Tensor
     """The number of the step in its epoch, on the device [1]."""
@@ -81,7 +81,7 @@ class XlaEngine(TorchEngine):
             for tensor in (*self._model.parameters(), *self._model.buffers(), *states):
                 mark_sharding(tensor, self._mesh, (None,) * tensor.dim())
 
-    def _meet(self) -> XlaProcessGroup:
+    def _join_group(self) -> XlaProcessGroup:
         return XlaProcessGroup(self._rank)
 
     def _steps(self, epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
@@ -160,7 +160,7 @@ class XlaEngine(TorchEngine):
         self._random = (INCREMENT + self._random * MULTIPLIER) % 2**64
 
     def _update(self) -> None:
-        self._together.average_gradients(self._model.parameters())
+        self._group.average_gradients(self._model.parameters())
         self._optimizer.step(self._select(self._numbers))
         self._step += 1
 

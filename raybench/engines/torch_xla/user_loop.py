@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch_xla
 
 from raybench.devices.base import Device
-from raybench.engines.torch.user_loop import TorchLoop
+from raybench.engines.torch import user_loop
 from raybench.engines.torch_xla.engine import compilations
 
 
-class XlaLoop(TorchLoop):
+class Loop(user_loop.Loop):
     """A loop in torch_xla, whose recorded work starts when a step has ended."""
 
     counts_compilation = True

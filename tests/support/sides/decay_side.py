@@ -5,7 +5,7 @@ from importlib import import_module
 
 from support.cells import make_cell
 
-from raybench.checks.weight_decay.measure import measure
+from raybench.checks.weight_decay import measure
 from raybench.core.cell import CellWorkload
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS

@@ -11,7 +11,7 @@ from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices import KINDS, Assignment, missing_precision, open_device
 from raybench.devices.host import usable_cores
-from raybench.engines import PACKAGES
+from raybench.engines import FRAMEWORKS
 from raybench.trial.record import record
 from raybench.workloads import read_reference
 
@@ -80,7 +80,7 @@ def job(kind, framework, folder, workload, replicas=1, check="", labels=None, me
             "threads": len(cores),
             **({"replication": "grouped"} if replicas > 1 else {}),
         },
-        engine={"name": framework, "version": 1, "framework_version": metadata.version(PACKAGES[framework])},
+        engine={"name": framework, "framework_version": metadata.version(FRAMEWORKS[framework].package)},
         resolved={**DEFAULTS, "framework": framework, "epochs": 2, "batch_size": 64, **settings},
     )
     return Job(

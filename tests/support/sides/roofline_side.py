@@ -6,12 +6,12 @@ import numpy as np
 from support.cells import make_cell
 
 from raybench import datasets, workloads
-from raybench.checks.roofline import measure as roofline
+from raybench.checks import roofline
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
-from raybench.engines import MODELS, open_counts
+from raybench.engines import FRAMEWORKS, open_counts
 from raybench.workloads import read_reference
 
 
@@ -19,7 +19,7 @@ def count(on, shapes):
     """The work of shipped workloads, from the shape of a picture of each."""
     counts = open_counts(on)
     return {
-        name: counts.count(workloads.get(name).build_model(MODELS[on]), _picture(on, shape))
+        name: counts.count(workloads.get(name).build_model(FRAMEWORKS[on].models), _picture(on, shape))
         for name, shape in shapes.items()
     }
 
@@ -27,7 +27,7 @@ def count(on, shapes):
 def _picture(on, shape):
     """An input of a model of this framework, from the shape of a stored picture."""
     height, width, channels = shape
-    return np.zeros((1, channels, height, width) if MODELS[on] == "torch" else (1, *shape), np.float32)
+    return np.zeros((1, channels, height, width) if FRAMEWORKS[on].models == "torch" else (1, *shape), np.float32)
 
 
 def measure(on, kind, folder):

@@ -1,0 +1,231 @@
+"""Coverage of the intervals of an answer, and claims on grids without any effect, by simulation.
+
+    python benchmarks/coverage.py [--draws 2000] [--seed 0]
+
+Runs of made-up grids have log times with a known truth and one family of noise each. For every interval that an answer
+states (a configuration against its reference, an effect over matched sets, the best of several) it counts how often the
+truth is inside, and on grids in which nothing differs how often anything is claimed: the best configuration differs
+significantly from its reference, or an effect depends on a different axis. Each row of a table has its own 5%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raybench.analysis.best import best
+from raybench.analysis.effects import Residuals, effects
+from raybench.analysis.intervals import Sample, residual
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured
+from raybench.analysis.ratios import cost_ratio
+
+Array = NDArray[np.float64]
+Noise = Callable[[np.random.Generator, int, int], Array]
+"""Noise of log times by repeat and configuration; the first half of the configurations is the first device's."""
+
+EPOCHS = 5
+
+
+def _runs(cv: float) -> Noise:
+    return lambda rng, n, k: rng.normal(0, cv, (n, k))
+
+
+def _autocorrelated(rng: np.random.Generator, n: int, k: int) -> Array:
+    epochs = np.empty((EPOCHS, n, k))
+    epochs[0] = rng.normal(0, 0.03, (n, k))
+    for number in range(1, EPOCHS):
+        epochs[number] = 0.8 * epochs[number - 1] + 0.6 * rng.normal(0, 0.03, (n, k))
+    return np.median(epochs, axis=0) + rng.normal(0, 0.01, (n, k))
+
+
+def _in_time(rng: np.random.Generator, values: Array, n: int, k: int) -> Array:
+    """Values in the order of time, by repeat and configuration; configurations are shuffled within each repeat."""
+    return rng.permuted(values.reshape(n, k), axis=1)
+
+
+def _drift(rng: np.random.Generator, n: int, k: int) -> Array:
+    return _in_time(rng, np.linspace(0, 0.10, n * k), n, k) + rng.normal(0, 0.01, (n, k))
+
+
+def _walk(rng: np.random.Generator, n: int, k: int) -> Array:
+    return _in_time(rng, rng.normal(0, 0.04 / math.sqrt(k / 2), n * k).cumsum(), n, k) + rng.normal(0, 0.01, (n, k))
+
+
+def _slow_epochs(rng: np.random.Generator, n: int, k: int) -> Array:
+    epochs = rng.normal(0, 0.03, (EPOCHS, n, k)) + math.log(3) * (rng.random((EPOCHS, n, k)) < 0.05)
+    return np.median(epochs, axis=0)
+
+
+def _slow_runs(rng: np.random.Generator, n: int, k: int) -> Array:
+    return rng.normal(0, 0.03, (n, k)) + math.log(1.5) * (rng.random((n, k)) < 0.05)
+
+
+def _unequal(rng: np.random.Generator, n: int, k: int) -> Array:
+    scale = np.where(np.arange(k) < k / 2, 0.01, 0.06)
+    return rng.normal(0, 1, (n, k)) * scale
+
+
+def _heavy_tails(rng: np.random.Generator, n: int, k: int) -> Array:
+    return 0.03 * rng.standard_t(3, (n, k))
+
+
+def _device_repeat(rng: np.random.Generator, n: int, k: int) -> Array:
+    of_device = rng.normal(0, 0.02, (n, 2))[:, (np.arange(k) >= k / 2).astype(int)]
+    return of_device + rng.normal(0, 0.01, (n, k))
+
+
+FAMILIES: dict[str, Noise] = {
+    "runs, cv 1%": _runs(0.01),
+    "runs, cv 5%": _runs(0.05),
+    "runs, cv 15%": _runs(0.15),
+    "autocorrelated epochs": _autocorrelated,
+    "linear drift 10%": _drift,
+    "random walk 4%": _walk,
+    "5% of epochs 3x": _slow_epochs,
+    "5% of runs 1.5x": _slow_runs,
+    "unequal noise 1:6": _unequal,
+    "t with 3 df": _heavy_tails,
+    "device x repeat 2%": _device_repeat,
+}
+"""Every family of noise by its name."""
+
+GRIDS = {"2": (2,), "2x3": (2, 3), "2x3x3": (2, 3, 3), "6": (6,), "6x3": (6, 3)}
+"""Shapes of grids; the first axis is the device."""
+
+
+class Grid:
+    """A made-up grid: its configurations, and a truth in which the first axis and the second have effects.
+
+    Args:
+        shape: numbers of values of its axes.
+        differs: whether values of the axes differ in speed.
+        hosts: number of machines on which every repeat runs, each with a speed of its own; 1 for the usual case.
+    """
+
+    def __init__(self, shape: Sequence[int], differs: bool, hosts: int = 1) -> None:
+        self.hosts = hosts
+        names = ("device", "batch_size", "weight_decay")[: len(shape)]
+        self.points = [dict(zip(names, values, strict=True)) for values in product(*map(range, shape))]
+        steps = (0.5, 0.2, 0.0)
+        self.truth = np.array(
+            [-sum(step * value for step, value in zip(steps, point.values(), strict=False)) for point in self.points]
+        )
+        self.truth *= differs
+        self.matching = Matching([Measured(index, point) for index, point in enumerate(self.points)], {})
+
+    def draw(self, rng: np.random.Generator, noise: Noise, repeats: int) -> list[Measured]:
+        """Return the runs of one draw."""
+        k = len(self.points)
+        of_host = rng.normal(0, 0.05, (self.hosts, k)) if self.hosts > 1 else np.zeros((1, k))
+        logs = [self.truth + noise(rng, repeats, k) + of_host[host] for host in range(self.hosts)]
+        return [
+            Measured(
+                index,
+                point,
+                times=tuple(
+                    Sample(repeat, float(logs[host][repeat, index]), str(host), 2.0 * repeat, 2.0 * repeat + 1)
+                    for host in range(self.hosts)
+                    for repeat in range(repeats)
+                ),
+            )
+            for index, point in enumerate(self.points)
+        ]
+
+
+class Counts:
+    """How often intervals contained the truth, by kind of interval, and how often something was claimed."""
+
+    def __init__(self) -> None:
+        self.inside: dict[str, list[bool]] = {}
+        self.widths: dict[str, list[float]] = {}
+        self.claims: list[tuple[bool, bool]] = []
+
+    def add(self, kind: str, low: float | None, high: float | None, truth: float) -> None:
+        """Count an interval."""
+        if low is not None and high is not None:
+            self.inside.setdefault(kind, []).append(low <= math.exp(truth) <= high)
+            self.widths.setdefault(kind, []).append(math.log(high / low) / 2)
+
+    def coverage(self, kind: str) -> float:
+        """Return the fraction of intervals that contained the truth; NaN if there was none."""
+        return float(np.mean(self.inside.get(kind) or [math.nan]))
+
+
+def simulate(
+    shape: Sequence[int], noise: Noise, repeats: int, draws: int, seed: int, differs: bool, hosts: int = 1
+) -> Counts:
+    """Return the counts of one kind of grid and noise."""
+    rng, counts = np.random.default_rng(seed), Counts()
+    grid = Grid(shape, differs, hosts)
+    references = grid.matching.references
+    for _ in range(draws):
+        measured = grid.draw(rng, noise, repeats)
+        pooled = residual(each.times for each in measured)
+        last = len(measured) - 1
+        pair = cost_ratio(measured[last].times, measured[references[last] or 0].times, pooled)
+        if pair:
+            counts.add("pair", pair.low, pair.high, grid.truth[references[last] or 0] - grid.truth[last])
+        rows = effects(measured, grid.matching, (), Residuals(pooled, {}))
+        depends, claimed = any(row.parts for row in rows), False
+        for row in rows:
+            if row.sets > 1 and row.speed and row.axis == "device":
+                pairs = grid.matching.sets(row.axis, row.value, row.other)
+                truth = float(np.mean([grid.truth[b] - grid.truth[a] for a, b in pairs]))
+                counts.add("effect", row.speed.low, row.speed.high, truth)
+        for each in best(measured, grid.matching, "", False, {}):
+            for ratio in each.ratios.values():
+                if ratio and each.other is not None:
+                    truth = grid.truth[each.other] - grid.truth[each.configuration]
+                    counts.add("best", ratio.low, ratio.high, float(truth))
+                    claimed |= ratio.is_significant
+        counts.claims.append((claimed, depends))
+    return counts
+
+
+def coverage_table(draws: int, seed: int, repeats: Sequence[int] = (2, 3, 4, 5, 10)) -> list[str]:
+    """Return lines with the coverage by family, grid and number of repeats."""
+    lines = [f"{'coverage, %':<24}{'grid':<8}{'n':>3}{'pair':>7}{'effect':>8}{'best':>7}"]
+    for name, noise in FAMILIES.items():
+        for grid in ("2", "2x3", "2x3x3"):
+            for n in repeats:
+                counts = simulate(GRIDS[grid], noise, n, draws, seed, differs=True)
+                shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
+                lines.append(f"{name:<24}{grid:<8}{n:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
+    for hosts in (2, 3, 5):
+        counts = simulate(GRIDS["2x3"], _runs(0.01), 3, draws, seed, differs=True, hosts=hosts)
+        shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
+        lines.append(f"{f'{hosts} machines, sd 5%':<24}{'2x3':<8}{3:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
+    return lines
+
+
+def null_table(draws: int, seed: int) -> list[str]:
+    """Return lines with how often something is claimed on grids in which nothing differs."""
+    lines = [f"{'claimed, %':<24}{'grid':<8}{'n':>3}{'a best':>9}{'a dependence':>14}{'either':>8}"]
+    for name, noise in FAMILIES.items():
+        for grid in ("2x3x3", "6", "6x3"):
+            for n in (3, 5):
+                claims = np.array(simulate(GRIDS[grid], noise, n, draws, seed, differs=False).claims)
+                shown = [100 * float(each.mean()) for each in (claims[:, 0], claims[:, 1], claims.any(axis=1))]
+                lines.append(f"{name:<24}{grid:<8}{n:>3}{shown[0]:>9.1f}{shown[1]:>14.1f}{shown[2]:>8.1f}")
+    return lines
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print(
+        "\n".join([*coverage_table(arguments.draws, arguments.seed), "", *null_table(arguments.draws, arguments.seed)])
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,380 @@
+"""The answer to the question of a grid, from its attempts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from statistics import fmean, median
+from typing import Any
+
+from raybench.analysis.answer import (
+    Answer,
+    Caution,
+    Configuration,
+    Ending,
+    Ratio,
+    Run,
+    Status,
+    ToTarget,
+    Unit,
+)
+from raybench.analysis.best import best, ranking
+from raybench.analysis.bottleneck import roofline
+from raybench.analysis.effects import Residuals, effects
+from raybench.analysis.findings.finding import Finding, find_all
+from raybench.analysis.intervals import residual
+from raybench.analysis.labels import configuration_label
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import (
+    PERCENT,
+    Measured,
+    RoundingSteps,
+    choose_unit,
+    host_of,
+    joules_per_unit,
+    measure,
+    percent_scale,
+    seconds_per_unit,
+    work_per_second,
+)
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
+from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
+from raybench.analysis.trust import Answered, with_trust
+from raybench.core.job import Target
+from raybench.core.settings import MISSING
+from raybench.core.status import TrialStatus
+from raybench.datasets import is_synthetic
+from raybench.results import energy, timing
+from raybench.results.attempt import Attempt, main_metric
+from raybench.results.grid_request import GridRequest, PlannedCell
+
+NOT_RUN, UNFINISHED = "not run", "unfinished"
+"""Endings of runs without an end: they were not started, or still run or were interrupted."""
+
+JOULES_PER_KWH = 3.6e6
+
+_ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+"""Ends of the names of metrics of which lower values are better (also of `rmse`)."""
+
+
+def analyze(
+    attempts: Iterable[Attempt],
+    request: GridRequest,
+    baseline: Mapping[str, Any] | None = None,
+    warnings: Iterable[str] = (),
+) -> Answer:
+    """Return the answer to the question of a grid.
+
+    Args:
+        attempts: all attempts at its trials; those of other configurations are ignored.
+        request: its configurations, baseline and target (`raybench.results.grid_request.request_of_runs` if only the
+            attempts are known).
+        baseline: axes and values to compare with, instead of the request's.
+        warnings: what else the user should know, such as results of checks.
+    """
+    measured, unit, scale = measure_all(attempts, request)
+    target = _in_fractions(request.target)
+    matching = Matching(measured, request.baseline if baseline is None else baseline)
+    names = dict.fromkeys(name for each in measured for name in each.qualities)
+    metric = (request.metric if request.metric in names else main_metric(names, request.target)) or ""
+    metrics = list(dict.fromkeys(name for name in (metric, target.metric if target else "") if name in names))
+    residuals = Residuals(
+        residual(each.times for each in measured),
+        {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
+    )
+    found = find_all([run for each in measured for run in each.attempts], matching.axes)
+    order = ranking(measured, target is not None)
+    grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
+    configurations = [grid.configuration(each) for each in measured]
+    jobs = dict.fromkeys(each.job for each in measured)
+    for job in jobs:
+        for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
+            configurations[index] = replace(configurations[index], rank=rank)
+    workloads = {each.job: configurations[each.index].workload for each in measured} if len(jobs) > 1 else {}
+    answered = Answered(
+        configurations,
+        best(measured, matching, metric, target is not None, workloads),
+        effects(measured, matching, metrics, residuals),
+    )
+    synthetic = next(
+        (each.content.data.name for each in request.cells if is_synthetic(str(each.content.data.name))), ""
+    )
+    further = [Caution("warning", text.rstrip(".")) for text in warnings]
+    if synthetic:
+        further.append(Caution("synthetic_data", f"the data are generated ({synthetic}): only times mean anything"))
+    answered, trust = with_trust(answered, measured, matching, found, unit, further)
+    return Answer(
+        grid=request.name,
+        workload=", ".join(dict.fromkeys(each.workload for each in configurations if each.workload))
+        or request.workload,
+        baseline=matching.baseline,
+        axes=matching.axes,
+        unit=unit,
+        configurations=tuple(answered.configurations),
+        ranking=tuple(order),
+        best=tuple(answered.best),
+        effects=tuple(answered.effects),
+        trust=trust,
+        status=_status(configurations, request.part),
+        metric=metric,
+        higher_is_better=_is_higher_better(metric, target),
+        synthetic_data=synthetic,
+        target=target,
+        description=request.description,
+    )
+
+
+def measure_all(
+    attempts: Iterable[Attempt], request: GridRequest
+) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
+    """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
+    by_cell: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        by_cell.setdefault(attempt.cell_id, []).append(attempt)
+    runs = [_with_warmup(by_cell.get(cell.cell_id, ()), cell) for cell in request.cells]
+    scale = percent_scale(run for each in runs for run in each)
+    unit = choose_unit(run for each in runs for run in each)
+    steps = RoundingSteps.of([run for each in runs for run in each], scale)
+    measured = [
+        measure(index, cell, own, unit, request.target, scale, steps)
+        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
+    ]
+    return measured, unit, scale
+
+
+class _Grid:
+    """Makes the configurations of an answer.
+
+    Args: those of the grid, see `analyze`.
+    """
+
+    def __init__(
+        self,
+        request: GridRequest,
+        measured: Sequence[Measured],
+        matching: Matching,
+        unit: Unit,
+        metric: str,
+        target: Target | None,
+        residuals: Residuals,
+        found: Mapping[int, Sequence[Finding]],
+        scale: Callable[[str, float], float],
+    ) -> None:
+        self._request, self._measured, self._matching, self._unit = request, measured, matching, unit
+        self._metric, self._target, self._residuals, self._found, self._scale = metric, target, residuals, found, scale
+        self._energies = residual(each.energies for each in measured)
+        self._successes = residual([t.sample for t in each.tries if t.reached] for each in measured)
+
+    def configuration(self, own: Measured) -> Configuration:
+        """Return a configuration without its rank and cautions."""
+        cell = self._request.cells[own.index]
+        reference = self._matching.references[own.index]
+        other = None if reference in (None, own.index) else self._measured[reference or 0]
+        endings = _endings(cell, own.attempts)
+        quality = own.qualities.get(self._metric, ())
+        runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
+        return Configuration(
+            index=own.index,
+            cell_id=cell.cell_id,
+            label=configuration_label(cell.axes, self._matching.axes) or cell.cell_id,
+            axes=cell.axes,
+            workload=str(
+                next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
+                or self._request.workload
+            ),
+            reference=reference,
+            planned=cell.repeats * max(1, len(set(map(host_of, runs)))),
+            completed=len(runs),
+            endings=endings,
+            skip=cell.skip or _skip_reason(own.attempts),
+            runs=tuple(self._run(run) for run in runs),
+            hosts=len(set(map(host_of, runs))),
+            seconds=seconds,
+            rate=_mean(work_per_second(run, self._unit) for run in runs),
+            from_warmup=any(map(timing.steady_from_warmup, runs)),
+            epoch_parts_s=_epoch_parts(runs),
+            run_parts_s=_run_parts(runs),
+            total_s=_median(map(timing.total, runs)),
+            quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
+            total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
+            price=_price(cell.price_per_hour, seconds.value if seconds else None),
+            **self._energy(runs),
+            **self._limit(runs),
+            **(self._compared(own, other) if other else {}),
+            to_target=self._to_target(own, other) if self._target else None,
+        )
+
+    def _compared(self, own: Measured, other: Measured) -> dict[str, Any]:
+        floor = max(own.time_rounding, other.time_rounding)
+        ratio = cost_ratio(own.times, other.times, self._residuals.times, floor)
+        return {
+            "ratio": ratio,
+            "price_ratio": _times(ratio, _price_factor(own, other)),
+            "energy_ratio": cost_ratio(own.energies, other.energies, self._energies),
+            "quality_difference": quality_difference(
+                own, other, self._metric, self._residuals.qualities.get(self._metric)
+            ),
+        }
+
+    def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
+        seconds, joules = expected(own.tries), expected(own.tries, joules_of)
+        reached = [each for each in own.tries if each.reached]
+        factor = _price_factor(own, other) if other else None
+        ratio = target_ratio(own, other, self._successes) if other else None
+        return ToTarget(
+            reached=len(reached),
+            tried=len(own.tries),
+            seconds=cost_summary(tuple(each.sample for each in reached)),
+            expected_s=seconds.value if seconds else None,
+            expected_low_s=seconds.low if seconds else None,
+            expected_high_s=seconds.high if seconds else None,
+            price=_price(own.price_per_hour, seconds.value if seconds else None),
+            energy_j=joules.value if joules else None,
+            least_probability=least_probability(len(reached), len(own.tries)),
+            ratio=ratio,
+            price_ratio=target_ratio(own, other, self._successes, seconds_of, 1, factor) if other and factor else None,
+            energy_ratio=target_ratio(own, other, None, joules_of) if other else None,
+        )
+
+    def _energy(self, runs: Sequence[Attempt]) -> dict[str, Any]:
+        joules, host = (
+            _mean(joules_per_unit(run, self._unit, part) for run in runs) for part in (energy.DEVICE, energy.HOST)
+        )
+        kwh = None if joules is None else (joules + (host or 0.0)) / JOULES_PER_KWH
+        price, gco2 = self._request.price_per_kwh, self._request.gco2_per_kwh
+        return {
+            "energy_j": joules,
+            "host_energy_j": host,
+            "energy_price": None if kwh is None or price is None else kwh * price,
+            "gco2": None if kwh is None or gco2 is None else kwh * gco2,
+        }
+
+    def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
+        """Return what limits most runs; withheld if other programs kept the host busy."""
+        busy = any(each.code in ("busy_host", "steal") for run in runs for each in self._found.get(id(run), ()))
+        roofs = [roof for run in runs if (roof := roofline(run))]
+        if busy or not roofs:
+            return {}
+        (cause, _), *_ = Counter(roof.bottleneck for roof in roofs).most_common(1)
+        return {"limited_by": cause, "limited_share": median(r.share for r in roofs if r.bottleneck == cause)}
+
+    def _run(self, run: Attempt) -> Run:
+        seconds = accumulate(map(timing.epoch_seconds, run.epochs))
+        curve = tuple(
+            (float(epoch.epoch), at, self._scale(self._metric, epoch.metrics[self._metric]))
+            for epoch, at in zip(run.epochs, seconds, strict=True)
+            if math.isfinite(epoch.metrics.get(self._metric, math.nan))
+        )
+        quality = run.metric(self._metric) if self._metric else None
+        return Run(
+            trial=run.trial,
+            repeat=run.repeat,
+            host=str(run.host.get("name", "")),
+            seconds=seconds_per_unit(run, self._unit),
+            quality=None if quality is None else self._scale(self._metric, quality),
+            to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
+            curve=curve,
+        )
+
+
+def _with_warmup(attempts: Iterable[Attempt], cell: PlannedCell) -> list[Attempt]:
+    """Return attempts with the warm-up epochs of the current request, not of the one that they ran for."""
+    epochs = cell.content.warmup_epochs
+    return [
+        run
+        if epochs is MISSING or not run.cell or run.cell.warmup_epochs == epochs
+        else replace(run, cell=replace(run.cell, warmup_epochs=epochs))
+        for run in attempts
+    ]
+
+
+def _in_fractions(target: Target | None) -> Target | None:
+    """Return a target on an accuracy in percent as a fraction."""
+    if target is None or not target.in_percent:
+        return target
+    bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
+    return Target(target.metric, *bounds)
+
+
+def _is_higher_better(metric: str, target: Target | None) -> bool:
+    if target and target.metric == metric:
+        return target.at_least is not None
+    return not metric.rpartition("/")[2].endswith(_ERRORS)
+
+
+def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:
+    """Return how the runs ended that did not complete."""
+    groups: dict[str, list[str]] = {}
+    for run in attempts:
+        if run.status != TrialStatus.COMPLETED:
+            message = str((run.error or {}).get("message") or "")
+            groups.setdefault(run.status or UNFINISHED, []).append(message)
+    missing = cell.repeats - len({run.repeat for run in attempts})
+    endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
+    if missing > 0 and not cell.skip:
+        endings.append(Ending(NOT_RUN, missing))
+    return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
+
+
+def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
+    """Return why all runs were skipped; None if one was not."""
+    if not attempts or any(run.status != TrialStatus.SKIPPED for run in attempts):
+        return None
+    return str((attempts[0].error or {}).get("message") or "skipped")
+
+
+def _status(configurations: Sequence[Configuration], part: str) -> Status:
+    endings: Counter[str] = Counter()
+    runnable = [each for each in configurations if not each.skip or each.completed]
+    for each in runnable:
+        endings.update({ending.status: ending.runs for ending in each.endings})
+    completed = sum(each.completed for each in runnable)
+    return Status(
+        planned=completed + endings.total(),
+        completed=completed,
+        endings=dict(endings),
+        skipped=len(configurations) - len(runnable),
+        part=part,
+    )
+
+
+def _epoch_parts(runs: Sequence[Attempt]) -> dict[str, float]:
+    epochs = [epoch for run in runs for epoch in timing.steady_epochs(run)]
+    names = dict.fromkeys(name for epoch in epochs for name in epoch.ledger)
+    return {name: fmean(epoch.ledger.get(name, 0.0) for epoch in epochs) for name in names}
+
+
+def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
+    names = dict.fromkeys(name for run in runs for name in run.ledger)
+    return {name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in names}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the geometric mean; None if a value is not known."""
+    listed = list(values)
+    known = [value for value in listed if value]
+    return math.exp(fmean(map(math.log, known))) if listed and len(known) == len(listed) else None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _price(per_hour: float | None, seconds: float | None) -> float | None:
+    return None if per_hour is None or seconds is None else per_hour * seconds / 3600
+
+
+def _price_factor(own: Measured, other: Measured) -> float | None:
+    """Return the price per hour of the other ÷ the own; None if one is not known or free."""
+    return other.price_per_hour / own.price_per_hour if own.price_per_hour and other.price_per_hour else None
+
+
+def _times(ratio: Ratio | None, factor: float | None) -> Ratio | None:
+    if ratio is None or factor is None:
+        return None
+    low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
+    return replace(ratio, value=ratio.value * factor, low=low, high=high)

@@ -1,0 +1,165 @@
+"""The ranking of configurations, and the best by each criterion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from raybench.analysis.answer import Best, Criterion, Ratio
+from raybench.analysis.intervals import Residual, residual
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured
+from raybench.analysis.ratios import cost_ratio, quality_difference
+from raybench.analysis.targets import expected, joules_of, seconds_of, target_ratio
+
+RatioOf = Callable[[Measured, Measured, int], Ratio | None]
+"""The ratio of two configurations, above 1 if the first is better, corrected for a number of comparisons."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A criterion: its cost of each configuration, and the ratio of two.
+
+    Attributes:
+        costs: by index; less is better.
+    """
+
+    criterion: Criterion
+    costs: Mapping[int, float]
+    ratio: RatioOf
+
+
+def ranking(configurations: Sequence[Measured], has_target: bool) -> list[int]:
+    """Return the indices of configurations with a time, best first within each job.
+
+    By expected time to the target, then those that never reached it; without a target by time.
+    """
+
+    def key(each: Measured) -> tuple[float, float]:
+        to_target = expected(each.tries) if has_target else None
+        time = fmean(sample.value for sample in each.times) if each.times else math.inf
+        return (to_target.value if to_target else math.inf) if has_target else 0.0, time
+
+    ranked: list[int] = []
+    for job in dict.fromkeys(each.job for each in configurations):
+        own = [each for each in configurations if each.job == job and (each.times or (has_target and each.tries))]
+        ranked += [each.index for each in sorted(own, key=key)]
+    return ranked
+
+
+def best(
+    configurations: Sequence[Measured], matching: Matching, metric: str, has_target: bool, workloads: Mapping[str, str]
+) -> list[Best]:
+    """Return the best configuration by each criterion, for each job.
+
+    Args:
+        configurations: in the order of the grid.
+        matching: their references.
+        metric: the metric of quality.
+        has_target: whether the grid has a target.
+        workloads: the name of each job, if there are several.
+    """
+    made: list[Best] = []
+    for job in dict.fromkeys(each.job for each in configurations):
+        own = [each for each in configurations if each.job == job]
+        of_job: list[Best] = []
+        for scale in scales(own, has_target):
+            found = _best_by(scale, configurations, matching, metric)
+            same = [each for each in of_job if (each.configuration, each.other) == (found.configuration, found.other)]
+            if same:
+                of_job[of_job.index(same[0])] = replace(same[0], ratios={**same[0].ratios, **found.ratios})
+            else:
+                of_job.append(found)
+        made += [replace(each, workload=workloads.get(job, "")) for each in of_job]
+    return made
+
+
+def scales(configurations: Sequence[Measured], has_target: bool) -> list[Scale]:
+    """Return the criteria that the runs of one job allow."""
+    times = residual(each.times for each in configurations)
+    successes = residual([t.sample for t in each.tries if t.reached] for each in configurations)
+    energies = residual(each.energies for each in configurations)
+    prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour}
+    floor = max((each.time_rounding for each in configurations), default=0.0)
+
+    def speed(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
+        return cost_ratio(own.times, other.times, times, floor, comparisons)
+
+    def price(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
+        factor = prices[other.index] / prices[own.index]
+        if by_target:
+            return target_ratio(own, other, successes, seconds_of, comparisons, factor)
+        return cost_ratio(own.times, other.times, times, floor, comparisons, factor)
+
+    def first(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
+        return target_ratio(own, other, successes, seconds_of, comparisons)
+
+    def energy(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
+        if by_target:
+            return target_ratio(own, other, _residual_j(configurations), joules_of, comparisons)
+        return cost_ratio(own.energies, other.energies, energies, 0.0, comparisons)
+
+    to_target = {each.index: cost.value for each in configurations if (cost := expected(each.tries))}
+    by_target = has_target and bool(to_target)
+    if by_target:
+        seconds = to_target
+        joules = {each.index: cost.value for each in configurations if (cost := expected(each.tries, joules_of))}
+    else:
+        seconds = {each.index: _geometric_mean(each.times) for each in configurations if each.times}
+        joules = {each.index: _geometric_mean(each.energies) for each in configurations if each.energies}
+    costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
+    made = [Scale(Criterion.FIRST_TO_TARGET, seconds, first) if by_target else Scale(Criterion.FASTEST, seconds, speed)]
+    made += [Scale(Criterion.CHEAPEST, costs, price)] if len(costs) > 1 else []
+    made += [Scale(Criterion.LEAST_ENERGY, joules, energy)] if len(joules) > 1 else []
+    return [each for each in made if each.costs]
+
+
+def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str) -> Best:
+    order = sorted(scale.costs, key=lambda index: scale.costs[index])
+    first = order[0]
+    other, comparisons = _compared_with(first, order, matching)
+    rest = max(1, len(order) - 1)
+    ties = []
+    for index in order[1:]:
+        ratio = scale.ratio(configurations[first], configurations[index], rest)
+        if ratio and ratio.has_interval and not ratio.is_significant:
+            ties.append(index)
+    if other is None:
+        return Best(first, None, {scale.criterion: None})
+    pair = configurations[first], configurations[other]
+    pooled = residual(each.qualities.get(metric, ()) for each in configurations)
+    return Best(
+        first,
+        other,
+        {scale.criterion: scale.ratio(*pair, comparisons)},
+        quality_difference(*pair, metric, pooled),
+        tuple(ties),
+    )
+
+
+def _compared_with(first: int, order: Sequence[int], matching: Matching) -> tuple[int | None, int]:
+    """Return the configuration that the best is compared with, and from how many pairs both were selected.
+
+    Its reference; else the best with the baseline's values; for a reference, the next in the ranking.
+    """
+    reference = matching.references[first]
+    if reference is not None and reference != first:
+        return reference, max(1, len(order) - 1)
+    if reference is None:
+        baseline = [index for index in order if matching.references[index] == index]
+        if baseline:
+            return baseline[0], (len(order) - len(baseline)) * len(baseline)
+    return (order[1], len(order) - 1) if len(order) > 1 else (None, 1)
+
+
+def _residual_j(configurations: Sequence[Measured]) -> Residual | None:
+    return residual(
+        [replace(t.sample, value=math.log(t.joules)) for t in each.tries if t.reached and t.joules]
+        for each in configurations
+    )
+
+
+def _geometric_mean(samples: Sequence[object]) -> float:
+    return math.exp(fmean(each.value for each in samples))  # type: ignore[attr-defined]

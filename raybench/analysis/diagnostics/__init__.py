@@ -1,1 +1,0 @@
-"""Findings: warnings about the conditions under which an attempt was measured."""

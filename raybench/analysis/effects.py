@@ -1,0 +1,209 @@
+"""The table of effects: what each value of each axis does to speed and quality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raybench.analysis import intervals
+from raybench.analysis.answer import Effect, EffectPart
+from raybench.analysis.intervals import EffectEstimate, Residual, holm
+from raybench.analysis.matching import JOB_AXES, Matching
+from raybench.analysis.measured import Measured
+from raybench.analysis.ratios import as_difference, as_ratio
+from raybench.core.text import format_value
+
+DEPENDENCE_ALPHA = 0.01
+"""Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""
+
+LEAST_OPPOSITE = 1.1
+"""With one run each, sets contradict one another if one is this much faster and one this much slower."""
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Residual variances of the grid: of log times, and of each metric."""
+
+    times: Residual | None
+    qualities: Mapping[str, Residual | None]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An effect before its dependence on other axes is decided."""
+
+    axis: str
+    value: Any
+    other: Any
+    pairs: Sequence[tuple[Measured, Measured]]
+    speed: EffectEstimate | None
+    quality: Mapping[str, EffectEstimate]
+
+
+def effects(
+    configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str], residuals: Residuals
+) -> list[Effect]:
+    """Return a row per axis and value other than the baseline's, the axis with the largest effect first.
+
+    Args:
+        configurations: in the order of the grid.
+        matching: their references and matched sets.
+        metrics: the metrics of quality, the main one first.
+        residuals: variances pooled over the grid.
+    """
+    rows = []
+    for axis, values in matching.axes.items():
+        if axis in matching.ties or axis in JOB_AXES:
+            continue
+        other = matching.baseline.get(axis, values[0])
+        for value in values:
+            if format_value(value) == format_value(other):
+                continue
+            pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
+            rows.append(_row(axis, value, other, pairs, metrics, residuals))
+    dependent = _dependences(rows, matching, metrics)
+    made = [
+        _effect(row, matching, metrics, residuals, dependent.get(number))
+        for number, row in enumerate(rows)
+        if row.speed or row.quality
+    ]
+    largest = {
+        axis: max(map(_size, (each for each in made if each.axis == axis)), default=0.0) for axis in matching.axes
+    }
+    return sorted(made, key=lambda each: -largest[each.axis])
+
+
+def _row(
+    axis: str,
+    value: Any,
+    other: Any,
+    pairs: Sequence[tuple[Measured, Measured]],
+    metrics: Sequence[str],
+    residuals: Residuals,
+) -> _Row:
+    speed = intervals.effect(
+        [(reference.times, own.times) for own, reference in pairs],
+        residuals.times,
+        max((each.time_rounding for pair in pairs for each in pair), default=0.0),
+    )
+    quality = {}
+    for metric in metrics:
+        sides = [
+            (own.qualities.get(metric, ()), reference.qualities.get(metric, ()))
+            for own, reference in pairs
+            if not own.stops and not reference.stops
+        ]
+        floor = max((each.quality_rounding.get(metric, 0.0) for pair in pairs for each in pair), default=0.0)
+        if estimate := intervals.effect(sides, residuals.qualities.get(metric), floor):
+            quality[metric] = estimate
+    return _Row(axis, value, other, pairs, speed, quality)
+
+
+def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> dict[int, str]:
+    """Return the axis on which an effect is shown to depend, by the number of its row.
+
+    Holm's correction is over all tests of the report.
+    """
+    probabilities: dict[object, float] = {}
+    for number, row in enumerate(rows):
+        main = row.quality.get(metrics[0]) if metrics else None
+        for table in (each.table for each in (row.speed, main) if each):
+            for axis in matching.axes if table else ():
+                groups = [format_value(own.axes.get(axis)) for own, _ in _timed(row)]
+                if table is None or axis == row.axis or axis in matching.ties or len(groups) != table.values.shape[1]:
+                    continue
+                names = sorted(set(groups))
+                if len(names) > 1:
+                    p = table.dependence([names.index(group) for group in groups])
+                    probabilities[number, axis] = min(p, probabilities.get((number, axis), 1.0))
+    significant = holm(probabilities, DEPENDENCE_ALPHA)
+    found: dict[int, str] = {}
+    for key in sorted(significant, key=lambda each: probabilities[each]):
+        assert isinstance(key, tuple)
+        found.setdefault(key[0], key[1])
+    return found
+
+
+def _timed(row: _Row) -> list[tuple[Measured, Measured]]:
+    """Return the matched sets of which both sides have a time."""
+    return [(own, reference) for own, reference in row.pairs if own.times and reference.times]
+
+
+def _effect(
+    row: _Row, matching: Matching, metrics: Sequence[str], residuals: Residuals, depends_on: str | None
+) -> Effect:
+    jobs = dict.fromkeys(own.job for own, _ in row.pairs)
+    job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if len(jobs) > 1 else ""
+    ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
+    least, most = (min(ratios), max(ratios)) if ratios else (None, None)
+    opposite = bool(row.speed and ratios) and _is_opposite(row.speed, min(ratios), max(ratios), depends_on)
+    runs = min((len(each.times) or len(each.completed) for pair in row.pairs for each in pair), default=0)
+    main = metrics[0] if metrics else ""
+    points = [each.value for each in row.quality[main].sets] if main in row.quality else []
+    quality_opposite = bool(
+        depends_on and main in row.quality and (table := row.quality[main].table) and table.changes_sign()
+    )
+    axis = job_axis or depends_on or ""
+    return Effect(
+        axis=row.axis,
+        value=row.value,
+        other=row.other,
+        sets=len(row.pairs),
+        runs=runs,
+        speed=as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None,
+        least=least,
+        most=most,
+        varies=bool(axis) or opposite,
+        parts=_parts(row, axis, metrics, residuals) if axis else (),
+        quality={
+            metric: as_difference(estimate.mean, metric, (runs, runs))
+            for metric, estimate in row.quality.items()
+            if not job_axis and not (quality_opposite and metric == main)
+        },
+        quality_least=min(points, default=None),
+        quality_most=max(points, default=None),
+        quality_varies=quality_opposite,
+        tied={
+            name: row.pairs[0][0].axes[name]
+            for name, master in matching.ties.items()
+            if master == row.axis and name in row.pairs[0][0].axes
+        },
+    )
+
+
+def _is_opposite(speed: EffectEstimate | None, least: float, most: float, depends_on: str | None) -> bool:
+    """Return whether sets have effects of both signs, beyond noise if that is known."""
+    if speed is None or len(speed.sets) < 2:
+        return False
+    if speed.table is None:
+        return speed.mean.error is None and least < 1 / LEAST_OPPOSITE and most > LEAST_OPPOSITE
+    return depends_on is not None and speed.table.changes_sign()
+
+
+def _parts(row: _Row, axis: str, metrics: Sequence[str], residuals: Residuals) -> tuple[EffectPart, ...]:
+    """Return the effect by the value of the axis that it depends on."""
+    groups: dict[str, list[tuple[Measured, Measured]]] = {}
+    for own, reference in row.pairs:
+        groups.setdefault(format_value(own.axes.get(axis)), []).append((own, reference))
+    parts = []
+    for pairs in groups.values():
+        part = _row(row.axis, row.value, row.other, pairs, metrics[:1], residuals)
+        runs = min(len(each.times) for pair in pairs for each in pair)
+        quality = next(iter(part.quality.values()), None)
+        parts.append(
+            EffectPart(
+                axis,
+                pairs[0][0].axes.get(axis),
+                as_ratio(part.speed.mean, runs=(runs, runs)) if part.speed else None,
+                as_difference(quality.mean, metrics[0], (runs, runs)) if quality else None,
+            )
+        )
+    return tuple(parts)
+
+
+def _size(effect: Effect) -> float:
+    """Return the size of an effect on speed, on the log scale."""
+    ratios = [effect.speed.value] if effect.speed else [each for each in (effect.least, effect.most) if each]
+    return max((abs(math.log(each)) for each in ratios), default=0.0)

@@ -1,0 +1,161 @@
+"""Findings about what the clock measured: warm-up, waiting for input, unsynchronised or buffered times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from statistics import median
+
+from raybench.analysis.bottleneck import LEAST_SHARE, input_share
+from raybench.analysis.findings.finding import Context, Observation, detects
+from raybench.analysis.findings.slow_start import BATCHES, slow_start
+from raybench.core.cell import COMMAND
+from raybench.results import timing
+from raybench.results.attempt import Attempt
+from raybench.results.epoch import Epoch
+
+SETTLED = 0.02
+"""Largest fraction of a section's time for fetching its last value afterwards; with a right clock nothing is left."""
+
+SETTLE_LEAST_S = 0.01
+"""A fetch up to this duration is accepted: on busy cores it took up to 4 ms with nothing left to wait for."""
+
+BEYOND = 0.01
+"""Largest fraction by which the device's clock may exceed the ledger."""
+
+BEYOND_LEAST_S = 0.001
+"""The same in seconds: two clocks are read some microseconds apart."""
+
+MOST_WAITED = 0.99
+"""Largest waiting fraction used to estimate its cost."""
+
+SHORT_EPOCH_S = 0.05
+"""Least seconds of an epoch that the arrival of a program's output can time."""
+
+
+@detects(
+    "short_warmup",
+    condition="steps after the warm-up (epochs, if steps are not timed) began slow, which lengthens the run by 2% or "
+    "more, in most repeats",
+    remedy="set more `warmup_epochs`",
+    caution=True,
+    recurs=True,
+)
+def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a slow start, from the times of steps if they were recorded."""
+    steady = run.steady
+    steps = [epoch.step_s for epoch in steady]
+    by_steps = slow_start(list(chain(*steps))) if steps and all(steps) else None
+    start = by_steps or (slow_start(timing.steady_seconds(run)) if steady else None)
+    if start is None:
+        return
+    # Up to the end of the epoch of the change, whose position is known to within a batch.
+    until = run.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(steady)))
+    last_epoch = steady[-1].epoch
+    epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
+    yield Observation(
+        f"after the warm-up, its {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, until "
+        f"epoch {until} of {last_epoch}",
+        start.excess,
+        too_long=start.excess,
+        remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
+    )
+
+
+@detects(
+    "input_bound",
+    condition=f"the run waited for input during {LEAST_SHARE:.0%} of the steady epochs",
+    remedy="set `input: device` if the data fit on the device; load faster in your own training loop, for example with "
+    "more workers of a `DataLoader`",
+    caution=True,
+    of_hardware=True,
+)
+def input_bound(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect waiting for the next batch, which measures the host rather than the device."""
+    share = input_share(run)
+    if share is not None and share >= LEAST_SHARE:
+        yield Observation(
+            f"it waited for input during {share:.0%} of the steady epochs",
+            share,
+            too_long=share / (1 - min(share, MOST_WAITED)),
+            remedy="load faster, for example with more workers of a `DataLoader`" if run.cell.has_own_loop else "",
+        )
+
+
+@detects(
+    "unsynchronised_clock",
+    condition="the device worked on after the clock had stopped, or its own clock shows more than the host's",
+    remedy="do not trust its times: the device's `synchronize` has to wait for all work",
+    caution=True,
+)
+def unsynchronised(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a clock that does not wait for the device.
+
+    The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
+    first epoch is left out, because a fetch may have to be compiled there.
+    """
+    epochs = list(run.epochs[1:] or run.epochs)
+    for section, ledger_names in (("train", timing.STEADY), ("evaluate", ("evaluate",))):
+        waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
+        if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
+            share = waited_s / took_s if took_s else float(count)
+            yield Observation(
+                f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
+                f"{waited_s:.3g} s",
+                share,
+                too_short=share,
+            )
+            return
+        device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
+        if device_s > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
+            share = device_s / took_s - 1 if took_s else float(count)
+            yield Observation(
+                f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's "
+                "own",
+                share,
+                too_short=share,
+            )
+            return
+
+
+def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
+    """Return the median seconds by a different clock, those in the ledger, and the number of epochs with that clock."""
+    names = tuple(sections)
+    known = [
+        (seconds, sum(epoch.ledger.get(name, 0.0) for name in names))
+        for epoch in epochs
+        if (seconds := getattr(epoch, clock).get(section)) is not None
+    ]
+    if not known:
+        return 0.0, 0.0, 0
+    return median(seconds for seconds, _ in known), median(took_s for _, took_s in known), len(known)
+
+
+@detects(
+    "output_buffered",
+    condition="the lines of several epochs of a command arrived together",
+    remedy="let the program write its output after each line: `fflush()` in awk and C, `$| = 1` in Perl, `stdbuf -oL` "
+    "before a program that uses C's stdio",
+    caution=True,
+)
+def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a program whose output is buffered, so that the first of several epochs has the time of all."""
+    together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
+    if together:
+        text = f"its output had up to {max(together)} epochs at once, whose times are not known singly"
+        yield Observation(text, float(max(together)))
+
+
+@detects(
+    "short_epochs",
+    condition=f"epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when their lines arrive",
+    remedy="make an epoch several rounds of the program, so that it takes longer",
+    caution=True,
+)
+def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect epochs that are too short for the arrival of lines."""
+    seconds = timing.steady(run)
+    if run.cell.workload.form == COMMAND and seconds is not None and seconds < SHORT_EPOCH_S:
+        text = f"its epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
+        yield Observation(text, 1 / max(seconds, 1e-6))

@@ -1,0 +1,236 @@
+"""Findings about the machine while a run was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+from raybench.analysis.findings.finding import Context, Observation, detects
+from raybench.devices import hosted
+from raybench.monitoring.summary import LEAST_S
+from raybench.results import energy
+from raybench.results.attempt import Attempt
+
+SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
+"""Reasons for a GPU to slow down by heat or low power (`raybench.monitoring.nvidia.REASONS`)."""
+
+LIMITED = frozenset({"power_cap", "applications_clocks", "display_clocks", "sync_boost"})
+"""Reasons that are limits set by an administrator or the manufacturer; running at its power limit is normal."""
+
+THROTTLED_TIME = 0.05
+"""Largest fraction of the epochs' time with a throttled GPU: one sample in twenty."""
+
+SLOWER_CLOCK = 0.85
+"""Cores count as throttled below this fraction of their first frequency; under the same load it varies by percents."""
+
+AT_WORK = 0.5
+"""Least utilization of a run's cores for an informative frequency: idle cores clock down."""
+
+BUSY = 0.1
+"""Largest fraction of a run's cores that others may use; the system, Ray and the sampler take a few percent of two."""
+
+BUSY_CORES = 0.5
+"""The same in cores: evenly divided work waits for the slowest core, even if others keep only that one half busy."""
+
+STOLEN = 0.05
+"""Largest fraction of a run's core time that a hypervisor may take."""
+
+SHARED_ENERGY = 0.1
+"""Largest fraction of the processor time that others may use on sockets whose energy is measured."""
+
+OVERLAP = 0.01
+"""Largest fraction of a run's time with other trials: the end of one overlaps the start of the next."""
+
+PASSIVE = 1.8
+"""Relative slowdown of a small network's step by threads that wait without spinning; 0.06 for a large network."""
+
+MOST_TAKEN = 0.99
+"""Largest fraction of shared cores used to estimate the cost."""
+
+
+@detects(
+    "few_threads",
+    condition="the host computes, with fewer threads than its machine has cores, and the grid does not compare "
+    "`threads` or `cpus`",
+    remedy="remove `threads` and `cpus` from the grid file to use all cores",
+    caution=True,
+    of_hardware=True,
+)
+def few_threads(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect fewer threads than cores; the possible gain is at most their ratio."""
+    if not _is_hosted(run) or set(context.axes) & {"threads", "cpus", "count"}:
+        return
+    threads = number(run.runtime_conditions.get("threads")) or number(run.cell.device.threads)
+    own_cores = number(run.cell.device.count) or 0.0
+    cores = max(own_cores, number(run.machine.get("cores")) or 0.0)
+    if threads and 0 < threads < cores:
+        where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of its machine's {cores:.0f} cores"
+        text = f"it used {threads:.0f} thread{'s' if threads > 1 else ''} on {where}"
+        yield Observation(text, cores / threads, too_long=cores / threads - 1)
+
+
+@detects(
+    "busy_host",
+    condition=f"other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during the epochs or when "
+    "it began",
+    remedy="run again with `--rerun` on a quiet machine",
+    caution=True,
+)
+def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect other programs on the run's cores.
+
+    The cost is estimated as what they took and, if the host computes, as much again as they kept one core busy. Threads
+    that spin can lose more.
+    """
+    share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
+    is_passive = run.runtime_conditions.get("host_busy") is True
+    is_busy = share >= BUSY or share * cores >= BUSY_CORES
+    if not is_busy and not is_passive:
+        return
+    window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs"
+    taken = f"{share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
+    text = f"other programs used {taken}" if is_busy else "other programs were busy when it started"
+    if is_passive:
+        text += (
+            "; its threads were therefore made to wait without spinning, so that a run by hand may be several times "
+            "slower"
+        )
+    waiting = min(share * cores, 1.0) if _is_hosted(run) else share
+    lost = _lost(share, waiting)
+    yield Observation(text, share, too_long=max(lost, PASSIVE) if is_passive and _is_hosted(run) else lost)
+
+
+@detects(
+    "steal",
+    condition=f"a hypervisor gave {STOLEN:.0%} of the cores' time to others",
+    remedy="use a machine with dedicated cores, or more `repeats` at other times",
+    caution=True,
+)
+def steal(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect time that a hypervisor took from the run's cores."""
+    share = core_share(run, "steal_s")
+    if share >= STOLEN:
+        text = f"the hypervisor gave {share:.0%} of its cores' time to other machines"
+        yield Observation(text, share, too_long=_lost(share, share))
+
+
+@detects(
+    "cores_shared",
+    condition="other trials ran on the same machine at the same time",
+    remedy="remove `cpus` from the grid file, so that trials run one at a time",
+    caution=True,
+)
+def cores_shared(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect other trials at the same time on the same machine."""
+    if context.overlap is None:
+        if run.runtime_conditions.get("exclusive") is False:
+            yield Observation("it used a part of its machine, and other trials may have run at the same time", 1.0)
+    elif context.overlap > OVERLAP:
+        others = f"{context.others} other run{'s' if context.others > 1 else ''}"
+        text = f"it shared its machine with {others} during {context.overlap:.0%} of its time"
+        yield Observation(text, context.overlap, too_long=context.overlap)
+
+
+@detects(
+    "throttled",
+    condition=f"heat or too little power slowed a GPU down during {THROTTLED_TIME:.0%} of the epochs, or busy cores "
+    f"ended {1 - SLOWER_CLOCK:.0%} below their first frequency",
+    remedy="improve cooling or power supply, and run again",
+    caution=True,
+)
+def throttled(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect throttled GPUs and falling core frequencies; a throttled GPU is assumed to keep half its speed."""
+    reason, share = _worst(run, SLOWED)
+    if share >= THROTTLED_TIME:
+        text = f"its GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
+        yield Observation(text, share, too_long=share)
+        return
+    first, last = audited(run, "host", "mhz", "first"), audited(run, "host", "mhz", "last")
+    if first and last and last < SLOWER_CLOCK * first and core_share(run, "own_cpu_s") >= AT_WORK:
+        text = f"its cores ended at {last:.0f} MHz, after {first:.0f} at the start"
+        yield Observation(text, first / last, too_long=first / last - 1)
+
+
+@detects(
+    "limited_clocks",
+    condition="a GPU ran at a power or clock limit that is set for it",
+    remedy="compare the limits in `nvidia-smi -q -d POWER,CLOCK` with the default limits",
+)
+def limited_clocks(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect GPUs that ran at a configured limit."""
+    reason, share = _worst(run, LIMITED)
+    if share >= THROTTLED_TIME:
+        text = f"its GPU ran at a configured limit ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
+        yield Observation(text, share)
+
+
+@detects(
+    "energy_shared",
+    condition=f"other processes took {SHARED_ENERGY:.0%} of the processor time on the sockets whose energy was "
+    "measured",
+    remedy="run trials one at a time on a quiet machine to measure their energy alone",
+)
+def energy_shared(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect other processes on the sockets whose energy was measured; no time is wrong by it."""
+    part = energy.DEVICE if _is_hosted(run) else energy.HOST
+    others = energy.others_share(run)
+    if others is not None and others >= SHARED_ENERGY and energy.total(run, part) is not None:
+        whose = "its energy" if part == energy.DEVICE else "the energy of its host"
+        text = f"{whose} includes that of other programs, which used {others:.0%} of the busy time of its sockets"
+        yield Observation(text, others)
+
+
+@detects(
+    "resumed",
+    condition="training was resumed from a checkpoint, in a different process",
+    remedy="run it again with `--rerun` to get the times of a single process",
+)
+def resumed(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect training that was resumed in a different process."""
+    if run.gaps:
+        epochs = " and ".join(map(str, run.gaps))
+        yield Observation(f"it was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
+
+
+def audited(run: Attempt, *path: str) -> float | None:
+    """Return a number of the run's audit (`raybench.monitoring.summary`) by its path; None if not recorded."""
+    value: Any = run.audit
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return number(value)
+
+
+def core_share(run: Attempt, name: str) -> float:
+    """Return a total of the audit as a fraction of the run's core time; 0 if not known."""
+    total, cores, seconds = audited(run, "host", name), audited(run, "host", "cores"), audited(run, "seconds")
+    if total is None or not seconds or not cores or seconds < LEAST_S:
+        return 0.0
+    return total / (seconds * cores)
+
+
+def number(value: Any) -> float | None:
+    """Return a number as a float; None for other values."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _worst(run: Attempt, reasons: Set[str]) -> tuple[str, float]:
+    """Return the throttling reason with the largest fraction of time of a GPU, and that fraction."""
+    shares = {"": 0.0}
+    gpus = (run.audit or {}).get("gpus")
+    for gpu in gpus if isinstance(gpus, list) else []:
+        throttled = gpu.get("throttled") if isinstance(gpu, Mapping) else None
+        for reason, value in throttled.items() if isinstance(throttled, Mapping) else ():
+            if reason in reasons:
+                shares[reason] = max(number(value) or 0.0, shares.get(reason, 0.0))
+    worst = max(shares, key=lambda reason: shares[reason])
+    return worst, shares[worst]
+
+
+def _is_hosted(run: Attempt) -> bool:
+    """Return whether the run computes on the host's cores."""
+    return hosted(str(run.cell.device.kind))
+
+
+def _lost(share: float, waiting: float) -> float:
+    """Return the relative slowdown if others took a share of the cores, and that time was waited for."""
+    return waiting / (1 - min(share, MOST_TAKEN))

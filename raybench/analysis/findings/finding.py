@@ -1,0 +1,222 @@
+"""Declaration of findings, and the findings of runs.
+
+A kind of finding is declared once, with its detector, in any module of this package:
+
+    @detects(
+        "steal",
+        condition="a hypervisor gave 5% of the cores' time to others",
+        remedy="use a machine with dedicated cores",
+        caution=True,
+    )
+    def steal(run: Attempt, context: Context) -> Iterator[Observation]: ...
+
+Reports, tables, MLflow's tags and the tables of the documentation come from the declarations.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from importlib import import_module
+
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import Attempt
+
+LARGEST_ERROR = 1e6
+"""Limit of the fractions by which a finding may explain a time; only a damaged record gives more."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a detector saw in a run.
+
+    Attributes:
+        text: one sentence about the run ("it …", or without a subject), without full stop.
+        degree: how bad it is, to choose the worst of several runs.
+        too_long: the fraction by which the run's time may be too long, an estimate; None if it is not known.
+        too_short: the same for a time that may be too short.
+        remedy: the recommended action, if it is not that of the kind.
+    """
+
+    text: str
+    degree: float
+    too_long: float | None = None
+    too_short: float | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Finding(Observation):
+    """An observation with the code of its kind."""
+
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a detector knows about other runs.
+
+    Attributes:
+        axes: the axes of the grid that vary.
+        overlap: the fraction of the run's time in which other trials ran on its machine; None if it is not known.
+        others: number of these.
+        same: observations of runs that differ in one axis or the seed, by code (`settings`).
+    """
+
+    axes: Collection[str] = ()
+    overlap: float | None = None
+    others: int = 0
+    same: Mapping[str, Observation] = field(default_factory=dict)
+
+
+Detector = Callable[[Attempt, Context], Iterable[Observation]]
+
+
+@dataclass(frozen=True)
+class FindingKind:
+    """A kind of finding.
+
+    Attributes:
+        condition: when it is reported, for the documentation.
+        remedy: the recommended action.
+        caution: whether it can change an answer; else it is a note.
+        recurs: whether it comes from the settings and shows in every repeat: if most repeats lack it, it is dropped.
+        of_hardware: whether it only matters if devices are compared.
+    """
+
+    code: str
+    condition: str
+    remedy: str
+    caution: bool
+    recurs: bool
+    of_hardware: bool
+    detector: Detector
+
+
+_DECLARED: dict[str, FindingKind] = {}
+
+
+@cache
+def _import_detectors() -> None:
+    package = import_module(__package__)
+    for module in pkgutil.iter_modules(package.__path__):
+        import_module(f"{__package__}.{module.name}")
+
+
+def kinds() -> dict[str, FindingKind]:
+    """Return all kinds of findings by code, in alphabetical order."""
+    _import_detectors()
+    return dict(sorted(_DECLARED.items()))
+
+
+def detects(
+    code: str,
+    *,
+    condition: str,
+    remedy: str,
+    caution: bool = False,
+    recurs: bool = False,
+    of_hardware: bool = False,
+) -> Callable[[Detector], Detector]:
+    """Declare a kind of finding with its detector; the arguments are the attributes of `FindingKind`."""
+
+    def declare(detector: Detector) -> Detector:
+        _DECLARED[code] = FindingKind(code, condition, remedy, caution, recurs, of_hardware, detector)
+        return detector
+
+    return declare
+
+
+def findings(run: Attempt, context: Context | None = None) -> tuple[Finding, ...]:
+    """Return the findings of one run, cautions first.
+
+    Args:
+        run: running or ended; one without epochs only has findings about its conditions.
+        context: what is known about other runs.
+    """
+    if not run.attempt:  # it never started
+        return ()
+    found = [
+        Finding(
+            each.text, each.degree, _valid(each.too_long), _valid(each.too_short), each.remedy or kind.remedy, kind.code
+        )
+        for kind in kinds().values()
+        for each in kind.detector(run, context or Context())
+    ]
+    return tuple(sorted(found, key=lambda finding: not kinds()[finding.code].caution))
+
+
+def finding_codes(run: Attempt) -> str | None:
+    """Return the comma-separated codes of the findings of an ended run, without knowledge of others."""
+    return ",".join(finding.code for finding in findings(run)) or None if run.status is not None else None
+
+
+def find_all(runs: Sequence[Attempt], axes: Collection[str] = ()) -> dict[int, tuple[Finding, ...]]:
+    """Return the findings of runs of one grid, by the `id` of each.
+
+    Args:
+        runs: the attempts that count.
+        axes: the axes of the grid that vary.
+    """
+    from raybench.analysis.findings.settings import same_results
+
+    overlaps, same = _overlaps(runs), same_results(runs, axes)
+    found = {
+        id(run): findings(run, Context(axes, *overlaps.get(id(run), (0.0, 0)), same.get(id(run), {}))) for run in runs
+    }
+    completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
+    repeats = Counter(run.cell_id for run in completed)
+    counts = Counter((run.cell_id, code) for run in completed for code in {each.code for each in found[id(run)]})
+    return {
+        id(run): tuple(
+            each
+            for each in found[id(run)]
+            if not kinds()[each.code].recurs or 2 * counts[run.cell_id, each.code] > repeats[run.cell_id]
+        )
+        for run in runs
+    }
+
+
+def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
+    """Return the fraction of each run's time with other trials on its machine, and their number."""
+    hosts: dict[str, list[tuple[float, float, int]]] = {}
+    for run in runs:
+        if span := span_of(run):
+            hosts.setdefault(str(run.host.get("name")), []).append((*span, id(run)))
+    overlaps: dict[int, tuple[float, int]] = {}
+    for spans in hosts.values():
+        running: list[tuple[float, float, int]] = []
+        for start, end, key in sorted(spans):
+            running = [each for each in running if each[1] > start]
+            for other_start, other_end, other in running:
+                shared = min(end, other_end) - start
+                for each, duration in ((key, end - start), (other, other_end - other_start)):
+                    fraction, others = overlaps.get(each, (0.0, 0))
+                    overlaps[each] = (min(1.0, fraction + (shared / duration if duration else 0.0)), others + 1)
+            running.append((start, end, key))
+    return overlaps
+
+
+def span_of(run: Attempt) -> tuple[float, float] | None:
+    """Return begin and end of a run in seconds since 1970; None if either is not known."""
+    try:
+        begin, end = (datetime.fromisoformat(text or "").timestamp() for text in (run.started, run.ended))
+    except (ValueError, OverflowError):
+        return None
+    return begin, end
+
+
+def in_groups(runs: Iterable[Attempt], key: Callable[[Attempt], object]) -> Iterator[list[Attempt]]:
+    """Yield the runs with equal keys, together."""
+    groups: dict[object, list[Attempt]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    yield from groups.values()
+
+
+def _valid(fraction: float | None) -> float | None:
+    return fraction if fraction is not None and 0 <= fraction < LARGEST_ERROR else None

@@ -1,0 +1,172 @@
+"""Findings about settings that had no effect, and training loops that did something else than the grid says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from raybench.analysis.findings.finding import Context, Observation, detects, in_groups
+from raybench.core.identity import canonical
+from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
+from raybench.core.status import TrialStatus
+from raybench.core.text import format_value, join_words
+from raybench.devices import hosted
+from raybench.results.attempt import Attempt
+from raybench.results.epoch import Epoch
+
+OPTIMIZER = ("weight_decay", "learning_rate")
+"""Axes that a step of an optimizer shows."""
+
+DISTINCT = 3
+"""Fewest different numbers that are the same in two runs by no coincidence."""
+
+TOLERANCE = 0.1
+"""Share by which the examples per step may differ from the batch size."""
+
+
+def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict[str, Observation]]:
+    """Return observations of runs with the same results, by the `id` of a run and by code.
+
+    Args:
+        runs: of one grid.
+        axes: the axes of the grid that vary.
+    """
+    completed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.cell]
+    observations: dict[int, dict[str, Observation]] = {}
+
+    def note(code: str, group: Iterable[Attempt], text: str, remedy: str = "") -> None:
+        for run in group:
+            observations.setdefault(id(run), {}).setdefault(code, Observation(text, 1.0, remedy=remedy))
+
+    for axis in axes:
+        in_optimizer, in_learning = axis in OPTIMIZER, axis in affecting(CONVERGENCE) or axis.startswith(PARAM)
+        if not in_optimizer and not in_learning:
+            continue
+        for group, values in _differing_in(axis, completed):
+            name, listed = short_name(axis), join_words(values)
+            if in_optimizer and _same([_optimizers(run) for run in group]):
+                text = f"its optimizer has the same learning rate and weight decay with `{name}` {listed}"
+                note("optimizer_unchanged", group, text, f"pass `{name}` to the optimizer")
+            if in_learning and _same([_metrics(run) for run in group]):
+                note("no_effect", group, f"all its metrics are the same to the last digit with `{name}` {listed}")
+    for repeats in in_groups(completed, lambda run: run.cell_id):
+        seeds = {run.seed for run in repeats}
+        if len(seeds) > 1 and _same([_metrics(run) for run in repeats]):
+            note("seed_unused", repeats, f"all its metrics are the same to the last digit with {len(seeds)} seeds")
+    return observations
+
+
+def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Attempt], list[str]]]:
+    """Yield runs of one repeat that differ in one axis alone, with their values on it."""
+    leaf = axis if axis.startswith(PARAM) else f"settings.{'.'.join(TRAINING[axis].path)}" if axis in TRAINING else axis
+    rest: dict[int, str] = {}
+
+    def key(run: Attempt) -> tuple[int, str]:
+        if id(run.cell) not in rest:  # runs of one cell may share the object
+            rest[id(run.cell)] = canonical({name: value for name, value in run.cell.leaves().items() if name != leaf})
+        return run.repeat, rest[id(run.cell)]
+
+    for group in in_groups(runs, key):
+        values = list(dict.fromkeys(format_value(run.cell.leaves().get(leaf)) for run in group))
+        if len(values) > 1:
+            yield group, values
+
+
+def _same(values: Sequence[Any]) -> bool:
+    """Return whether values are known in all runs, and the same."""
+    return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
+
+
+def _optimizers(run: Attempt) -> list[Any]:
+    """Return the optimizers of all epochs; empty if one is not known."""
+    optimizers = [list(epoch.optimizers) for epoch in run.epochs]
+    return optimizers if all(optimizers) else []
+
+
+def _metrics(run: Attempt) -> list[Any]:
+    """Return the metrics of all epochs; empty if they are too few to be the same by no coincidence."""
+    metrics = [dict(epoch.metrics) for epoch in run.epochs]
+    return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
+
+
+@detects(
+    "optimizer_unchanged",
+    condition="in a training function the optimizer's learning rate and weight decay are the same for all values of "
+    "the axis `weight_decay` or `learning_rate`",
+    remedy="pass the setting to the optimizer",
+    caution=True,
+)
+def optimizer_unchanged(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect an axis that does not reach the optimizer."""
+    yield from _noted("optimizer_unchanged", context)
+
+
+@detects(
+    "no_effect",
+    condition="all metrics are the same to the last digit for all values of an axis that affects convergence",
+    remedy="check that the setting is used; if it is meant to change only the speed, ignore this",
+)
+def no_effect(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect an axis without effect on what is learned."""
+    yield from _noted("no_effect", context)
+
+
+@detects(
+    "seed_unused",
+    condition="all metrics are the same to the last digit in repeats, which have different seeds",
+    remedy="seed all random generators with `trial.seed`, or `{seed}` in a command: the repeats then show how much "
+    "results vary",
+)
+def seed_unused(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect repeats that do not depend on their seeds."""
+    yield from _noted("seed_unused", context)
+
+
+def _noted(code: str, context: Context) -> Iterator[Observation]:
+    if observation := context.same.get(code):
+        yield observation
+
+
+@detects(
+    "other_batch_size",
+    condition="in a training function the examples per step of the optimizer differ from `batch_size` by more than 10% "
+    "in every epoch",
+    remedy="`batch_size` is that of a step of the optimizer, over all devices and accumulated gradients: divide it in "
+    "the function",
+    caution=True,
+)
+def other_batch_size(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a different number of examples per step of the optimizer than the grid says."""
+    batch = run.cell.settings.batch_size
+    if not run.cell.has_own_loop or not batch:
+        return
+    # In each epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
+    sizes = [_examples_per_step(epoch, batch) for epoch in run.full_epochs]
+    if sizes and all(sizes):
+        per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
+        text = f"a step of its optimizer had {per_step:.4g} examples, and `batch_size` is {batch}"
+        yield Observation(text, max(per_step / batch, batch / per_step))
+
+
+def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
+    """Return the examples per step of the optimizer in an epoch; None if they are not known, or as `batch` says."""
+    steps = epoch.optimizer_steps or epoch.steps
+    # The last batch of a pass may be smaller, and the last accumulated gradients are of fewer batches.
+    if not steps or not epoch.examples or (steps - 1) * batch < epoch.examples <= steps * batch:
+        return None
+    per_step = epoch.examples / steps
+    return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
+
+
+@detects(
+    "accelerator_unused",
+    condition="in the first epoch of a training function no memory was allocated on its accelerator",
+    remedy="move the model and the batches to `trial.device`",
+    caution=True,
+)
+def accelerator_unused(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a training loop that computes on the host."""
+    if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
+        return
+    if run.epochs and run.epochs[0].memory_peak_bytes == 0:
+        yield Observation(f"it allocated no memory on its {run.cell.device.kind} device", 1.0)

@@ -1,0 +1,128 @@
+"""Which configurations are compared: the reference of each, and the sets that differ in one axis alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from raybench.analysis.measured import Measured
+from raybench.core.text import format_value
+
+JOB_AXES = ("workload", "data_set")
+"""Axes between whose values nothing is compared."""
+
+
+class Matching:
+    """The configurations of a grid by their values on the axes.
+
+    Args:
+        configurations: in the order of the grid.
+        baseline: axes and the baseline's values; empty for the first value of every axis.
+
+    Attributes:
+        axes: the axes that vary, each with its values in the order of the grid.
+        baseline: axes and the baseline's values, as used.
+        replaced: the requested baseline if no configuration with its values has a time; else empty.
+    """
+
+    def __init__(self, configurations: Sequence[Measured], baseline: Mapping[str, Any]) -> None:
+        self._configurations = configurations
+        self._texts = [{axis: format_value(value) for axis, value in each.axes.items()} for each in configurations]
+        self._sorted = [sorted(texts.items()) for texts in self._texts]
+        self._by_rest: dict[str, dict[tuple[Any, ...], dict[str, int]]] = {}
+        self.axes = _varied_axes(configurations)
+        self.replaced: Mapping[str, Any] = {}
+        self.baseline = self._usable(dict(baseline) or self._first_values())
+
+    def _first_values(self) -> dict[str, Any]:
+        values = {axis: listed[0] for axis, listed in self.axes.items() if axis not in JOB_AXES}
+        if any(_has(each, values) for each in self._configurations):
+            return values
+        first = next((each for each in self._configurations if values.keys() <= each.axes.keys()), None)
+        return {axis: first.axes[axis] for axis in values} if first else {}
+
+    def _usable(self, baseline: dict[str, Any]) -> dict[str, Any]:
+        """Return the baseline or, if none of its configurations has a time, the values of the first that has."""
+        timed = [each for each in self._configurations if each.times and baseline.keys() <= each.axes.keys()]
+        if not baseline or not timed or any(_has(each, baseline) for each in timed):
+            return baseline
+        self.replaced = baseline
+        return {axis: timed[0].axes[axis] for axis in baseline}
+
+    @cached_property
+    def ties(self) -> dict[str, str]:
+        """Axes whose value follows from that of an earlier axis, such as the batch size of each device."""
+        ties: dict[str, str] = {}
+        for axis in self.axes:
+            for master in self.axes:
+                if master != axis and master not in (*ties, *JOB_AXES) and self._follows(axis, master):
+                    ties[axis] = master
+                    break
+        # Of two axes that follow from one another the first is kept.
+        return ties
+
+    def _follows(self, axis: str, master: str) -> bool:
+        values: dict[str, set[str]] = {}
+        for each in self._configurations:
+            values.setdefault(format_value(each.axes.get(master)), set()).add(format_value(each.axes.get(axis)))
+        is_function = all(len(each) == 1 for each in values.values())
+        names = list(self.axes)
+        is_mutual = len({text for each in values.values() for text in each}) == len(values)
+        return is_function and (not is_mutual or names.index(master) < names.index(axis))
+
+    def tied_to(self, axes: Collection[str]) -> set[str]:
+        """Return axes with those whose values follow from them."""
+        return {*axes, *(axis for axis, master in self.ties.items() if master in axes)}
+
+    @cached_property
+    def references(self) -> list[int | None]:
+        """The index of each configuration's reference; None if the grid has none."""
+        ignored = self.tied_to(self.baseline)
+        by_rest = {
+            self._rest(each, ignored): each.index
+            for each in reversed(self._configurations)
+            if _has(each, self.baseline)
+        }
+        return [by_rest.get(self._rest(each, ignored)) for each in self._configurations]
+
+    def sets(self, axis: str, value: Any, other: Any) -> list[tuple[int, int]]:
+        """Return pairs of configurations with two values of an axis, that differ in it alone and in what follows."""
+        if axis not in self._by_rest:
+            ignored = self.tied_to([axis])
+            groups = self._by_rest[axis] = {}
+            for each in self._configurations:
+                if axis in each.axes:
+                    of_rest = groups.setdefault(self._rest(each, ignored), {})
+                    of_rest.setdefault(self._texts[each.index][axis], each.index)
+        first, second = format_value(value), format_value(other)
+        groups = self._by_rest[axis]
+        return [(each[first], each[second]) for each in groups.values() if first in each and second in each]
+
+    def _rest(self, configuration: Measured, ignored: Collection[str]) -> tuple[Any, ...]:
+        """Return a configuration's job and values on axes that are not ignored."""
+        values = (each for each in self._sorted[configuration.index] if each[0] not in ignored)
+        return configuration.job, *values
+
+
+def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...]]:
+    """Return the axes with several values, or that some configurations lack; device, batch and decay first."""
+    values: dict[str, dict[str, Any]] = {}
+    for each in configurations:
+        for axis, value in each.axes.items():
+            values.setdefault(axis, {})[format_value(value)] = value
+    varied = {
+        axis: tuple(listed.values())
+        for axis, listed in values.items()
+        if len(listed) > 1 or any(axis not in each.axes for each in configurations)
+    }
+    first = [axis for axis in (*JOB_AXES, "device", "batch_size", "weight_decay") if axis in varied]
+    return {axis: varied[axis] for axis in dict.fromkeys([*first, *varied])}
+
+
+def _has(configuration: Measured, values: Mapping[str, Any]) -> bool:
+    """Return whether a configuration has values on axes."""
+    return all(
+        axis in configuration.axes and format_value(configuration.axes[axis]) == format_value(value)
+        for axis, value in values.items()
+    )

@@ -1,0 +1,294 @@
+"""The numbers of the runs of each configuration, in one unit of work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import fmean, median
+from typing import Any
+
+from raybench.analysis.answer import Unit
+from raybench.analysis.intervals import Sample, rounding
+from raybench.core.job import Target
+from raybench.core.settings import MISSING
+from raybench.core.status import TrialStatus
+from raybench.results import energy, timing
+from raybench.results.attempt import Attempt
+from raybench.results.epoch import Epoch
+from raybench.results.grid_request import PlannedCell
+from raybench.results.machines import latest_of_machines
+
+SAME_WORK = 1.01
+"""Largest ratio of examples at which epochs are the same work.
+
+Configurations with different batch sizes leave out different incomplete last batches.
+"""
+
+PERCENT = 100.0
+
+EXAMPLES = Unit("examples", 1_000, "examples")
+
+_INFORMATIVE = {TrialStatus.COMPLETED, TrialStatus.TIMEOUT, TrialStatus.OOM, TrialStatus.DIVERGED}
+"""Statuses of runs that tried to reach the target; others, such as failed, say nothing about it."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """A run towards the target.
+
+    Attributes:
+        seconds: training time to the target or, if it was not reached, of the run.
+        whole_s: training time of all the epochs that it was given, which a miss takes.
+        joules: energy to the target or, if it was not reached, of the run; None if not measured.
+        whole_j: energy of all the epochs that it was given.
+    """
+
+    sample: Sample
+    reached: bool
+    seconds: float
+    whole_s: float
+    joules: float | None = None
+    whole_j: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A configuration with one number per completed run for each quantity.
+
+    Attributes:
+        index: its position in the grid.
+        job: its workload and data; different jobs are never compared.
+        times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
+        qualities: metrics after training, by name.
+        tries: runs towards the target.
+        price_per_hour: price of its device.
+        time_rounding: variance of a log time due to the rounding of its source.
+        quality_rounding: variance of a metric due to rounding to whole examples, or digits.
+        stops: whether its runs stop at the target, so that their quality only confirms it.
+        attempts, completed: its attempts, one per repeat and machine, and those that completed.
+    """
+
+    index: int
+    axes: Mapping[str, Any]
+    job: str = ""
+    times: tuple[Sample, ...] = ()
+    energies: tuple[Sample, ...] = ()
+    qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    tries: tuple[Try, ...] = ()
+    price_per_hour: float | None = None
+    time_rounding: float = 0.0
+    quality_rounding: Mapping[str, float] = field(default_factory=dict)
+    stops: bool = False
+    attempts: tuple[Attempt, ...] = ()
+    completed: tuple[Attempt, ...] = ()
+
+
+def counted_attempts(cell: PlannedCell, attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
+    """Return the attempt that counts for each requested repeat on each machine, in order of repeat."""
+    counted = (run for run in latest_of_machines(attempts) if run.repeat < cell.repeats)
+    return tuple(sorted(counted, key=lambda run: (run.repeat, host_of(run))))
+
+
+def host_of(run: Attempt) -> str:
+    """Return the name and the id of the machine of a run; two machines may have the same name."""
+    return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
+
+
+def choose_unit(attempts: Iterable[Attempt]) -> Unit:
+    """Return the unit of work of a report.
+
+    A unit that all runs count, else an epoch if all full epochs of a workload have the same examples, else 1,000
+    examples. If no run counts anything, it is an epoch.
+    """
+    runs = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED and attempt.epochs]
+    epochs = [list(timing.steady_epochs(run)) for run in runs]
+    counts: dict[str, int] = {}
+    for steady in epochs:
+        for name in steady[0].units if steady else ():
+            counts[name] = counts.get(name, 0) + all(epoch.units.get(name, 0) > 0 for epoch in steady)
+    known = sum(all(epoch.examples > 0 for epoch in steady) for steady in epochs)
+    most = max(counts, key=lambda name: counts[name], default="")
+    if most and counts[most] and counts[most] >= known:
+        return Unit(most, 1_000_000, most)
+    if not known:
+        return Unit()
+    sizes: dict[str, set[int]] = {}
+    for run in runs:
+        sizes.setdefault(job_of(run), set()).update(epoch.examples for epoch in run.full_epochs)
+    partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) for run in runs)
+    if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
+        return EXAMPLES
+    return Unit(counted="examples")
+
+
+def job_of(run: Attempt) -> str:
+    """Return the workload and the data of a run; runs of different ones are never compared."""
+    return f"{run.cell.workload.name or ''} {run.cell.data.name or ''}"
+
+
+def work_of(epoch: Epoch, unit: Unit) -> float | None:
+    """Return the work of an epoch in a unit; None if it is not known."""
+    if not unit.has_rate:
+        return 1.0
+    counted = epoch.examples if unit.name == "examples" else epoch.units.get(unit.name, 0)
+    return counted / unit.amount or None
+
+
+def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
+    """Return the median over steady epochs of an epoch's seconds divided by its own work."""
+    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    if not works or not all(works):
+        return None
+    paces = [seconds / work for seconds, work in zip(timing.steady_seconds(run), works, strict=True) if work]
+    return median(paces) or None
+
+
+def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> float | None:
+    """Return the energy of a steady epoch divided by its mean work."""
+    joules, works = energy.steady(run, part), [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    if joules is None or not works or not all(works):
+        return None
+    return joules / fmean(work for work in works if work)
+
+
+def work_per_second(run: Attempt, unit: Unit) -> float | None:
+    """Return what is counted per second of the steady epochs, such as examples; None if nothing is counted."""
+    if not unit.counted:
+        return None
+    pace = seconds_per_unit(run, Unit(unit.counted, 1, unit.counted))
+    return 1 / pace if pace else None
+
+
+def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
+    """Return a function of a metric's name and value that makes accuracies in percent fractions."""
+    values = [
+        value
+        for run in runs
+        for epoch in run.epochs
+        for name, value in epoch.metrics.items()
+        if name.endswith("/accuracy") and math.isfinite(value)
+    ]
+    in_percent = 1 < max(values, default=0.0) <= PERCENT
+    return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
+
+
+@dataclass(frozen=True)
+class RoundingSteps:
+    """The steps to which the source of a grid rounded seconds and metrics, such as 0.01."""
+
+    seconds: float = 0.0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> RoundingSteps:
+        """Return the steps that all numbers of some runs are multiples of."""
+        seconds = [each for run in runs for each in timing.steady_seconds(run)]
+        values: dict[str, list[float]] = {}
+        for run in runs:
+            for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
+                values.setdefault(name, []).append(value)
+        return cls(rounding(seconds), {name: scale(name, rounding(listed)) for name, listed in values.items()})
+
+
+def sample_of(run: Attempt, value: float) -> Sample:
+    """Return a number of a run with its repeat, machine and time."""
+    times = [_seconds_since_1970(text) for text in (run.started, run.ended)]
+    return Sample(run.repeat, value, host_of(run), *times)
+
+
+def _seconds_since_1970(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text or "").timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def measure(
+    index: int,
+    cell: PlannedCell,
+    attempts: Iterable[Attempt],
+    unit: Unit,
+    target: Target | None,
+    scale: Callable[[str, float], float],
+    steps: RoundingSteps,
+) -> Measured:
+    """Return the numbers of a configuration's runs.
+
+    Args:
+        index: its position in the grid.
+        cell: what was requested.
+        attempts: its attempts.
+        unit: the unit of work.
+        target: the quality to reach.
+        scale: makes fractions of accuracies in percent (`percent_scale`).
+        steps: to which the numbers of the grid's source were rounded.
+    """
+    counted = counted_attempts(cell, attempts)
+    completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
+    seconds = [(run, seconds_per_unit(run, unit)) for run in completed]
+    joules = [(run, joules_per_unit(run, unit)) for run in completed]
+    qualities: dict[str, list[Sample]] = {}
+    for run in completed:
+        for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
+            if math.isfinite(value):
+                qualities.setdefault(name, []).append(sample_of(run, scale(name, value)))
+    first = next(iter(counted), None)
+    return Measured(
+        index=index,
+        axes=cell.axes,
+        job=job_of(first)
+        if first and first.cell
+        else f"{cell.content.workload.name or ''} {cell.content.data.name or ''}",
+        times=tuple(sample_of(run, math.log(value)) for run, value in seconds if value),
+        energies=tuple(sample_of(run, math.log(value)) for run, value in joules if value),
+        qualities={name: tuple(samples) for name, samples in qualities.items()},
+        tries=tuple(each for run in counted if target and (each := _try_of(run, target))),
+        price_per_hour=cell.price_per_hour,
+        time_rounding=_time_rounding(completed, steps.seconds),
+        quality_rounding={name: _quality_rounding(name, completed, steps) for name in qualities},
+        stops=any(run.stops for run in completed),
+        attempts=counted,
+        completed=completed,
+    )
+
+
+def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
+    """Return the variance of a log time due to the rounding of the seconds."""
+    seconds = [each for run in runs for each in timing.steady_seconds(run) if each > 0]
+    return (step / median(seconds)) ** 2 / 12 if seconds else 0.0
+
+
+def _quality_rounding(name: str, runs: Sequence[Attempt], steps: RoundingSteps) -> float:
+    """Return the variance of a metric due to rounding to whole examples or, if their number is unknown, digits."""
+    examples = next((run.cell.data.examples.val for run in runs if run.cell.data.examples.val), None)
+    if name == "val/accuracy" and examples:
+        return 1 / (12 * examples**2)
+    return steps.metrics.get(name, 0.0) ** 2 / 12
+
+
+def _try_of(run: Attempt, target: Target) -> Try | None:
+    """Return a run's try to reach the target; None if its status says nothing about it."""
+    seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
+    reached = seconds is not None
+    if not reached and run.status not in _INFORMATIVE:
+        return None
+    whole = _of_all_epochs(run, trained, timing.steady(run))
+    total_j = energy.total(run)
+    return Try(
+        sample_of(run, math.log(seconds) if seconds else 0.0),
+        reached,
+        trained if seconds is None else seconds,
+        whole,
+        energy.to_target(run) if reached else total_j,
+        None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run)),
+    )
+
+
+def _of_all_epochs(run: Attempt, taken: float, epoch: float | None) -> float:
+    """Return the seconds or joules of all epochs of a run, also if it stopped early at the target."""
+    planned = run.cell.settings.epochs
+    if epoch is None or planned in (None, MISSING) or run.status not in (None, TrialStatus.COMPLETED):
+        return taken
+    return taken + max(0.0, planned - len(run.epochs)) * epoch

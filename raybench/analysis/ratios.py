@@ -1,0 +1,98 @@
+"""Ratios and differences of two configurations, from estimates."""
+
+from __future__ import annotations
+
+import math
+
+from raybench.analysis.answer import Difference, Ratio, Summary
+from raybench.analysis.intervals import Estimate, Residual, Sample, best_difference, difference, mean
+from raybench.analysis.measured import Measured
+
+ACCURACY_MARGIN = 0.01
+"""Equivalence margin of accuracies: one point."""
+
+
+def as_ratio(estimate: Estimate, comparisons: int = 1, runs: tuple[int, int] = (1, 1), factor: float = 1.0) -> Ratio:
+    """Return a difference of logs as a ratio, multiplied by a known factor."""
+    ends = estimate.interval(comparisons)
+    low, high = (None, None) if ends is None else (_exp(ends[0]) * factor, _exp(ends[1]) * factor)
+    return Ratio(_exp(estimate.value) * factor, low, high, *runs, estimate.paired, comparisons)
+
+
+def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:
+    """Return a difference of a metric, with the test of equality for an accuracy."""
+    margin = ACCURACY_MARGIN if metric.endswith("/accuracy") else None
+    low, high = estimate.interval() or (None, None)
+    return Difference(
+        estimate.value,
+        low,
+        high,
+        runs[0],
+        runs[1],
+        estimate.paired,
+        is_equal=margin is not None and estimate.is_within(margin),
+        margin=margin,
+        unseen_failures=1 - 0.05 ** (1 / max(1, min(runs))),
+    )
+
+
+def cost_ratio(
+    own: tuple[Sample, ...],
+    other: tuple[Sample, ...],
+    pooled: Residual | None = None,
+    rounding: float = 0.0,
+    comparisons: int = 1,
+    factor: float = 1.0,
+) -> Ratio | None:
+    """Return the cost of the other ÷ the own, above 1 if the own is better; None if one is not known.
+
+    Args:
+        own, other: logs of seconds or joules.
+        pooled: the residual variance of the grid.
+        rounding: the least variance of one run.
+        comparisons: number of candidates from which the pair was selected as the best.
+        factor: of the price per hour.
+    """
+    if comparisons > 1:
+        estimate = best_difference(other, own, pooled, rounding)
+    else:
+        estimate = difference(other, own, pooled, rounding)
+    return as_ratio(estimate, comparisons, (len(own), len(other)), factor) if estimate else None
+
+
+def quality_difference(
+    own: Measured, other: Measured, metric: str, pooled: Residual | None = None
+) -> Difference | None:
+    """Return the metric of a configuration minus that of the other; None if a side did not log it.
+
+    None also if runs stop at their target, because their quality then only confirms it.
+    """
+    sides = own.qualities.get(metric, ()), other.qualities.get(metric, ())
+    if own.stops or other.stops:
+        return None
+    floor = max(own.quality_rounding.get(metric, 0.0), other.quality_rounding.get(metric, 0.0))
+    estimate = difference(*sides, pooled, floor)
+    return as_difference(estimate, metric, (len(sides[0]), len(sides[1]))) if estimate else None
+
+
+def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
+    """Return the geometric mean of logs of seconds or joules; None without runs."""
+    summary = quality_summary(samples, rounding)
+    if summary is None:
+        return None
+    low, high = (None if each is None else _exp(each) for each in (summary.low, summary.high))
+    return Summary(_exp(summary.value), low, high, _exp(summary.least), _exp(summary.most), summary.runs)
+
+
+def quality_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
+    """Return the mean of numbers of runs; None without runs."""
+    if not samples:
+        return None
+    values = [each.value for each in samples]
+    estimate = mean(values, rounding)
+    low, high = estimate.interval() or (None, None)
+    return Summary(estimate.value, low, high, min(values), max(values), len(values))
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(700.0, value))

@@ -1,1 +1,0 @@
-"""Statistics: pure functions of numbers."""

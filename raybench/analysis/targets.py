@@ -1,0 +1,146 @@
+"""Time, price and energy to a quality target, when some runs miss it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from raybench.analysis import intervals
+from raybench.analysis.answer import Ratio
+from raybench.analysis.intervals import Residual, Sample, wilson
+from raybench.analysis.measured import Measured, Try
+from raybench.analysis.ratios import as_ratio
+
+MANY_RUNS = 10
+"""Runs of a side from which a difference of times to the target needs no allowance for misses that were not seen."""
+
+Cost = Callable[[Try], tuple[float | None, float | None]]
+"""The cost of a try if it reached the target, or of the try itself; and of all epochs that it was given."""
+
+
+def seconds_of(each: Try) -> tuple[float | None, float | None]:
+    """The cost in seconds."""
+    return each.seconds, each.whole_s
+
+
+def joules_of(each: Try) -> tuple[float | None, float | None]:
+    """The cost in joules."""
+    return each.joules, each.whole_j
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The expected cost to reach the target, with a restart after each miss.
+
+    Attributes:
+        value, low, high: with the 95% interval; `low` and `high` are None with too few runs.
+        success: mean cost of the runs that reached it.
+        miss: mean cost of a miss; that of all epochs if no run missed.
+        reached, tried: numbers of runs.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    success: float
+    miss: float
+    reached: int
+    tried: int
+
+    def with_probability(self, probability: float) -> float:
+        """Return the expected cost for a probability of success."""
+        return self.success + (1 / probability - 1) * self.miss
+
+
+def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1) -> Expected | None:
+    """Return the expected cost; None if no run reached the target, or a cost is not known.
+
+    With success probability p, a success costs its own time plus (1 − p)/p misses on average. The interval combines
+    Wilson's of p and Student's of the time of a success by their distances on the log scale (MOVER).
+    """
+    costs = [(each.reached, *cost(each)) for each in tries]
+    successes = [own for reached, own, _ in costs if reached and own]
+    misses = [own for reached, own, _ in costs if not reached and own]
+    if not successes or any(own is None for _, own, _ in costs):
+        return None
+    miss = fmean(misses) if misses else max(whole or 0.0 for _, _, whole in costs)
+    reached, tried = len(successes), len(tries)
+    result = Expected(0.0, None, None, fmean(successes), miss, reached, tried)
+    value = result.with_probability(reached / tried)
+    result = replace(result, value=value)
+    estimate = intervals.mean(list(map(math.log, successes)))
+    ends = estimate.interval(comparisons)
+    if tried < 2 or (ends is None and reached == tried):
+        return result
+    half = (ends[1] - ends[0]) / 2 if ends else 0.0
+    least, most = wilson(reached, tried, comparisons)
+    if reached == tried:
+        return replace(result, low=value * math.exp(-half), high=value * math.exp(half))
+    below = math.hypot(math.log(value / result.with_probability(most)), half)
+    above = math.hypot(math.log(result.with_probability(least) / value), half)
+    return replace(result, low=value * math.exp(-below), high=value * math.exp(above))
+
+
+def least_probability(reached: int, tried: int) -> float:
+    """Return the lower end of the probability to reach the target.
+
+    If all n runs reached it, a smaller probability than 0.05^(1/n) would have shown a miss in 95% of cases.
+    """
+    if not tried:
+        return 0.0
+    return 0.05 ** (1 / tried) if reached == tried else wilson(reached, tried)[0]
+
+
+def target_ratio(
+    own: Measured,
+    other: Measured,
+    pooled: Residual | None = None,
+    cost: Cost = seconds_of,
+    comparisons: int = 1,
+    price_ratio: float = 1.0,
+) -> Ratio | None:
+    """Return the expected cost of the other to reach the target ÷ the own; None if one of them never reached it.
+
+    If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a
+    difference only if it also holds with the success probabilities at the ends of their intervals, or with many runs.
+
+    Args:
+        own, other: the configurations.
+        pooled: the residual variance of log times of successes.
+        cost: seconds or joules.
+        comparisons: number of candidates from which this pair was selected.
+        price_ratio: price per hour of the other ÷ that of the own.
+    """
+    first, second = expected(own.tries, cost, comparisons), expected(other.tries, cost, comparisons)
+    if first is None or second is None:
+        return None
+    runs = len(own.tries), len(other.tries)
+    if first.reached == first.tried and second.reached == second.tried:
+        samples = [[_sample(each, cost) for each in side.tries] for side in (other, own)]
+        estimate = intervals.difference(samples[0], samples[1], pooled)
+        assert estimate is not None
+        if comparisons > 1:
+            estimate = intervals.best_difference(samples[0], samples[1], pooled) or estimate
+        ratio = as_ratio(estimate, comparisons, runs, price_ratio)
+        return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
+    value = second.value / first.value * price_ratio
+    ratio = Ratio(value, None, None, *runs, comparisons=comparisons)
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return ratio
+    below = math.hypot(math.log(first.high / first.value), math.log(second.value / second.low))
+    above = math.hypot(math.log(first.value / first.low), math.log(second.high / second.value))
+    return replace(ratio, low=value * math.exp(-below), high=value * math.exp(above))
+
+
+def _sample(each: Try, cost: Cost) -> Sample:
+    return replace(each.sample, value=math.log(cost(each)[0] or 1.0))
+
+
+def _holds_with_misses(ratio: Ratio, first: Expected, second: Expected) -> bool:
+    """Return whether a difference holds with the probabilities of success at the ends of their intervals."""
+    if ratio.low is None or ratio.high is None or min(first.tried, second.tried) >= MANY_RUNS:
+        return True
+    slower = [each.with_probability(wilson(each.reached, each.tried)[0]) / each.success for each in (first, second)]
+    return ratio.low / slower[0] > 1 or ratio.high * slower[1] < 1

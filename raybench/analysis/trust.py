@@ -1,0 +1,350 @@
+"""Cautions and notes about an answer, and whether they could change it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from string import ascii_lowercase
+
+import numpy as np
+
+from raybench.analysis.answer import Best, Caution, Configuration, Effect, Ratio, Trust, TrustLevel, Unit
+from raybench.analysis.findings.finding import Finding, kinds, span_of
+from raybench.analysis.intervals import TwoWayTable, f_probability
+from raybench.analysis.labels import configuration_label
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured
+from raybench.core.text import format_value
+from raybench.results import energy, timing
+from raybench.results.attempt import Attempt
+
+DAY_S = 86400.0
+"""Time between compared runs after which the state of a machine may have changed."""
+
+DRIFT = 0.02
+"""Least standard deviation of the machine's speed between repeats that is reported."""
+
+DRIFT_P = 0.01
+"""Probability of a false report of a drift."""
+
+LARGE_DIFFERENCE = 1.1
+"""Without an interval, a ratio beyond this is taken as a difference."""
+
+_UNRELATED = frozenset({"python", "raybench", "ray"})
+"""Versions that do not affect a steady epoch."""
+
+_OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The parts of an answer that cautions may concern."""
+
+    configurations: Sequence[Configuration]
+    best: Sequence[Best]
+    effects: Sequence[Effect]
+
+
+def with_trust(
+    answered: Answered,
+    measured: Sequence[Measured],
+    matching: Matching,
+    found: Mapping[int, Sequence[Finding]],
+    unit: Unit,
+    further: Iterable[Caution] = (),
+) -> tuple[Answered, Trust]:
+    """Return the parts of the answer with the marks of their cautions, and the line of trust.
+
+    Args:
+        answered: the parts without cautions.
+        measured: the numbers of each configuration.
+        matching: their references and matched sets.
+        found: findings by the `id` of a run.
+        unit: the unit of work.
+        further: cautions and notes about the whole grid.
+    """
+    compares_devices = "device" in matching.axes
+    shifts = [_shifts(each, found, compares_devices) for each in measured]
+    sets = [matching.sets(each.axis, each.value, each.other) for each in answered.effects]
+    codes = dict.fromkeys(code for each in shifts for code in each)
+    cautions: list[Caution] = []
+    notes: list[Caution] = []
+    marks: dict[str, str] = {}
+    # A configuration that is compared with nothing has its time alone, which any caution could change.
+    compared = [(each.index, each.reference) for each in answered.configurations if each.ratio]
+    alone = {each.index for each in measured}.difference(*compared)
+    rows, effects, best = list(answered.configurations), list(answered.effects), list(answered.best)
+    for code in codes:
+        turned_rows = [_turns(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows]
+        turned_effects = [
+            _turns(each.speed or _range_ratio(each), pairs, code, shifts)
+            for each, pairs in zip(effects, sets, strict=True)
+        ]
+        turned_best = [_best_turns(each, code, shifts) for each in best]
+        concerned = [each.index for each in rows if code in shifts[each.index]]
+        turned_alone = any(index in alone for index in concerned)
+        can_change = turned_alone or any(turned_rows) or any(turned_effects) or any(turned_best)
+        caution = _caution(code, measured, found, concerned)
+        if not can_change:
+            notes.append(caution)
+            continue
+        mark = ascii_lowercase[len(marks) % len(ascii_lowercase)]
+        marks[code] = mark
+        cautions.append(replace(caution, mark=mark, could_change_best=any(turned_best)))
+        for index in concerned:
+            rows[index] = replace(rows[index], cautions=(*rows[index].cautions, mark))
+        effects = [
+            replace(each, cautions=(*each.cautions, mark)) if turned else each
+            for each, turned in zip(effects, turned_effects, strict=True)
+        ]
+        best = [
+            replace(each, cautions=(*each.cautions, mark)) if turned else each
+            for each, turned in zip(best, turned_best, strict=True)
+        ]
+    for caution in [*further, *_of_grid(rows, measured, matching, unit), *_notes(measured, found)]:
+        (cautions if caution.could_change_best else notes).append(caution)
+    level = TrustLevel.CLEAR
+    if cautions:
+        level = TrustLevel.DOUBTFUL if any(each.could_change_best for each in cautions) else TrustLevel.CAUTIONS
+    return Answered(rows, best, effects), Trust(level, tuple(cautions), tuple(notes))
+
+
+_Shifts = Sequence[Mapping[str, tuple[float, float]]]
+"""By configuration and code: how much its log time may be too long, and too short; infinite if not known."""
+
+
+def _shifts(
+    measured: Measured, found: Mapping[int, Sequence[Finding]], compares_devices: bool
+) -> dict[str, tuple[float, float]]:
+    """Return by how much cautions may have changed the mean log time of a configuration."""
+    runs = measured.completed
+    shifts: dict[str, tuple[float, float]] = {}
+    for finding in (each for run in runs for each in found.get(id(run), ())):
+        kind = kinds()[finding.code]
+        if not kind.caution or (kind.of_hardware and not compares_devices):
+            continue
+        is_unknown = finding.too_long is None and finding.too_short is None
+        long, short = (
+            math.inf if is_unknown else math.log1p(part or 0.0) / len(runs)
+            for part in (finding.too_long, finding.too_short)
+        )
+        before = shifts.get(finding.code, (0.0, 0.0))
+        shifts[finding.code] = before[0] + long, before[1] + short
+    return shifts
+
+
+def _turns(ratio: Ratio | None, pairs: Sequence[tuple[int, int | None]], code: str, shifts: _Shifts) -> bool:
+    """Return whether a caution could change the verdict on a ratio of matched pairs.
+
+    The times of each side are corrected alone and together by the estimates of its findings.
+    """
+    if ratio is None or not pairs:
+        return False
+    own = [shifts[first].get(code, (0.0, 0.0)) for first, _ in pairs]
+    other = [shifts[second].get(code, (0.0, 0.0)) if second is not None else (0.0, 0.0) for _, second in pairs]
+    own_long, own_short = (fmean(each[part] for each in own) for part in range(2))
+    other_long, other_short = (fmean(each[part] for each in other) for part in range(2))
+    corrections = (own_long, -own_short, -other_long, other_short)
+    return any(correction and _verdict(ratio, correction) != _verdict(ratio) for correction in corrections)
+
+
+def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
+    """Return 1 if a ratio is above 1, −1 if below, and 0 if that is not known, after a shift of its log."""
+    if math.isinf(shift):
+        return 2
+    factor = math.exp(shift)
+    low, high = ratio.low, ratio.high
+    if low is None or high is None:
+        low, high = ratio.value / LARGE_DIFFERENCE, ratio.value * LARGE_DIFFERENCE
+    return int(low * factor > 1) - int(high * factor < 1)
+
+
+def _range_ratio(effect: Effect) -> Ratio | None:
+    """Return the range of an effect without a mean in place of its interval."""
+    if effect.least is None or effect.most is None:
+        return None
+    return Ratio(math.sqrt(effect.least * effect.most), effect.least, effect.most)
+
+
+def _best_turns(best: Best, code: str, shifts: _Shifts) -> bool:
+    """Return whether a caution could change the best configuration, or the verdict on it."""
+    ratios = [ratio for ratio in best.ratios.values() if ratio]
+    return any(_turns(ratio, [(best.configuration, best.other)], code, shifts) for ratio in ratios)
+
+
+def _caution(
+    code: str, measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]], concerned: Sequence[int]
+) -> Caution:
+    """Return a kind of finding, described by its worst run."""
+    all_runs = [run for each in measured for run in each.completed]
+    findings = [each for run in all_runs for each in found.get(id(run), ()) if each.code == code]
+    worst = max(findings, key=lambda finding: finding.degree)
+    longest = max((each.too_long for each in findings if each.too_long is not None), default=None)
+    runs = sum(any(each.code == code for each in found.get(id(run), ())) for run in all_runs)
+    return Caution(code, worst.text, worst.remedy, "", runs, len(all_runs), tuple(concerned), too_long=longest)
+
+
+def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
+    """Yield findings that are notes, warnings of runs, and reasons why energy was not measured."""
+    runs = [run for each in measured for run in each.completed]
+    for code in dict.fromkeys(each.code for run in runs for each in found.get(id(run), ())):
+        if not kinds()[code].caution:
+            concerned = [
+                each.index
+                for each in measured
+                if any(finding.code == code for run in each.completed for finding in found.get(id(run), ()))
+            ]
+            yield _caution(code, measured, found, concerned)
+    warnings: dict[str, int] = {}
+    for run in (run for each in measured for run in each.attempts):
+        for warning in run.warnings:
+            warnings[warning] = warnings.get(warning, 0) + 1
+    for text, count in warnings.items():
+        yield Caution("warning", text.rstrip("."), runs=count, of_runs=len(runs))
+    if any(each.energies for each in measured):
+        without = [run for run in runs if energy.total(run) is None]
+        if without:
+            reasons = [reason for run in without for reason in energy.missing_reasons(run)]
+            why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
+            text = f"energy was not measured in {len(without)} of {len(runs)} runs{why}"
+            yield Caution("energy_missing", text, runs=len(without), of_runs=len(runs))
+
+
+def _of_grid(
+    rows: Sequence[Configuration], measured: Sequence[Measured], matching: Matching, unit: Unit
+) -> Iterator[Caution]:
+    """Yield cautions and notes that follow from several configurations."""
+    timed = [each for each in measured if each.times]
+    single = [each.index for each in timed if len(each.times) == 1]
+    if single and len(timed) > 1:
+        every = "one run each" if len(single) == len(timed) else f"one run in {len(single)} configurations"
+        text = f"{every}: the differences have no interval and may be chance"
+        yield Caution("one_run", text, "set `repeats: 3` or more", configurations=tuple(single), could_change_best=True)
+    if matching.replaced:
+        names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
+        yield Caution("baseline_replaced", f"the baseline {names[0]} has no completed run; {names[1]} replaces it")
+    unknown = [each.index for each in measured if each.completed and any(r.epochs for r in each.completed)]
+    unknown = [index for index in unknown if not measured[index].times]
+    if unknown and timed:
+        labels = ", ".join(rows[index].label for index in unknown)
+        yield Caution(
+            "work_unknown",
+            f"{labels}: not compared, because the work of an epoch is unknown there and known in others",
+            f"count `{unit.counted or 'examples'}` in every run",
+            configurations=tuple(unknown),
+            could_change_best=True,
+        )
+    changes_work = [axis for axis in ("batch_size", "steps_per_epoch") if axis in matching.axes]
+    if changes_work and timed and not unit.counted:
+        yield Caution(
+            "work_not_counted",
+            f"no run counts its examples: the ratios are of epochs, which may be different work if {changes_work[0]} "
+            "differs",
+            "count the examples of an epoch",
+            configurations=tuple(each.index for each in timed),
+            could_change_best=True,
+        )
+    warm = [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]
+    if warm:
+        text = "the times are of warm-up epochs, because there is no later one"
+        remedy = "set more `epochs` than `warmup_epochs`"
+        yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
+    yield from _other_settings(rows, measured, matching)
+    yield from _sessions(rows, measured)
+    yield from _drift(measured)
+
+
+def _other_settings(
+    rows: Sequence[Configuration], measured: Sequence[Measured], matching: Matching
+) -> Iterator[Caution]:
+    """Yield settings in which a configuration differs from its reference besides the axes."""
+    differences: dict[str, list[int]] = {}
+    for row in rows:
+        if row.reference is None or row.is_reference:
+            continue
+        cells = [measured[index].completed[0].cell for index in (row.index, row.reference) if measured[index].completed]
+        if len(cells) < 2 or not all(cells):
+            continue
+        own, other = (cell.leaves() for cell in cells)
+        for leaf in {**own, **other}:
+            axis = leaf.rpartition(".")[2]
+            if axis in row.axes or leaf in row.axes or not leaf.startswith(_OTHER_SETTINGS):
+                continue
+            if own.get(leaf) != other.get(leaf) and not (axis == "name" and "optimizer" in row.axes):
+                values = f"{format_value(own.get(leaf))} instead of {format_value(other.get(leaf))}"
+                differences.setdefault(f"{axis.replace('_', ' ')} {values}", []).append(row.index)
+    for text, indices in differences.items():
+        labels = rows[indices[0]].label if len(indices) == 1 else f"{len(indices)} configurations"
+        yield Caution(
+            "other_settings", f"{labels} also differ from their reference in {text}", configurations=tuple(indices)
+        )
+
+
+def _sessions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
+    """Yield software, data or days in which runs differ from those of their reference."""
+    seen: dict[str, set[int]] = {}
+    days: list[int] = []
+    for row in rows:
+        if row.reference is None or row.is_reference:
+            continue
+        for own, other in _nearest(measured[row.index].completed, measured[row.reference].completed):
+            for text in _changes(own, other):
+                seen.setdefault(text, set()).add(row.index)
+            spans = span_of(own), span_of(other)
+            if spans[0] and spans[1] and abs(spans[0][0] - spans[1][0]) > DAY_S:
+                days.append(row.index)
+    for text, indices in seen.items():
+        yield Caution("other_software", text, "run both again in one session", configurations=tuple(sorted(indices)))
+    if days:
+        text = "runs that are compared were made more than a day apart"
+        remedy = "run both again in one session, with `--rerun`"
+        yield Caution("other_day", text, remedy, configurations=tuple(sorted(set(days))))
+
+
+def _nearest(runs: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
+    by_repeat = {run.repeat: run for run in others}
+    for run in runs if others else ():
+        yield run, by_repeat.get(run.repeat, others[0])
+
+
+def _changes(own: Attempt, other: Attempt) -> Iterator[str]:
+    """Yield differences of software and data between two runs."""
+    values = {"kernel": [run.host.get("kernel") for run in (own, other)]}
+    if own.cell.device.kind == other.cell.device.kind:
+        values["driver"] = [run.hardware.get("driver") for run in (own, other)]
+    if own.cell.framework == other.cell.framework:
+        for name in sorted((own.versions.keys() & other.versions.keys()) - _UNRELATED):
+            values[name] = [str(run.versions[name]).partition("+")[0] for run in (own, other)]
+    for name, (new, old) in values.items():
+        if new and old and new != old:
+            yield f"runs that are compared used {name} {new} and {old}"
+    if own.host.get("boot") != other.host.get("boot") and own.host.get("name") == other.host.get("name"):
+        yield "the machine was restarted between runs that are compared"
+    digests = [str(run.cell.data.digest or "").removeprefix("sha256:")[:8] for run in (own, other)]
+    if own.cell.data.name == other.cell.data.name and all(digests) and digests[0] != digests[1]:
+        yield f"the data of compared runs have the digests {digests[0]} and {digests[1]}"
+
+
+def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
+    """Yield how much a machine's speed changed from repeat to repeat, if that is more than noise."""
+    times = [{sample.repeat: sample.value for sample in each.times} for each in measured if _is_on_one(each)]
+    repeats = sorted(set.intersection(*map(set, times))) if times else []
+    if len(times) < 2 or len(repeats) < 3:
+        return
+    table = TwoWayTable.of(np.array([[each[repeat] for each in times] for repeat in repeats]))
+    n, m = table.values.shape
+    if table.ms_residual == 0:
+        return
+    sd = math.sqrt(max(0.0, (table.ms_repeats - table.ms_residual) / m))
+    if sd >= DRIFT and f_probability(table.ms_repeats / table.ms_residual, n - 1, table.df) < DRIFT_P:
+        text = (
+            f"the machine's speed changed by {sd:.0%} (standard deviation) between repeats; as these are interleaved, "
+            "all configurations are affected alike"
+        )
+        yield Caution("drift", text)
+
+
+def _is_on_one(measured: Measured) -> bool:
+    return len({sample.host for sample in measured.times}) == 1

@@ -1,0 +1,115 @@
+"""Measurement of one framework for the parity check, from given weights and batches.
+
+It runs in its own process, as every trial does, with the engine that trains trials. The first framework of a comparison
+reads the data and initialises the weights, and saves both in `start.npz`; the others start from that file. Each writes
+its results to `result.npz`, with torch's names and layouts (`raybench.engines.weights`), so that arrays can be compared
+without a framework.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raybench.core.job import Job, Recipe
+from raybench.core.ledger import Ledger
+from raybench.datasets.splits import Array, Data, Split
+from raybench.engines import FRAMEWORKS, EngineParts, open_engine, open_inspection
+from raybench.engines.images import model_inputs, plain
+from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
+from raybench.trial.run import load_data, open_assigned, workload_of
+from raybench.workloads.base import Workload
+
+START, RESULT = "start.npz", "result.npz"
+
+GROUPS, GROUP_SIZE = 7, 4
+"""Number of groups, and examples per group, for which gradients are compared.
+
+A max pool whose two largest values differ by less than rounding passes its gradient to either, and a ReLU at 0 passes
+it or not: frameworks then differ by a visible part of the gradient, and neither is wrong. With few examples per group
+this is rare, and the median over groups does not depend on it."""
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Compute all compared quantities; save arrays in `result.npz` in the job's folder.
+
+    Every epoch of the job is one step, so that the engine reports the loss of each step. Dropout is off, and the rest
+    of training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch
+    in evaluation mode, gradients those of the mean loss of each group of examples in training mode.
+
+    Returns:
+        `parameters`, the number of trained values; and `mismatch`, the reason why the model cannot load the weights of
+        `start.npz`, in which case nothing else was computed.
+    """
+    framework, folder = job.cell.framework, Path(job.folder)
+    recipe = Recipe.from_cell(job.cell)
+    device = open_assigned(job)
+    workload = workload_of(job)
+    start = read_arrays(folder / START) if (folder / START).exists() else {}
+    data = _stored(start) if start else load_data(job, workload)
+    engine = open_engine(framework, EngineParts(recipe, workload, device, Ledger(), job.seed))
+    engine.load(data)
+    engine.build()
+    model, inspection = engine.model, open_inspection(framework)
+    inspection.without_dropout(model)
+    result: dict[str, Any] = {"parameters": inspection.parameter_count(model), "mismatch": None}
+    try:
+        weights = under("weights", start) or inspection.read_weights(model)
+        inspection.write_weights(model, weights)
+    except Mismatch as exc:
+        return result | {"mismatch": str(exc)}
+    if not start:
+        np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
+    inputs, _ = _batch(data.train, recipe.batch_size, workload, framework)
+    arrays = {"outputs/": inspection.outputs(model, inputs)}
+    loss = workload.loss_for(FRAMEWORKS[framework].models)
+    for number, group in enumerate(_groups(data.train, workload, framework)):
+        arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
+    inspection.write_weights(model, weights)  # the forward passes of the gradients have changed the running statistics
+    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
+    arrays["losses"] = np.array(losses, np.float64)
+    arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
+    arrays |= _prefixed("updates", _moved(weights, inspection.read_weights(model)))
+    np.savez(folder / RESULT, **arrays)
+    return result
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Read an `np.savez` file into plain arrays in memory."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _moved(start: Weights, end: Weights) -> dict[str, Array]:
+    """The change of each parameter by training."""
+    initial = renamed(start, end)
+    return {name: array - initial[name] for name, array in end.items() if role(name) not in STATISTICS}
+
+
+def _prefixed(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def _arrays(data: Data) -> dict[str, Any]:
+    splits = {"train": data.train, "val": data.val}
+    return {f"{name}/{part}": getattr(split, part) for name, split in splits.items() for part in ("inputs", "targets")}
+
+
+def _stored(start: Mapping[str, Array]) -> Data:
+    return Data(Split(**under("train", start)), Split(**under("val", start)))
+
+
+def _groups(split: Split, workload: Workload, framework: str) -> list[tuple[Array, Array]]:
+    inputs, targets = _batch(split, GROUPS * GROUP_SIZE, workload, framework)
+    starts = range(0, max(1, len(inputs) - GROUP_SIZE + 1), GROUP_SIZE)
+    return [(inputs[start : start + GROUP_SIZE], targets[start : start + GROUP_SIZE]) for start in starts]
+
+
+def _batch(split: Split, size: int, workload: Workload, framework: str) -> tuple[Array, Array]:
+    """The first examples as model inputs, with their targets."""
+    inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
+    return model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first), plain(targets)

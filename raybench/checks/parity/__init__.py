@@ -1,1 +1,0 @@
-"""The parity check: whether a workload trains identically in several frameworks."""

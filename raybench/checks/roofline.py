@@ -1,0 +1,145 @@
+"""Peak rates of a device and the work of a workload.
+
+They are the inputs of a roofline.
+
+It is a check: it runs before the trials, in a process and with cores, threads and devices like theirs, so it is in no
+trial's time. Its numbers and a trial's times are combined in `raybench.analysis.bottleneck`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from raybench.core.cell import Cell
+from raybench.core.identity import digest
+from raybench.core.job import Job, Recipe
+from raybench.core.rank import current_rank
+from raybench.devices import Device, hosted
+from raybench.engines import FRAMEWORKS, open_counts, open_operations
+from raybench.engines.images import model_inputs
+from raybench.trial.run import load_data, open_assigned, workload_of
+
+NAME = "roofline"
+VERSION = 1
+"""Version of the measurement; raised when rates or work would be measured differently."""
+
+SECONDS, CALLS = 0.3, 8
+"""Seconds per probe, and maximum number of calls per size.
+
+The best call counts: on a busy host it is closer to the device's peak than a mean."""
+
+LONG = 0.02
+"""Seconds of a call after which no larger size is tried.
+
+The launch overhead is negligible in a call of that length."""
+
+PRODUCTS = (512, 1024, 2048, 4096, 8192)
+CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
+"""Batch, channels, and height and width of each convolution."""
+ADDITIONS = (1 << 24, 1 << 26, 1 << 28)
+"""Values per array: two arrays of 64 MB do not fit into a cache."""
+
+VALUE = 4
+"""Bytes per float32."""
+
+
+def subject(cell: Cell) -> dict[str, Any]:
+    """The fields of a cell that determine its device's rates and its model's work.
+
+    The batch size is not one of them.
+    """
+    tree, settings = cell.to_json(), cell.settings.only(("precision", "channels_last", "model"))
+    return {
+        "framework": tree["framework"],
+        "engine": tree["engine"],
+        "device": tree["device"],
+        "workload": tree["workload"],
+        "data": {name: tree["data"][name] for name in ("name", "digest")},
+        **{name: value for name, value in settings.to_json().items() if value not in ({}, False)},
+    }
+
+
+def key(cell: Cell) -> str:
+    """Identity of the check of a cell.
+
+    Cells with the same key share it.
+    """
+    return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
+
+
+def describe(subject: Mapping[str, Any]) -> str:
+    """Description of a check from its subject: `peak speed: torch on cpu, fp32`."""
+    return f"peak speed: {subject['framework']} on {subject['device']['kind']}, {subject['precision']}"
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Count the workload's operations and probe the device.
+
+    Returns:
+        `work`, per example (`raybench.engines.torch.flops.count`); and `probes`, for all the trial's devices together:
+        FLOP/s of `product` and `convolution`, bytes/s of `memory`.
+    """
+    recipe, framework = Recipe.from_cell(job.cell), job.cell.framework
+    device = open_assigned(job)
+    probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
+    # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
+    times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
+    workload = workload_of(job)
+    inputs = np.asarray(load_data(job, workload).train.inputs[:1])
+    example = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
+    work = open_counts(framework).count(workload.build_model(FRAMEWORKS[framework].models), example)
+    return {"work": work, "probes": {name: times * rate for name, rate in probes.items()}}
+
+
+def probe(device: Device, operations: Any) -> dict[str, float]:
+    """The best rates of one device: FLOP/s of `product` and `convolution`, bytes/s of `memory`."""
+    products = [(2.0 * size**3, (size,)) for size in PRODUCTS]
+    convolutions = [(2.0 * 9 * n * c * c * side * side, (n, c, side)) for n, c, side in CONVOLUTIONS]
+    additions = [(3.0 * VALUE * size, (size,)) for size in ADDITIONS]
+    return {
+        "product": _best(device, operations.product, products),
+        "convolution": _best(device, operations.convolution, convolutions),
+        "memory": _best(device, operations.addition, additions),
+    }
+
+
+def _best(
+    device: Device, make: Callable[..., Callable[[], object]], sizes: Iterable[tuple[float, tuple[int, ...]]]
+) -> float:
+    """The highest rate of work per second over growing sizes.
+
+    Each size is (work, arguments).
+
+    One extra call of each size goes first, for set-up and compilation. The search ends at a size that does not fit into
+    memory or that takes long enough.
+    """
+    best = spent_s = 0.0
+    for work, arguments in sizes:
+        try:
+            operation = make(*arguments)
+            _timed(device, operation)
+            durations = [_timed(device, operation)]
+            while spent_s + sum(durations) < SECONDS and len(durations) < CALLS:
+                durations.append(_timed(device, operation))
+        except Exception as exc:
+            if best and device.is_oom(exc):
+                break
+            raise
+        best = max(best, work / min(durations))
+        spent_s += sum(durations)
+        if spent_s > SECONDS or min(durations) > LONG:
+            break
+    return best
+
+
+def _timed(device: Device, operation: Callable[[], object]) -> float:
+    """Seconds from an idle device until it is idle again."""
+    device.synchronize()
+    start_ns = time.perf_counter_ns()
+    operation()
+    device.synchronize()
+    return (time.perf_counter_ns() - start_ns) / 1e9

@@ -1,1 +1,0 @@
-"""The roofline: peak rates of a device, and what limits a workload on it."""

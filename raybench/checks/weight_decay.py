@@ -1,0 +1,384 @@
+"""The weight-decay check: ten engine steps without a loss gradient, compared with the decay rule's closed form.
+
+With a constant loss of zero, only the decay changes the weights, through the optimiser's own momentum or moments. They
+must follow the closed form of the cell's declared rule at every step: the first step alone, or the last one alone,
+would also fit a wrong rule with a wrong λ. The trial's process measures (`measure`); the driver reads the result
+(`DecayCheckResult`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from raybench.core.cell import Cell
+from raybench.core.events import Event
+from raybench.core.identity import digest
+from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
+from raybench.core.ledger import Ledger
+from raybench.core.settings import TRAINING, WEIGHT_DECAY, affecting
+from raybench.datasets.splits import Array, Data, Split
+from raybench.engines import EngineParts, open_engine, open_inspection
+from raybench.trial.run import open_assigned
+from raybench.workloads.base import Workload
+
+NAME = "weight_decay"
+RULE = affecting(WEIGHT_DECAY)
+"""The settings under test; all others have their defaults in the probe."""
+VERSION = 1
+"""Version of the check; raised when it can detect something new."""
+
+RATE, DECAY, STEPS = 0.05, 0.02, 10
+"""Learning rate, weight decay and steps of the probe.
+
+Ten steps of SGD with momentum shrink a weight by about 4 %: clearly visible in float32, and without overshooting at 64
+times λ."""
+
+SMALLEST = 1e-16
+"""Lower bound of Adam's epsilon in the choice of weights.
+
+The square of a gradient of that size is still representable in float32."""
+
+PROBE = Workload(
+    model={
+        "torch": "raybench.engines.torch.decay_probe:build",
+        "tensorflow": "raybench.engines.tensorflow.decay_probe:build",
+    },
+    data=lambda root: _data(1),
+    loss=lambda outputs, targets: outputs[:, 0] * 0.0,
+    metrics=lambda outputs, targets: {},
+    name="decay_probe",
+)
+
+
+TOLERANCE = 1e-3
+"""Maximum deviation relative to the effect of the decay on a weight.
+
+Ten steps in float32 round off up to 1e-4 of it; the nearest wrong rule, a factor of 2, deviates by half."""
+
+UNSEEN = 1e-5
+"""Fraction of a weight that is added to a change before division.
+
+So the absence of any decay can be detected, too."""
+
+STRENGTHS = np.concatenate([-np.geomspace(2.0**12, 2.0**-10, 89), [0.0], np.geomspace(2.0**-10, 2.0**12, 89)])
+"""Multiples of λ at which the search starts.
+
+They cover up to thousands of replicas, and decay of the wrong sign."""
+
+MAX_ERROR_CHARACTERS = 250
+"""Maximum characters of an error in a result."""
+
+
+def subject(cell: Cell) -> dict[str, Any]:
+    """The fields of a cell that determine how decay acts.
+
+    The amounts (λ, rate, batch) do not.
+    """
+    tree = cell.to_json()
+    device_fields = ("kind", "model", "replicas", "replication", "devices")
+    return {
+        "framework": tree["framework"],
+        "engine": tree["engine"],
+        "device": {name: tree["device"][name] for name in device_fields if name in tree["device"]},
+        **cell.settings.only(RULE).to_json(),
+    }
+
+
+def key(cell: Cell) -> str:
+    """Identity of the check of a cell.
+
+    Cells with the same key share it.
+    """
+    return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Check the decay of a job's cell.
+
+    The rounding of weights that are kept in 16 bits is not covered: such a cell is checked in float32, with its summed
+    loss.
+
+    Returns:
+        The verdict on the declared rule (`DecayFit`), and its `expected` factor.
+    """
+    recipe = Recipe.from_cell(job.cell)
+    defaults = {name: setting.default for name, setting in TRAINING.items() if name not in RULE}
+    probe_settings = {
+        "epochs": STEPS,  # of one step each: the weights are read after every step
+        "steps_per_epoch": 1,
+        "batch_size": 4 * math.lcm(recipe.replicas, recipe.devices),
+        "learning_rate": RATE,
+        "weight_decay": DECAY,
+        "precision": recipe.precision if recipe.master_weights else "fp32",
+        "stop_at_target": False,
+    }
+    probe = replace(recipe, **defaults | probe_settings)
+    expected = float(recipe.replicas) if recipe.decay_rule == SUM_OVER_REPLICAS else 1.0
+    start, measured = _measure(job, probe)
+    optimizer = {**probe.optimizer_settings, "learning_rate": RATE}
+    verdict = judge(measured, start, recipe.decay, optimizer, DECAY, expected)
+    return {**asdict(verdict), "expected": expected}
+
+
+def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
+    """The probe's weights before, [weights], and after each step, [steps, weights].
+
+    Raises:
+        ArithmeticError: the device does not keep the weights that are written to it, or they do not stay finite.
+    """
+    framework = job.cell.framework
+    engine = open_engine(framework, EngineParts(recipe, PROBE, open_assigned(job), Ledger(), job.seed))
+    inspection = open_inspection(framework)
+    engine.load(_data(recipe.batch_size))
+    engine.build()
+    template = inspection.read_weights(engine.model)
+    chosen = _chosen(template, recipe.optimizer_settings)
+    inspection.write_weights(engine.model, chosen)
+    snapshots = [_flat(inspection.read_weights(engine.model))]
+    if not np.allclose(snapshots[0], _flat(chosen), rtol=1e-2, atol=0):
+        raise ArithmeticError("the weights read from the device are not those that were written to it")
+    for epoch in range(1, STEPS + 1):
+        engine.train_epoch(epoch)
+        snapshots.append(_flat(inspection.read_weights(engine.model)))
+        if not np.isfinite(snapshots[-1]).all():
+            raise ArithmeticError(f"after {epoch} steps without a gradient the weights are not finite")
+    return snapshots[0], np.stack(snapshots[1:])
+
+
+def _chosen(template: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:
+    """Weights of both signs, ordinary and very small ones.
+
+    The decay of the small ones is about as small as Adam's epsilon.
+
+    Adam's step does not depend on the size of an ordinary gradient, so only weights for which epsilon matters reveal
+    how often λ was added.
+    """
+    small = max(optimizer.get("eps", 0.0), SMALLEST) / DECAY
+    pattern = np.array([1.0, -1.5, small, -3.0 * small], np.float32)
+    return {name: np.resize(pattern, array.shape) for name, array in template.items()}
+
+
+def _flat(arrays: Mapping[str, Array]) -> Array:
+    return np.concatenate([array.ravel() for array in arrays.values()]).astype(np.float64)
+
+
+def _data(examples: int) -> Data:
+    split = Split(np.ones((examples, 2), np.float32), np.zeros(examples, np.int64))
+    return Data(split, split)
+
+
+@dataclass(frozen=True)
+class DecayFit:
+    """The fit of measured weights to a declared rule.
+
+    Attributes:
+        passed: whether they follow the rule with the expected factor.
+        deviation: the largest difference from the closed form, relative to the effect of the decay on that weight.
+        factor: the effective multiple of λ, by the rule that is followed, else by the declared one.
+        follows: the rule that is followed with that factor, `coupled` or `decoupled`; None if neither is.
+    """
+
+    passed: bool
+    deviation: float
+    factor: float
+    follows: str | None
+
+
+def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, steps: int) -> Array:
+    """The weights after each of the first steps without a loss gradient, in float64.
+
+    Args:
+        rule: `coupled` or `decoupled`.
+        optimizer: its settings, as in a cell.
+        start: the weights before, [weights].
+        decay: λ, a number or an array [strengths, 1].
+        steps: number of steps.
+
+    Returns:
+        [steps, weights] or [steps, strengths, weights].
+    """
+    form = _decoupled if rule == "decoupled" else _COUPLED[optimizer["name"]]
+    initial = np.asarray(start, np.float64) + 0.0 * np.asarray(decay)
+    return np.stack(list(islice(form(initial, decay, optimizer), steps)))
+
+
+def _decoupled(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
+    """Decoupled decay for any optimiser: w ← w − rate·λ·w.
+
+    The optimiser's own step of a zero gradient is zero.
+    """
+    while True:
+        current = current * (1.0 - optimizer["learning_rate"] * decay)
+        yield current
+
+
+def _sgd(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
+    """SGD with coupled decay.
+
+    velocity ← momentum · velocity + λ·w; w ← w − rate · velocity; with Nesterov, the velocity one step ahead.
+    """
+    velocity, momentum = np.zeros_like(current), optimizer["momentum"]
+    while True:
+        gradient = decay * current
+        velocity = momentum * velocity + gradient
+        step = gradient + momentum * velocity if optimizer["nesterov"] else velocity
+        current = current - optimizer["learning_rate"] * step
+        yield current
+
+
+def _adam(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
+    """Adam with coupled decay.
+
+    w ← w − rate · m̂ / (√v̂ + eps)
+
+    λ·w enters both moments.
+    """
+    first, second, step = np.zeros_like(current), np.zeros_like(current), 0
+    beta1, beta2 = optimizer["betas"]
+    while True:
+        gradient, step = decay * current, step + 1
+        first = beta1 * first + (1.0 - beta1) * gradient
+        second = beta2 * second + (1.0 - beta2) * gradient**2
+        mean, square = first / (1.0 - beta1**step), second / (1.0 - beta2**step)
+        current = current - optimizer["learning_rate"] * mean / (np.sqrt(square) + optimizer["eps"])
+        yield current
+
+
+_COUPLED = {"sgd": _sgd, "adam": _adam, "adamw": _adam}
+RULES = ("coupled", "decoupled")
+
+
+def judge(
+    measured: Array,
+    start: Array,
+    rule: str,
+    optimizer: Mapping[str, Any],
+    decay: float,
+    expected: float = 1.0,
+) -> DecayFit:
+    """Compare measured weights with the declared rule, and find the rule followed.
+
+    Args:
+        measured: the weights after each step, [steps, weights].
+        start: the weights before, [weights].
+        rule: the declared rule.
+        optimizer: its settings, as in a cell, with the rate that was used.
+        decay: λ.
+        expected: the multiple of λ with which the declared rule must act.
+    """
+
+    def apart(name: str) -> Callable[[Array], Array]:
+        return lambda strengths: _deviations(measured, start, name, optimizer, decay, strengths)
+
+    fits = {name: _fit(apart(name)) for name in (rule, *(other for other in RULES if other != rule))}
+    deviation = float(apart(rule)(np.array([expected]))[0])
+    matching_rule = next((name for name, (_, deviates) in fits.items() if deviates <= TOLERANCE), None)
+    return DecayFit(deviation <= TOLERANCE, deviation, fits[matching_rule or rule][0], matching_rule)
+
+
+def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:
+    """The multiple of λ with the smallest deviation, and that deviation.
+
+    It is found by a grid search that narrows around the best value.
+    """
+    strengths = STRENGTHS
+    while True:
+        distances = deviations(strengths)
+        best = int(distances.argmin())
+        low, high = strengths[max(best - 1, 0)], strengths[min(best + 1, len(strengths) - 1)]
+        if high - low <= 1e-7 * max(abs(low), abs(high), 1e-3):
+            return float(strengths[best]), float(distances[best])
+        strengths = np.linspace(low, high, 33)
+
+
+def _deviations(
+    measured: Array,
+    start: Array,
+    rule: str,
+    optimizer: Mapping[str, Any],
+    decay: float,
+    strengths: Array,
+) -> Array:
+    """The largest relative deviation for each multiple of λ, [strengths].
+
+    It is the difference from the closed form, relative to the effect of the closed form's decay.
+    """
+    predicted = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
+    change = np.abs(predicted - start).max(axis=0) + UNSEEN * np.abs(start)
+    distances: Array = (np.abs(measured[:, None, :] - predicted) / change).max(axis=(0, 2))
+    return np.where(np.isfinite(distances), distances, np.inf)
+
+
+@dataclass(frozen=True)
+class DecayCheckResult:
+    """The result of one weight-decay check.
+
+    Attributes:
+        key: its identity; every cell with this key (`key`) shares it.
+        about: its description for the user.
+        passed: None if the check could not be made.
+        factor: the effective multiple of λ.
+        says: `passed`, `failed: …` or `not proven: …`, in one line.
+    """
+
+    key: str
+    about: str
+    passed: bool | None
+    factor: float | None
+    says: str
+
+    @classmethod
+    def of(cls, event: Event) -> DecayCheckResult | None:
+        """The result in a check's end event; None for any other event, and for a malformed one."""
+        if event.get("event") != "check_ended" or event.get("check") != NAME:
+            return None
+        try:
+            passed = event.get("passed")
+            fields = event if passed in (True, False) else {**event, "passed": None, "factor": None}
+            about = describe(event["subject"])
+            return cls(str(event["trial"]), about, fields["passed"], fields["factor"], _in_words(fields))
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+            return None
+
+    def label(self) -> dict[str, Any]:
+        """The result as a label of the runs that it applies to."""
+        return {"key": self.key, "passed": self.passed, "factor": self.factor, "says": self.says}
+
+    @property
+    def warning(self) -> str | None:
+        """Warning for the user; None if the check passed."""
+        return None if self.passed else f"{self.about}: {self.says}"
+
+
+def describe(subject: Mapping[str, Any]) -> str:
+    """Description of a check from its subject: `weight decay: torch on cpu, sgd, 8 replicas`."""
+    device, optimizer = subject["device"], subject["optimizer"]
+    replicas = f", {device['replicas']} replicas" if device["replicas"] > 1 else ""
+    return f"weight decay: {subject['framework']} on {device['kind']}, {optimizer['name']}{replicas}"
+
+
+def _in_words(event: Mapping[str, Any]) -> str:
+    if event["passed"] is None:
+        return f"not proven: {in_short(event.get('error'))}"
+    factor, expected, follows, rule = event["factor"], event["expected"], event["follows"], event["subject"]["decay"]
+    acts, declared = f"{factor:.4g} × λ", f"{expected:.4g} × λ"
+    if event["passed"]:
+        return "passed" if expected == 1 else f"passed: acts as {acts}, as declared"
+    if follows == rule:
+        return f"failed: acts as {acts}" + ("" if expected == 1 else f", declared {declared}")
+    if follows:
+        return f"failed: declared {rule}, acts {follows}" + ("" if acts == declared else f" with {acts}")
+    return f"failed: follows neither rule; {rule} with {acts} comes nearest"
+
+
+def in_short(error: Any) -> str:
+    """The type and the first line of an error in an event."""
+    fields = error if isinstance(error, Mapping) else {}
+    lines = str(fields.get("message") or "").strip().splitlines()
+    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:MAX_ERROR_CHARACTERS] or "no result"

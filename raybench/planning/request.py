@@ -1,0 +1,38 @@
+"""The request of a plan, as it is saved with an execution and reported."""
+
+from __future__ import annotations
+
+from raybench.core.job import Target
+from raybench.planning.plan import Plan
+from raybench.results.grid_request import GridRequest, PlannedCell
+
+
+def request_of(plan: Plan) -> GridRequest:
+    """Return the request of a plan."""
+    spec = plan.spec
+    return GridRequest(
+        name=spec.name,
+        cells=[
+            PlannedCell(
+                cell.cell_id, cell.axes, cell.repeats, cell.skip, cell.price_per_hour, cell.content, cell.request_id
+            )
+            for cell in plan.cells
+        ],
+        baseline=dict(spec.baseline or {}),
+        workload=plan.workload.name,
+        target=Target(**spec.target.model_dump()) if spec.target else None,
+        metric=getattr(spec, "metric", None) or "",
+        description=spec.description or "",
+        text=spec.source_text or "",
+        part=_part(plan),
+        price_per_kwh=spec.price_per_kwh,
+        gco2_per_kwh=spec.gCO2_per_kwh,
+    )
+
+
+def _part(plan: Plan) -> str:
+    """Describe the requested part of a grid; empty if no cell was left out."""
+    if not plan.left_out:
+        return ""
+    chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
+    return f"`{chosen}` leaves out {plan.left_out} of {len(plan.cells) + plan.left_out} configurations"

@@ -1,0 +1,140 @@
+"""The table of effects and that of all configurations as columns of text, for terminal, page and notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raybench.analysis.answer import Answer, Configuration
+from raybench.core.settings import label
+from raybench.core.text import format_value
+from raybench.reporting import words
+from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
+
+
+def effect_columns(answer: Answer) -> list[Column]:
+    """Return the table of effects: the effect on speed, and on each metric of quality."""
+    effects = answer.effects
+    metrics = dict.fromkeys([*([answer.metric] if answer.metric else []), *(m for e in effects for m in e.quality)])
+    columns = [
+        Column("effect of", [words.effect_name(each) for each in effects], right=False, kind=LABEL),
+        Column(
+            "speed",
+            [words.effect_speed(each) for each in effects],
+            [each.speed.value if each.speed else None for each in effects],
+            right=False,
+        ),
+    ]
+    for metric in metrics:
+        own = [each.quality.get(metric) for each in effects]
+        if metric == answer.metric:
+            texts = [words.effect_quality(each, metric) for each in effects]
+        else:
+            texts = [words.difference_text(each, metric) for each in own]
+        unit = ", points" if words.is_accuracy(metric) else ""
+        drop = 0 if metric == answer.metric else 1
+        head, values = f"{words.metric_name(metric)}{unit}", [each.value if each else None for each in own]
+        columns.append(Column(head, texts, values, right=False, drop=drop))
+    marks = [", ".join(each.cautions) for each in effects]
+    columns.append(Column("cautions", marks, right=False, drop=2))
+    return [column for column in columns if not column.is_empty]
+
+
+def rows(answer: Answer) -> list[Configuration]:
+    """Return the configurations in the order of the table: by rank, then those without a time."""
+    ranked = [answer.configurations[index] for index in answer.ranking]
+    return [*ranked, *(each for each in answer.configurations if each.index not in set(answer.ranking))]
+
+
+def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
+    """Return the table of configurations; columns without any value are left out.
+
+    Args:
+        answer: the answer.
+        shown: the configurations, one per row.
+    """
+    target, unit, metric = answer.target, answer.unit, answer.metric
+
+    def column(
+        head: str,
+        value: Callable[[Configuration], Any],
+        text: Callable[[Any], str] = words.number,
+        **options: Any,
+    ) -> Column:
+        values = [value(each) for each in shown]
+        numbers = [each if isinstance(each, (int, float)) else None for each in values]
+        texts = ["" if each == "" else NOTHING if each is None else text(each) for each in values]
+        return Column(head, texts, numbers if any(each is not None for each in numbers) else (), **options)
+
+    def reached(each: Configuration) -> str | None:
+        return f"{each.to_target.reached}/{each.to_target.tried}" if each.to_target else None
+
+    columns = [
+        column("#", lambda each: each.rank, str, drop=1),
+        column("configuration", lambda each: each.label or answer.workload, str, right=False, kind=LABEL),
+    ]
+    for axis in answer.axes:
+        texts = [format_value(each.axes[axis]) if axis in each.axes else NOTHING for each in shown]
+        values = [each.axes.get(axis) for each in shown]
+        is_number = all(isinstance(value, (int, float)) for value in values)
+        columns.append(Column(label(axis), texts, values if is_number else (), right=False, kind=AXIS))
+    if target:
+        goal = words.target_text(target).removesuffix(" accuracy")
+        columns += [
+            column(f"to {goal}, s", lambda each: each.to_target and each.to_target.expected_s, drop=3),
+            column("reached", reached, str, drop=1),
+            _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio),
+        ]
+    if unit.has_rate:
+        columns.append(column(f"{unit.counted or unit.name}/s", lambda each: each.rate, drop=6))
+    else:
+        columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
+    columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
+    if metric:
+        columns.append(_quality(answer, shown))
+    if target:
+        columns.append(column(f"price to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
+        columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
+    else:
+        columns.append(column(f"price/{unit.label}", lambda each: each.price, drop=5))
+        columns.append(_ratios("cheaper", shown, lambda each: each.price_ratio, drop=10))
+        columns.append(column(f"J/{unit.label}", lambda each: each.energy_j, drop=9))
+        columns.append(_ratios("less energy", shown, lambda each: each.energy_ratio, drop=11))
+    columns.append(column("gCO2", lambda each: each.gco2, drop=12))
+    columns.append(column("limited by", _limit, str, right=False, drop=7))
+    if not words.runs_text(answer):
+        columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))
+    columns.append(column("cautions", lambda each: ", ".join(each.cautions), str, right=False, drop=1))
+    return [each for each in columns if not each.is_empty]
+
+
+def _ratios(head: str, shown: Sequence[Configuration], ratio: Callable[[Configuration], Any], drop: int = 0) -> Column:
+    """Return a column of ratios with their intervals; the reference is named, and a missing time explained."""
+
+    def text(each: Configuration) -> str:
+        if (own := ratio(each)) is not None:
+            return words.ratio_text(own)
+        if each.is_reference and each.seconds:
+            return "reference"
+        return words.outcome_text(each) if each.seconds is None else NOTHING
+
+    values = [own.value if (own := ratio(each)) else 1.0 if each.is_reference else None for each in shown]
+    if all(ratio(each) is None for each in shown) and drop:
+        return Column(head, [NOTHING for _ in shown])
+    return Column(head, list(map(text, shown)), values, right=False, drop=drop)
+
+
+def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
+    """Return the column of the metric, with enough decimals to see its differences."""
+    ends = [each.quality_difference for each in answer.configurations if each.quality_difference]
+    widths = [100 * (each.high - each.low) for each in ends if each.low is not None and each.high is not None]
+    decimals = 2 if words.is_accuracy(answer.metric) and widths and min(widths) < 0.1 else 1
+    values = [each.quality.value if each.quality else None for each in shown]
+    texts = [NOTHING if value is None else words.metric_text(answer.metric, value, decimals) for value in values]
+    return Column(words.metric_name(answer.metric), texts, values)
+
+
+def _limit(each: Configuration) -> str:
+    if not each.limited_by or each.limited_share is None:
+        return each.limited_by
+    return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"

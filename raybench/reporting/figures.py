@@ -1,0 +1,532 @@
+"""The four figures of a report: speed and quality, learning curves, where the time goes, time against price.
+
+Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns. matplotlib is imported when the first
+figure is drawn, and its `pyplot` only for `managed_figures`, so no window is opened and nothing has to be closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from itertools import cycle
+from statistics import fmean
+from typing import IO, TYPE_CHECKING, Any
+
+from raybench.analysis.answer import Answer, Configuration, Ratio
+from raybench.core.text import format_value
+from raybench.errors import RaybenchError
+from raybench.reporting import words
+from raybench.reporting.columns import rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 5.4
+"""Width of a figure in inches."""
+
+ROW = 0.27
+"""Height of a configuration's row in inches."""
+
+MAX_ROWS, MAX_CURVES = 20, 8
+"""Maximum number of configurations in a figure with rows, and of learning curves."""
+
+MAX_LABEL = 30
+"""Maximum number of characters of a label."""
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
+"""Colours that are distinguishable with most kinds of colour blindness, on light and on dark pages."""
+
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
+"""Line styles of curves with the same colour."""
+
+INK, PAPER, LINE = "#010203", "#fdfeff", "#c8c9ca"
+"""Text, background and grid lines; a page replaces them by its own colours, so that figures suit its dark mode."""
+
+LETTERS: Mapping[str, Any] = {
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.formatter.useoffset": False,
+    # Names from files are literal text, even with dollar signs.
+    "text.parse_math": False,
+    # Text as text: small files, which can be searched and read aloud.
+    "svg.fonttype": "none",
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+}
+
+SECTIONS = {
+    "train": ("training", "#0072b2"),
+    "input_wait": ("waiting for input", "#d55e00"),
+    "evaluate": ("evaluation", "#56b4e9"),
+    "compile": ("compilation", "#e0b000"),
+    "start": ("start-up and data", "#8a8a8a"),
+    "other": ("other", "#c4c4c4"),
+}
+"""Parts of a run in stacking order, with their names and colours."""
+
+PART_OF = {"setup": "start", "data": "start", "build": "start", "compile_evaluate": "compile", "checkpoint": "other"}
+"""The part that shows a section of a run that has none of its own."""
+
+_make_figure: ContextVar[Callable[..., Figure] | None] = ContextVar("make_figure", default=None)
+"""Maker of figures; by default `matplotlib.figure.Figure`, which opens no window."""
+
+
+class NoDataError(RaybenchError):
+    """A figure has no data; the message gives the reason."""
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A kind of figure: its title, a caption that says how to read it, and the function that draws it."""
+
+    title: str
+    caption: str
+    draw: Callable[[Answer], Figure]
+
+
+@dataclass(frozen=True)
+class RenderedFigure:
+    """A figure that was drawn, with its SVG element."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+
+def draw(name: str, answer: Answer) -> Figure:
+    """Draw one figure.
+
+    Raises:
+        NoDataError: the grid has no data for it.
+        LookupError: there is no figure of that name.
+    """
+    with _styled(name):
+        return FIGURES[name].draw(answer)
+
+
+def rendered_figures(answer: Answer, names: Sequence[str] = ()) -> dict[str, RenderedFigure]:
+    """Draw the figures that the grid has data for, by name.
+
+    Args:
+        answer: the answer.
+        names: some of the figures; by default all.
+    """
+    drawn = {}
+    for name in names or FIGURES:
+        try:
+            picture = svg(draw(name, answer), name)
+        except NoDataError:
+            continue
+        drawn[name] = RenderedFigure(name, FIGURES[name].title, FIGURES[name].caption, picture)
+    return drawn
+
+
+def speed(answer: Answer) -> Figure:
+    """Draw the speed of each configuration relative to its reference, and its quality beside it.
+
+    Without a single reference per workload, seconds per unit of work are drawn.
+
+    Raises:
+        NoDataError: fewer than two configurations have a time.
+    """
+    shown = _some([each for each in rows(answer) if each.seconds])
+    if len(shown) < 2:
+        raise NoDataError("fewer than two configurations have a time")
+    has_quality = any(each.quality for each in shown)
+    figure, panels = _new_figure(
+        ROW * len(shown) + 0.75, 2 if has_quality else 1, width_ratios=[2.3, 1][: 1 + has_quality], sharey=True
+    )
+    panel, colours = panels[0], _colours(answer)
+    references = {each.reference for each in shown}
+    relative = len(references) <= len({each.workload for each in shown}) and None not in references
+    points = [_ratio(answer, each) if relative else _seconds(answer, each) for each in shown]
+    values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
+    _speed_axis(panel, values, 1.0 if relative else None)
+    for row, (each, point) in enumerate(zip(shown, points, strict=True)):
+        colour = colours[each.index]
+        if point is None:
+            continue
+        # The length of a bar means nothing on a logarithmic scale without a reference.
+        if relative or panel.get_xscale() == "linear":
+            start = 1.0 if relative else 0.0
+            panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
+        _interval(panel, row, point.value, point.low, point.high, colour, hollow=each.is_reference)
+        own = _ratio(answer, each)
+        text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
+        text = text if relative else f"{words.number(point.value)} ({text})" if text else words.number(point.value)
+        panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
+    goal = f" to {words.target_text(answer.target)}" if answer.target else ""
+    if relative:
+        panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
+        panel.set_xlabel(f"speed{goal} relative to the reference", loc="left")
+    else:
+        panel.set_xlabel(f"seconds{goal or f' per {answer.unit.label}'} (less is faster)", loc="left")
+    panel.set_yticks(range(len(shown)), [_fitted(each.label) for each in shown])
+    panel.set_ylim(len(shown) - 0.45, -0.55)
+    panel.tick_params(axis="y", length=0)
+    if has_quality:
+        _quality_panel(panels[1], answer, shown, colours)
+    for panel in panels:
+        panel.grid(axis="y", linewidth=0.4, color=LINE)
+        panel.set_axisbelow(True)
+    return figure
+
+
+def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colours: Mapping[int, str]) -> None:
+    """Draw the quality of each configuration with its interval."""
+    scale = 100 if words.is_accuracy(answer.metric) else 1
+    for row, each in enumerate(shown):
+        if (quality := each.quality) is not None:
+            low, high = (None if end is None else end * scale for end in (quality.low, quality.high))
+            _interval(panel, row, quality.value * scale, low, high, colours[each.index], hollow=each.is_reference)
+    if (bound := _bound(answer)) is not None:
+        panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="left")
+    panel.tick_params(axis="y", length=0, labelleft=False)
+    panel.spines["left"].set_visible(False)
+    panel.margins(x=0.12)
+    panel.locator_params(axis="x", nbins=2, prune="upper")
+
+
+def learning(answer: Answer) -> Figure:
+    """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
+
+    Raises:
+        NoDataError: no run logged the metric after several epochs.
+    """
+    with_curve = [each for each in rows(answer) if any(len(run.curve) > 1 for run in each.runs)]
+    if not with_curve:
+        raise NoDataError("no run logged a metric after several epochs")
+    shown = _some(with_curve, MAX_CURVES)
+    figure, (panel,) = _new_figure(3.3)
+    scale = 100 if words.is_accuracy(answer.metric) else 1
+    colours, styles = _colours(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
+    ends, xs = [], []
+    for each in shown:
+        curves = [run.curve for run in each.runs if run.curve]
+        length = min(map(len, curves))
+        x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
+        values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
+        y, colour = list(map(fmean, values)), colours[each.index]
+        panel.plot(x, y, color=colour, linestyle=next(styles[colour]), linewidth=1.5)
+        if len(curves) > 1:
+            panel.fill_between(x, list(map(min, values)), list(map(max, values)), color=colour, alpha=0.14, linewidth=0)
+        ends.append((_fitted(each.label), x[-1], y[-1], colour))
+        xs += x
+    if (bound := _bound(answer)) is not None:
+        panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    _scale(panel, xs, 12.0)
+    panel.set_xlabel("training time, s", loc="left")
+    panel.set_ylabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""))
+    panel.grid(axis="y", linewidth=0.4, color=LINE)
+    _label_ends(figure, panel, ends)
+    return figure
+
+
+def time_parts(answer: Answer) -> Figure:
+    """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up.
+
+    Raises:
+        NoDataError: no run recorded them.
+    """
+    shown = _some([each for each in rows(answer) if sum(each.run_parts_s.values())])
+    if not shown:
+        raise NoDataError("no run recorded the parts of its time")
+    figure, (panel,) = _new_figure(ROW * len(shown) + 0.85)
+    sums: list[dict[str, float]] = []
+    for each in shown:
+        parts = dict.fromkeys(SECTIONS, 0.0)
+        for section, seconds in each.run_parts_s.items():
+            name = PART_OF.get(section, section)
+            parts[name if name in parts else "other"] += seconds
+        sums.append(parts)
+    for row, parts in enumerate(sums):
+        total, left = sum(parts.values()), 0.0
+        for name, seconds in parts.items():
+            share = 100 * seconds / total
+            label = SECTIONS[name][0] if row == 0 or all(not other[name] for other in sums[:row]) else None
+            label = label if share else None
+            panel.barh(row, share, left=left, label=label, color=SECTIONS[name][1], linewidth=0, height=0.62)
+            left += share
+        panel.text(101, row, words.seconds_text(total), va="center", fontsize=8.5)
+    panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
+    panel.set_ylim(len(shown) - 0.45, -0.55)
+    panel.set_xlim(0, 100)
+    panel.tick_params(axis="y", length=0)
+    panel.set_xlabel("share of a run's wall time, %", loc="left")
+    handles, names = panel.get_legend_handles_labels()
+    options: dict[str, Any] = {"frameon": False, "handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
+    figure.legend(handles, names, loc="outside upper left", ncols=min(4, len(names)), fontsize=8.5, **options)
+    return figure
+
+
+def time_and_price(answer: Answer) -> Figure:
+    """Draw time against price: to the target if there is one, else of a whole run.
+
+    Raises:
+        NoDataError: fewer than two configurations have a price.
+    """
+    points = [(each, *point) for each in rows(answer) if (point := _time_and_price(each, bool(answer.target)))]
+    if len(points) < 2:
+        raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
+    figure, (panel,) = _new_figure(3.3)
+    colours = _colours(answer)
+    for each, seconds, price in points:
+        panel.plot(seconds, price, "o", color=colours[each.index], markersize=6, markeredgecolor=PAPER)
+    _scale(panel, [seconds for _, seconds, _ in points], 6.0)
+    _scale(panel, [price for _, _, price in points], 6.0, "y")
+    goal = f" to {words.target_text(answer.target)}" if answer.target else " of a whole run"
+    panel.set_xlabel(f"seconds{goal}", loc="left")
+    panel.set_ylabel("price")
+    panel.grid(linewidth=0.4, color=LINE)
+    _label_ends(figure, panel, [(_fitted(each.label), x, y, colours[each.index]) for each, x, y in points])
+    return figure
+
+
+FIGURES: Mapping[str, FigureSpec] = {
+    "speed": FigureSpec(
+        "Speed and quality",
+        "Dots are means over runs, lines 95% intervals, a ring the reference.",
+        speed,
+    ),
+    "learning": FigureSpec(
+        "Learning curves",
+        "Mean over runs; the band is from the smallest to the largest run. Training time is without evaluation.",
+        learning,
+    ),
+    "time_parts": FigureSpec(
+        "Where the time goes", "Wall time of a run, mean over runs; its total is on the right.", time_parts
+    ),
+    "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
+}
+"""All figures by name, in the order of a report."""
+
+
+def _time_and_price(each: Configuration, to_target: bool) -> tuple[float, float] | None:
+    if to_target:
+        to = each.to_target
+        return None if to is None or to.expected_s is None or to.price is None else (to.expected_s, to.price)
+    return None if each.total_s is None or each.total_price is None else (each.total_s, each.total_price)
+
+
+def _ratio(answer: Answer, each: Configuration) -> Ratio | None:
+    """The ratio by which configurations are ranked; 1 without interval for a reference."""
+    if each.is_reference:
+        return Ratio(1.0)
+    return (each.to_target.ratio if each.to_target else None) if answer.target else each.ratio
+
+
+def _seconds(answer: Answer, each: Configuration) -> Ratio | None:
+    """The seconds by which configurations are ranked, with their interval."""
+    if answer.target:
+        to = each.to_target
+        known = to is not None and to.expected_s is not None
+        return Ratio(to.expected_s or 0.0, to.expected_low_s, to.expected_high_s) if to and known else None
+    seconds = each.seconds
+    return Ratio(seconds.value, seconds.low, seconds.high) if seconds else None
+
+
+def _bound(answer: Answer) -> float | None:
+    """The target's bound on the metric of the answer, as a fraction for an accuracy."""
+    target = answer.target
+    if target is None or target.metric != answer.metric:
+        return None
+    bound = target.at_least if target.at_least is not None else target.at_most
+    return bound / 100 if bound is not None and target.in_percent else bound
+
+
+def _some(configurations: Sequence[Configuration], most: int = MAX_ROWS) -> list[Configuration]:
+    """Return the best configurations, and references in place of the last of them if there are too many."""
+    if len(configurations) <= most:
+        return list(configurations)
+    kept = list(configurations[:most])
+    references = [each for each in configurations[most:] if each.is_reference][: most // 3]
+    return [*kept[: most - len(references)], *references]
+
+
+def _colours(answer: Answer) -> dict[int, str]:
+    """Return a colour per configuration: by device or, if there is one, by the axis with the largest effect."""
+    axis = "device" if "device" in answer.axes else answer.effects[0].axis if answer.effects else ""
+    values = dict.fromkeys(format_value(each.axes.get(axis)) for each in answer.configurations)
+    by_value = dict(zip(values, cycle(COLOURS), strict=False))
+    return {each.index: by_value[format_value(each.axes.get(axis))] for each in answer.configurations}
+
+
+def _interval(
+    panel: Axes, row: int, value: float, low: float | None, high: float | None, colour: str, hollow: bool
+) -> None:
+    """Draw a dot with its interval, or a ring; an interval that leaves the axis ends in an arrow."""
+    if low is not None and high is not None:
+        left, right = panel.get_xlim() if panel.get_autoscalex_on() is False else (low, high)
+        panel.plot([max(low, left), min(high, right)], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+        for end, is_beyond, mark in ((left, low < left, 4), (right, high > right, 5)):
+            if is_beyond:
+                panel.plot([end], [row], marker=mark, color=colour, markersize=6, clip_on=False)
+    face = PAPER if hollow else colour
+    panel.plot([value], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
+
+
+def _speed_axis(panel: Axes, values: Sequence[float], centre: float | None) -> None:
+    """Set the axis of speeds: linear with some margin, logarithmic for a wide range."""
+    low, high = min([*values, *([centre] if centre else [])]), max([*values, *([centre] if centre else [])])
+    if high / low > (4 if centre else 10):
+        _log(panel, low / 1.12, high * 1.12, "x")
+    elif centre:
+        margin = 0.06 * (high - low) or 0.05
+        panel.set_xlim(low - margin, high + margin)
+    else:
+        panel.set_xlim(0, high * 1.05)
+    panel.set_autoscalex_on(False)
+
+
+def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x") -> None:
+    """Set a logarithmic scale for a range of more than `times`, else a linear one from 0."""
+    positive = [value for value in values if value > 0]
+    if not positive or max(positive) / min(positive) < times:
+        getattr(panel, f"set_{which}lim")(0, max(positive, default=1) * 1.08)
+    else:
+        _log(panel, min(positive) / 1.25, max(positive) * 1.25, which)
+
+
+def _log(panel: Axes, low: float, high: float, which: str) -> None:
+    """Set a logarithmic scale with plain numbers: 0.05, 2, 500."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(panel, f"set_{which}scale")("log")
+    getattr(panel, f"set_{which}lim")(low, high)
+    axis = panel.xaxis if which == "x" else panel.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 300 else (1.0,), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
+    """Write labels at the right margin, each with a thin line to its point.
+
+    Args:
+        figure, panel: with their final scales.
+        ends: label, x, y and colour of each point.
+    """
+    ordered = sorted(ends, key=lambda end: -end[2])
+    figure.draw_without_rendering()
+    height = panel.get_window_extent().height / figure.dpi * 72
+    places: list[float] = []
+    for _, x, y, _ in ordered:
+        wanted = float(panel.transAxes.inverted().transform(panel.transData.transform((x, y)))[1])
+        places.append(min([wanted, *(place - 11 / height for place in places[-1:])]))
+    # Labels that were pushed down together are centred on their points.
+    shift = max(0.0, -min(places))
+    for (name, x, y, colour), place in zip(ordered, places, strict=True):
+        panel.annotate(
+            name,
+            (x, y),
+            xytext=(1.03, place + shift),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8,
+            color=colour,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.6, "shrinkA": 1, "shrinkB": 2},
+            annotation_clip=False,
+        )
+
+
+def _fitted(name: str) -> str:
+    """Shorten a label; its end is kept, since the ends of labels distinguish configurations."""
+    if len(name) <= MAX_LABEL:
+        return name
+    tail = MAX_LABEL // 2
+    return f"{name[: MAX_LABEL - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+
+
+# matplotlib
+
+
+@contextmanager
+def managed_figures() -> Iterator[None]:
+    """Context manager in which pyplot manages new figures, so that a notebook displays them."""
+    from matplotlib import pyplot
+
+    token = _make_figure.set(pyplot.figure)
+    try:
+        yield
+    finally:
+        _make_figure.reset(token)
+
+
+@contextmanager
+def _styled(salt: str) -> Iterator[None]:
+    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards.
+
+    Args:
+        salt: for the ids inside an SVG; figures on one page need different ones.
+    """
+    # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    import matplotlib as mpl
+    from matplotlib import rcParamsDefault
+
+    # Do not touch the backend, or whether a notebook displays new figures.
+    defaults: dict[str, Any] = {
+        name: value for name, value in rcParamsDefault.items() if not name.startswith(("backend", "interactive"))
+    }
+    settings: Any = {**defaults, **LETTERS, "svg.hashsalt": salt}
+    with mpl.rc_context(settings):
+        yield
+
+
+def _new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of this height in inches, and its panels from left to right."""
+    from matplotlib.figure import Figure
+
+    figure = (_make_figure.get() or Figure)(figsize=(WIDTH, height), layout="constrained")
+    return figure, list(figure.subplots(1, columns, squeeze=False, **options)[0])
+
+
+def svg(figure: Figure, salt: str) -> str:
+    """Return the figure as an `<svg>` element to embed in a page, in the page's own colours."""
+    page = StringIO()
+    with _styled(salt):
+        _save(figure, page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = page.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    for colour, own in ((INK, "currentColor"), (PAPER, "var(--page, #fff)"), (LINE, "var(--line, #ccc)")):
+        text = text.replace(colour, own)
+    # matplotlib uses the same ids in every figure (`axes_1`), but an id has to be unique in a page.
+    return re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)
+
+
+def png(figure: Figure, dpi: int = 160) -> bytes:
+    """Return the figure as a PNG on white."""
+    page = BytesIO()
+    with _styled(""):
+        _save(figure, page, format="png", dpi=dpi, facecolor="white")
+    return page.getvalue()
+
+
+def _save(figure: Figure, page: IO[Any], **options: Any) -> None:
+    """Save a figure without warnings about missing glyphs; unprintable characters become spaces."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        content = text.get_text()
+        shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in content)
+        if shown != content:
+            text.set_text(shown)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+        figure.savefig(page, **options)

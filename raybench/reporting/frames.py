@@ -1,0 +1,201 @@
+"""The answer as tables of pandas: the comparison, the effects and the best configurations.
+
+Each column is declared once, with its type, unit, meaning and value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from raybench.analysis.answer import Answer, Best, Configuration, Effect
+from raybench.core.text import format_value
+from raybench.results.columns import NUMBER, TEXT, WHOLE, YES_NO, Column
+from raybench.sources.result_tables import frame
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Field(NamedTuple):
+    """A column and the function that gives its value in a row."""
+
+    column: Column
+    value: Callable[[Answer, Any], Any]
+
+
+def _field(name: str, dtype: str, unit: str, meaning: str, value: Callable[[Answer, Any], Any]) -> Field:
+    return Field(Column(name, dtype, unit, meaning), value)
+
+
+def _interval(prefix: str, unit: str, meaning: str, value: Callable[[Answer, Any], Any]) -> Iterator[Field]:
+    """Yield the columns of a ratio, a difference or a summary and of the ends of its interval."""
+
+    def part(name: str) -> Callable[[Answer, Any], Any]:
+        return lambda answer, row: getattr(value(answer, row), name, None)
+
+    stem = f"{prefix}_" if prefix not in ("ratio", "") else ""
+    yield _field(prefix, NUMBER, unit, meaning, part("value"))
+    yield _field(
+        f"{stem}low", NUMBER, unit, "lower end of its 95% confidence interval; missing with one run", part("low")
+    )
+    yield _field(
+        f"{stem}high", NUMBER, unit, "upper end of its 95% confidence interval; missing with one run", part("high")
+    )
+
+
+def _label(answer: Answer, index: int | None) -> str | None:
+    return None if index is None else answer.configurations[index].label
+
+
+def _marks(_: Answer, row: Configuration | Effect | Best) -> str | None:
+    return ", ".join(row.cautions) or None
+
+
+def _main_metric(answer: Answer, effect: Effect) -> Any:
+    return effect.quality.get(answer.metric)
+
+
+_CAUTIONS = _field("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas", _marks)
+
+_COMPARISON = (
+    _field("label", TEXT, "", "the configuration's values on the axes that vary", lambda _, row: row.label),
+    _field("reference", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row.reference)),
+    _field("rank", WHOLE, "", "by time to the target if there is one, else by time; from 1", lambda _, row: row.rank),
+    _field("planned", WHOLE, "runs", "requested runs", lambda _, row: row.planned),
+    _field("completed", WHOLE, "runs", "completed runs, which all numbers are of", lambda _, row: row.completed),
+    _field("skip", TEXT, "", "the reason why it cannot run; missing if it can", lambda _, row: row.skip),
+    _field("unit", TEXT, "", "the unit of work of times, prices and energies", lambda a, _: a.unit.label),
+    *_interval("time_s", "s", "steady time per unit, geometric mean over runs", lambda _, row: row.seconds),
+    _field("rate", NUMBER, "1/s", "work per second, such as examples per second", lambda _, row: row.rate),
+    *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster", lambda _, row: row.ratio),
+    _field("metric", TEXT, "", "the metric of quality, such as val/accuracy", lambda a, _: a.metric or None),
+    *_interval("quality", "", "the metric after training, mean over runs", lambda _, row: row.quality),
+    *_interval("quality_difference", "", "quality minus that of the reference", lambda _, row: row.quality_difference),
+    _field(
+        "reached", WHOLE, "runs", "runs that reached the target", lambda _, row: getattr(row.to_target, "reached", None)
+    ),
+    _field(
+        "tried",
+        WHOLE,
+        "runs",
+        "runs that tried to reach the target",
+        lambda _, row: getattr(row.to_target, "tried", None),
+    ),
+    _field(
+        "to_target_s",
+        NUMBER,
+        "s",
+        "expected time to the target, with a restart after each miss",
+        lambda _, row: getattr(row.to_target, "expected_s", None),
+    ),
+    *_interval(
+        "to_target_ratio",
+        "ratio",
+        "speed to the target relative to the reference",
+        lambda _, row: getattr(row.to_target, "ratio", None),
+    ),
+    _field("price", NUMBER, "currency", "price of a unit of work", lambda _, row: row.price),
+    _field("total_price", NUMBER, "currency", "price of a whole run, median over runs", lambda _, row: row.total_price),
+    _field(
+        "to_target_price",
+        NUMBER,
+        "currency",
+        "expected price to the target",
+        lambda _, row: getattr(row.to_target, "price", None),
+    ),
+    *_interval(
+        "price_ratio", "ratio", "reference's price ÷ its own; above 1 is cheaper", lambda _, row: row.price_ratio
+    ),
+    _field("energy_j", NUMBER, "J", "energy of the device per unit of work", lambda _, row: row.energy_j),
+    *_interval(
+        "energy_ratio", "ratio", "reference's energy ÷ its own; above 1 is less", lambda _, row: row.energy_ratio
+    ),
+    _field("host_energy_j", NUMBER, "J", "energy of an accelerator's host per unit", lambda _, row: row.host_energy_j),
+    _field(
+        "energy_price", NUMBER, "currency", "price of that energy per unit of work", lambda _, row: row.energy_price
+    ),
+    _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work", lambda _, row: row.gco2),
+    _field("limited_by", TEXT, "", "compute, memory, input or overhead", lambda _, row: row.limited_by or None),
+    _CAUTIONS,
+)
+
+_EFFECTS = (
+    _field("axis", TEXT, "", "the axis", lambda _, row: row.axis),
+    _field("value", TEXT, "", "its value", lambda _, row: format_value(row.value)),
+    _field(
+        "other", TEXT, "", "the baseline's value, which it is compared with", lambda _, row: format_value(row.other)
+    ),
+    _field("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", lambda _, row: row.sets),
+    _field("runs", WHOLE, "runs", "smallest number of runs of a configuration in them", lambda _, row: row.runs),
+    *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", lambda _, row: row.speed),
+    _field("smallest", NUMBER, "ratio", "smallest ratio of a pair", lambda _, row: row.least),
+    _field("largest", NUMBER, "ratio", "largest ratio of a pair", lambda _, row: row.most),
+    _field("varies", YES_NO, "", "whether the effect differs between pairs beyond noise", lambda _, row: row.varies),
+    _field("metric", TEXT, "", "the metric of quality", lambda a, _: a.metric or None),
+    *_interval("quality_difference", "", "mean difference of quality", _main_metric),
+    _CAUTIONS,
+)
+
+_BEST = (
+    _field("criterion", TEXT, "", "fastest, first to target, cheapest or least energy", lambda _, row: row[1].value),
+    _field("label", TEXT, "", "the best configuration by it", lambda a, row: _label(a, row[0].configuration)),
+    _field("other", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row[0].other)),
+    *_interval("ratio", "ratio", "relative to that; above 1 is better", lambda _, row: row[0].ratios[row[1]]),
+    *_interval("quality_difference", "", "quality minus that of the other", lambda _, row: row[0].quality),
+    _field(
+        "not_distinguishable",
+        TEXT,
+        "",
+        "configurations not shown to be worse, separated by semicolons",
+        lambda a, row: "; ".join(a.configurations[index].label for index in row[0].indistinguishable) or None,
+    ),
+    _field("cautions", TEXT, "", "marks of the cautions that could change it", lambda a, row: _marks(a, row[0])),
+)
+
+_GRID = Column("grid", TEXT, "", "the grid's name")
+
+TABLES: Mapping[str, Sequence[Column]] = {
+    name: (_GRID, *(field.column for field in fields))
+    for name, fields in (("comparison", _COMPARISON), ("effects", _EFFECTS), ("best", _BEST))
+}
+"""Columns of each table; the axes of the grid have columns by their own names in the comparison, after the label."""
+
+
+def comparison(answers: Sequence[Answer]) -> DataFrame:
+    """Return one row per configuration."""
+    axes = list(dict.fromkeys(axis for answer in answers for axis in answer.axes))
+    rows = []
+    for answer in answers:
+        for each in answer.configurations:
+            row = _row(answer, each, _COMPARISON)
+            values = {axis: each.axes[axis] for axis in axes if axis in each.axes}
+            rows.append(
+                row | {axis: v if isinstance(v, (bool, int, float)) else format_value(v) for axis, v in values.items()}
+            )
+    grid, label, *others = TABLES["comparison"]
+    return frame(
+        rows, [grid, label, *(Column(axis, _dtype(axis, rows), "", "value of this axis") for axis in axes), *others]
+    )
+
+
+def effects(answers: Sequence[Answer]) -> DataFrame:
+    """Return one row per effect, the largest first."""
+    return frame([_row(a, each, _EFFECTS) for a in answers for each in a.effects], TABLES["effects"])
+
+
+def best(answers: Sequence[Answer]) -> DataFrame:
+    """Return one row per criterion."""
+    rows = [_row(a, (each, criterion), _BEST) for a in answers for each in a.best for criterion in each.ratios]
+    return frame(rows, TABLES["best"])
+
+
+def _row(answer: Answer, row: Any, fields: Iterable[Field]) -> dict[str, Any]:
+    return {"grid": answer.grid} | {field.column.name: field.value(answer, row) for field in fields}
+
+
+def _dtype(axis: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The type of a column of an axis."""
+    values = [row[axis] for row in rows if axis in row]
+    kinds: dict[str, type | tuple[type, ...]] = {YES_NO: bool, WHOLE: int, NUMBER: (int, float)}
+    return next((name for name, kind in kinds.items() if all(isinstance(each, kind) for each in values)), TEXT)

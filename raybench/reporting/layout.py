@@ -1,0 +1,148 @@
+"""Columns of text that fit a terminal of any width, and sentences that are wrapped between words."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+NOTHING = "–"
+
+GAP = 2
+"""Spaces between two columns."""
+
+LEAST_LABEL = 20
+"""Width to which columns of labels and sentences may be wrapped."""
+
+NO_BREAK = "\xa0"
+"""A space between words of one line."""
+
+Line = tuple[str, str]
+"""A line of text and its style."""
+
+LABEL = "label"
+"""Kind of the column that a terminal shows instead of those of kind `AXIS`."""
+
+TEXT = "text"
+"""Kind of a column of sentences, which are wrapped between words."""
+
+AXIS = "axis"
+"""Kind of a column for an axis, with which a page sorts and filters."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        head: its heading, with the unit.
+        texts: a text for each row.
+        values: a number to sort each row by; empty to sort by the texts.
+        right: whether it is aligned to the right.
+        drop: narrow terminals leave out columns from the highest number on; those with 0 never.
+        kind: `LABEL`, `TEXT`, `AXIS` or empty.
+    """
+
+    head: str
+    texts: Sequence[str]
+    values: Sequence[float | None] = ()
+    right: bool = True
+    drop: int = 0
+    kind: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has a value."""
+        return all(text in ("", NOTHING) for text in self.texts)
+
+    def of_rows(self, numbers: Sequence[int]) -> Column:
+        """Return the column of some of the rows."""
+        values = [self.values[number] for number in numbers] if self.values else ()
+        return replace(self, texts=[self.texts[number] for number in numbers], values=values)
+
+
+def wrapped(sentences: Iterable[str], width: int, style: str = "", first: str = "", indent: str = "") -> list[Line]:
+    """Wrap sentences between words, each from a new line."""
+    return [
+        (line, style)
+        for sentence in sentences
+        for line in textwrap.wrap(
+            sentence,
+            width,
+            initial_indent=first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    ]
+
+
+def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] | None = None) -> Iterator[Line]:
+    """Yield the lines of a table that fits the width.
+
+    Columns are dropped in their order, labels and headings are wrapped.
+
+    Args:
+        columns: the columns.
+        width: of the terminal.
+        below: texts below rows, by number.
+    """
+    shown = fitting(columns, width)
+    gaps = GAP * (len(shown) - 1)
+    sizes = [max(map(len, [column.head, *column.texts])) for column in shown]
+    if sum(sizes) + gaps > width:
+        sizes = [max(_head_width(column.head), *map(len, column.texts)) for column in shown]
+    excess = sum(sizes) + gaps - width
+    if excess > 0 and (wraps := [number for number, column in enumerate(shown) if column.kind in (LABEL, TEXT)]):
+        sizes[wraps[0]] = max(LEAST_LABEL, sizes[wraps[0]] - excess)
+    yield from ((line, "bold") for line in _row([column.head for column in shown], shown, sizes, bottom=True))
+    yield "─" * (sum(sizes) + gaps), "dim"
+    for number, texts in enumerate(zip(*(column.texts for column in shown), strict=True)):
+        yield from ((line, "") for line in _row(texts, shown, sizes))
+        if below and number in below:
+            yield from wrapped([below[number]], width, "dim", "  ", "  ")
+
+
+def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
+    """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
+    # A label is wrapped between its parts: decay 0 stays together.
+    texts = [
+        re.sub("(?<!,) ", NO_BREAK, text) if column.kind == LABEL else text
+        for text, column in zip(texts, columns, strict=True)
+    ]
+    cells = [textwrap.wrap(text, size, break_on_hyphens=False) for text, size in zip(texts, sizes, strict=True)]
+    height = max(map(len, cells))
+    cells = [[""] * (height - len(lines)) + lines if bottom else lines for lines in cells]
+    for parts in zip_longest(*cells, fillvalue=""):
+        aligned = zip(parts, columns, sizes, strict=True)
+        texts = [text.rjust(size) if column.right else text.ljust(size) for text, column, size in aligned]
+        yield (" " * GAP).join(texts).rstrip().replace(NO_BREAK, " ")
+
+
+def fitting(columns: Sequence[Column], width: int) -> list[Column]:
+    """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval.
+
+    Args:
+        columns: the columns; those of kind `AXIS` are left out, because the label has their values.
+        width: columns of the terminal.
+    """
+    shown = [column for column in columns if column.kind != AXIS]
+
+    def needed(column: Column) -> int:
+        longest = max(map(len, column.texts), default=0)
+        return max(min(longest, LEAST_LABEL) if column.kind in (LABEL, TEXT) else longest, _head_width(column.head))
+
+    while sum(needed(each) + GAP for each in shown) - GAP > width:
+        last = max(shown, key=lambda column: column.drop)
+        if not last.drop:
+            break
+        shown.remove(last)
+    return shown
+
+
+def _head_width(head: str) -> int:
+    """Return the smallest width at which a heading has at most two lines."""
+    longest = max(map(len, head.split()))
+    return next(width for width in range(longest, len(head) + 1) if len(textwrap.wrap(head, width)) <= 2)

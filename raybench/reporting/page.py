@@ -1,0 +1,80 @@
+"""The report as a self-contained page, and its overview for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from raybench.core.text import printable
+from raybench.reporting import words
+from raybench.reporting.columns import configuration_columns, effect_columns
+from raybench.reporting.figures import RenderedFigure, rendered_figures
+from raybench.reporting.layout import Column
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from raybench.analysis.answer import Answer
+    from raybench.reporting.report import Report
+
+
+def page(report: Report, figures: Mapping[str, RenderedFigure] | None = None) -> str:
+    """Return the report as an HTML page in one file.
+
+    Args:
+        report: the report.
+        figures: if they are drawn already (`raybench.reporting.figures.rendered_figures`).
+    """
+    drawn = rendered_figures(report.answer) if figures is None else figures
+    module: Any = _template().module
+    return printable(str(module.page(report, drawn)).lstrip())
+
+
+def overview(answer: Answer) -> str:
+    """Return the answer, the table of effects and the figure of speeds as HTML, for a notebook."""
+    module: Any = _template().module
+    return str(module.overview(answer, rendered_figures(answer, ["speed"])))
+
+
+@cache
+def _template() -> Template:
+    """Return the template of the page; everything in it is escaped, because names come from users' files."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("raybench.reporting", "templates"),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = (
+        words.status_sentences,
+        words.best_texts,
+        words.trust_sentence,
+        words.caution_text,
+        words.effect_detail,
+        words.failure_sentences,
+        words.table_caption,
+        words.plural,
+        effect_columns,
+        about,
+        all_columns,
+    )
+    templates.filters.update({each.__name__: each for each in filters})
+    return templates.get_template("page.html.j2")
+
+
+def about(report: Report) -> list[str]:
+    """Return the facts of the line below the title: date, workload, runs, hardware."""
+    answer = report.answer
+    runs = (
+        f"{words.plural(answer.status.completed, 'run')} of {words.plural(len(answer.configurations), 'configuration')}"
+    )
+    return [each for each in (report.made[:10], answer.workload, runs, *report.models) if each]
+
+
+def all_columns(report: Report) -> list[Column]:
+    """Return the table of configurations."""
+    return configuration_columns(report.answer, report.rows)

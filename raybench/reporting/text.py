@@ -1,0 +1,99 @@
+"""The report as text: status, answer, effects, configurations, trust; for any width from 60 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from raybench.core.text import printable
+from raybench.reporting import words
+from raybench.reporting.columns import configuration_columns, effect_columns, rows
+from raybench.reporting.layout import Line, table_lines, wrapped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from raybench.analysis.answer import Answer
+
+MAX_ROWS, WORST_ROWS = 12, 3
+"""Maximum number of effects and of configurations without `full`; how many of the latter are the worst."""
+
+MAX_FAILURES = 5
+"""Maximum number of reasons for missing results without `full`."""
+
+
+def report_text(answer: Answer, width: int, full: bool = False) -> str:
+    """Return the report as plain text of this width."""
+    return "".join(f"{text}\n" for text, _ in report_lines(answer, width, full))
+
+
+def print_report(answer: Answer, console: Console, full: bool = False, only_skips: bool = False) -> None:
+    """Print the report.
+
+    Args:
+        answer: the answer.
+        console: where.
+        full: whether to add all configurations, all reasons for missing results and the notes.
+        only_skips: whether to leave out why runs failed, if something else says so.
+    """
+    for text, style in report_lines(answer, console.width, full, only_skips):
+        console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)
+
+
+def report_lines(answer: Answer, width: int, full: bool = False, only_skips: bool = False) -> Iterator[Line]:
+    """Yield the lines of the report, none longer than the width unless a single word is."""
+    for number, block in enumerate(filter(None, _blocks(answer, width, full, only_skips))):
+        if number:
+            yield "", ""
+        for text, style in block:
+            yield printable(text), style
+
+
+def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterator[list[Line]]:
+    """Yield the parts of the report, which empty lines separate."""
+    yield wrapped(words.status_sentences(answer), width, "yellow")
+    yield wrapped(map(str, words.best_texts(answer)), width, "bold")
+    if answer.effects:
+        yield list(_effects(answer, width, full))
+    if len(answer.configurations) > 1:
+        yield list(_configurations(answer, width, full))
+    failures = words.failure_sentences(answer, only_skips)
+    if not full and len(failures) > MAX_FAILURES:
+        more = len(failures) - MAX_FAILURES
+        failures = [*failures[:MAX_FAILURES], f"{words.plural(more, 'more reason')} for missing results: --full"]
+    yield wrapped(failures, width)
+    yield list(_trust(answer, width, full))
+
+
+def _effects(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+    """Yield the table of effects: all, or the largest of many."""
+    below = {number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(each))}
+    shown = range(len(answer.effects) if full else min(MAX_ROWS, len(answer.effects)))
+    yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
+    if left_out := len(answer.effects) - len(shown):
+        yield f"… {left_out:,} smaller effects: --full", "dim"
+
+
+def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+    """Yield the table of configurations: all, or the best and the worst of many."""
+    all_rows = rows(answer)
+    columns = configuration_columns(answer, all_rows)
+    left_out = 0 if full else max(0, len(all_rows) - MAX_ROWS)
+    best = MAX_ROWS - WORST_ROWS
+    if left_out:
+        kept = [*range(best), *range(len(all_rows) - WORST_ROWS, len(all_rows))]
+        columns = [column.of_rows(kept) for column in columns]
+    yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: --full"} if left_out else {})
+    yield from wrapped([words.table_caption(answer)], width, "dim")
+
+
+def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+    cautions, notes = answer.trust.cautions, answer.trust.notes
+    yield from wrapped([words.trust_sentence(answer)], width, "yellow" if cautions else "green")
+    for each in cautions:
+        mark = f"{each.mark}: " if each.mark else ""
+        yield from wrapped([f"{mark}{words.caution_text(each)}"], width, "yellow", "  ", "  ")
+    if full:
+        yield from wrapped([f"Note: {words.caution_text(each)}" for each in notes], width, "dim")
+    elif notes:
+        yield from wrapped([f"{words.plural(len(notes), 'note')}: --full"], width, "dim")

@@ -1,0 +1,519 @@
+"""Numbers and sentences of a report as plain text; terminal, page and notebook use the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from raybench.analysis.answer import (
+    Answer,
+    Best,
+    Caution,
+    Configuration,
+    Criterion,
+    Difference,
+    Effect,
+    Ratio,
+    Status,
+    TrustLevel,
+)
+from raybench.core.identity import is_smoke
+from raybench.core.job import Target
+from raybench.core.settings import label
+from raybench.core.text import format_value, join_words
+from raybench.reporting.layout import NOTHING
+
+PERCENT_BELOW = 1.1
+"""Ratios nearer to 1 than this are written in percent in sentences: 6% faster."""
+
+LEAST, MOST = 0.001, 9999
+"""Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
+
+ONCE = " in one run each"
+"""End of a clause on numbers without an interval."""
+
+MAX_NAMES = 4
+"""Maximum number of configurations that a sentence names."""
+
+STATUSES = {
+    "oom": "out of memory",
+    "timeout": "timed out",
+    "lost": "lost with their process",
+    "unfinished": "not finished",
+}
+"""Words for the ends of runs; the others are words already."""
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Format a number with this many significant digits, but all before the decimal point: 3.92, 0.0178, 12,331."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{value:,.{decimals}f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Format a count with its noun: 1 run, 3 runs."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a duration: 0.43 s, 74 s, 12.5 min, 3.1 h."""
+    for unit, size, largest in (("s", 1, 300), ("min", 60, 10_800)):
+        if seconds < largest:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds / 3600)} h"
+
+
+def _decimals(low: float, high: float, digits: int, size: float) -> int:
+    """Decimals with which the ends of an interval differ, and `size` has this many significant digits."""
+    width = high - low
+    by_size = digits - 1 - math.floor(math.log10(size)) if size > 0 else 0
+    by_width = math.ceil(-math.log10(width)) if width > 1e-9 else 0
+    return max(0, by_size, by_width)
+
+
+def _end(value: float, decimals: int | None) -> str:
+    if value < LEAST:
+        return f"<{LEAST:g}"
+    if value > MOST:
+        return f">{MOST:g}"
+    return number(value, 2) if decimals is None else f"{value:.{decimals}f}"
+
+
+def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
+    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4).
+
+    Args:
+        ratio: the ratio; None if there is none.
+        prefix: precedes the interval, such as "95% CI ".
+    """
+    if ratio is None:
+        return NOTHING
+    if ratio.low is None or ratio.high is None:
+        return f"{number(ratio.value)}x"
+    # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
+    narrow = ratio.high < 10 * ratio.low
+    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low) if narrow else None
+    ends = f"{_end(ratio.low, decimals)}–{_end(ratio.high, decimals)}"
+    return f"{_end(ratio.value, decimals)}x ({prefix}{ends})"
+
+
+def range_text(low: float | None, high: float | None) -> str:
+    """Format the smallest and the largest ratio: 1.2x to 2.1x."""
+    return NOTHING if low is None or high is None else f"{number(low, 2)}x to {number(high, 2)}x"
+
+
+def is_accuracy(metric: str) -> bool:
+    """Return whether differences of a metric are written in points."""
+    return metric.rpartition("/")[2] == "accuracy"
+
+
+def metric_name(metric: str) -> str:
+    """The short name of a metric: accuracy for val/accuracy, and other metrics by their full name."""
+    return "accuracy" if metric == "val/accuracy" else metric
+
+
+def metric_text(metric: str, value: float, decimals: int = 1) -> str:
+    """Format a value of a metric: 94.1% for an accuracy."""
+    return f"{100 * value:.{decimals}f}%" if is_accuracy(metric) else number(value)
+
+
+def difference_text(difference: Difference | None, metric: str) -> str:
+    """Format a difference with its interval, if there is one; that of accuracies in points: −0.2 (−0.5 to +0.1)."""
+    if difference is None:
+        return NOTHING
+    value, ends = _difference_parts(difference, metric)
+    return signed(*value) + (f" ({signed(*ends[0])} to {signed(*ends[1])})" if ends else "")
+
+
+def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float, int], list[tuple[float, int]] | None]:
+    """The value and the ends of the interval of a difference in printed units, each with its decimals."""
+    scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
+    value = difference.value * scale
+    if difference.low is None or difference.high is None:
+        return (value, max(least, _decimals(value, value, 2, abs(value)))), None
+    low, high = difference.low * scale, difference.high * scale
+    decimals = max(least, _decimals(low, high, digits, max(abs(low), abs(high))))
+    return (value, decimals), [(low, decimals), (high, decimals)]
+
+
+def signed(value: float, decimals: int) -> str:
+    """Format a number with its sign: +0.1, −0.5, 0.0."""
+    text = f"{abs(value):.{decimals}f}"
+    return text if not float(text) else f"{'−' if value < 0 else '+'}{text}"
+
+
+def axis_text(axis: str, value: object) -> str:
+    """Format a value of an axis: batch 512; a device is known by its own name."""
+    return f"{label(axis)} {format_value(value)}"
+
+
+def target_text(target: Target) -> str:
+    """Format a target: 94% accuracy; val/loss 0.3."""
+    bound = target.at_least if target.at_least is not None else target.at_most
+    if bound is None:
+        return target.metric
+    if target.is_accuracy:
+        percent = bound if target.in_percent else 100 * bound
+        return f"{percent:.4g}% {metric_name(target.metric)}"
+    return f"{target.metric} {format_value(bound)}"
+
+
+def name_of(answer: Answer, index: int, workload: str = "") -> str:
+    """The label of a configuration, without a workload that the sentence has named already."""
+    parts = answer.configurations[index].label.split(", ")
+    return ", ".join(part for part in parts if part != workload) or answer.workload
+
+
+# Sentences at the top
+
+
+def status_sentences(answer: Answer) -> list[str]:
+    """Sentences before the answer: smoke run, generated data, stopped or incomplete grid."""
+    sentences = []
+    if is_smoke(answer.grid):
+        sentences.append("Smoke run: its numbers are not results.")
+    if answer.status.part:
+        sentences.append(f"Part of the grid: {answer.status.part}.")
+    if sentence := _incomplete(answer.status):
+        sentences.append(sentence)
+    if answer.synthetic_data:
+        sentences.append(
+            f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
+        )
+    return sentences
+
+
+def _incomplete(status: Status) -> str:
+    if status.completed == status.planned:
+        return ""
+    ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
+    counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
+    if status.is_stopped:
+        return f"This grid is not finished: {counts}. Run the same command again to continue."
+    return f"Incomplete: {counts}."
+
+
+HEADS = {
+    Criterion.FASTEST: "fastest",
+    Criterion.FIRST_TO_TARGET: "first to {target}",
+    Criterion.CHEAPEST: "cheapest{to}",
+    Criterion.LEAST_ENERGY: "least energy{to}",
+}
+
+BETTER = {
+    Criterion.FASTEST: ("{}x as fast as {other}", "{} faster than {other}"),
+    Criterion.FIRST_TO_TARGET: ("{}x as fast as {other}", "{} faster than {other}"),
+    Criterion.CHEAPEST: ("{}x cheaper than {other}", "{} cheaper than {other}"),
+    Criterion.LEAST_ENERGY: ("{}x less energy than {other}", "{} less energy than {other}"),
+}
+"""How a ratio above 1 is said, as a factor and in percent."""
+
+WORSE = {
+    Criterion.FASTEST: ("takes {}x as long as {other}", "{} slower than {other}"),
+    Criterion.FIRST_TO_TARGET: ("takes {}x as long as {other}", "{} slower than {other}"),
+    Criterion.CHEAPEST: ("costs {}x as much as {other}", "{} dearer than {other}"),
+    Criterion.LEAST_ENERGY: ("needs {}x as much energy as {other}", "{} more energy than {other}"),
+}
+
+
+class BestText(NamedTuple):
+    """The sentences on a best configuration: its name, what it is better by, and what cannot be told from it."""
+
+    name: str
+    facts: str = ""
+    rest: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
+
+
+def best_texts(answer: Answer) -> list[BestText]:
+    """The answer: each best configuration, the most important first."""
+    if not answer.best:
+        reason = "No run has completed." if not answer.status.completed else "No times can be compared."
+        return [BestText(reason)]
+    return [_best_text(answer, best) for best in answer.best]
+
+
+def _best_text(answer: Answer, best: Best) -> BestText:
+    configuration = answer.configurations[best.configuration]
+    target = target_text(answer.target) if answer.target else ""
+    words = {"target": target, "to": ""}
+    if answer.target and Criterion.FIRST_TO_TARGET not in best.ratios:
+        words["to"] = f" to {target}"
+    head = join_words([HEADS[criterion].format(**words) for criterion in best.ratios])
+    head = head[:1].upper() + head[1:]
+    head += f" on {best.workload}" if best.workload else ""
+    name = name_of(answer, best.configuration, best.workload)
+    if best.other is None:
+        return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
+    # An order that noise may have made is not stated as a fact.
+    head += " in these runs" if best.indistinguishable else ""
+    relative = ", ".join(_relative(answer, best))
+    parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
+    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
+    names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
+    return BestText(
+        f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
+        f"{'; '.join(parts)}{marks}.",
+        f"Not distinguishable: {names_text(names)}." if names else "",
+    )
+
+
+def names_text(names: Sequence[str]) -> str:
+    """List labels, the first of many: they contain commas, so semicolons separate them."""
+    shown, more = names[:MAX_NAMES], len(names) - MAX_NAMES
+    return "; ".join([*shown, *([f"{more} more"] if more > 0 else [])])
+
+
+def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
+    """Facts on the only configuration."""
+    if configuration.seconds:
+        yield speed_text(answer, configuration)
+    if configuration.quality:
+        yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
+    yield from _absolute(answer, configuration, best)
+    yield "nothing to compare it with"
+
+
+def speed_text(answer: Answer, configuration: Configuration) -> str:
+    """Speed with its unit: 0.43 s per epoch, or 12,300 examples/s."""
+    if answer.unit.has_rate and configuration.rate:
+        return f"{number(configuration.rate)} {answer.unit.counted or answer.unit.name}/s"
+    return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else NOTHING
+
+
+def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
+    """Time and price to the target: how many runs reached it, and when."""
+    to = configuration.to_target
+    if to is None:
+        return
+    if to.seconds is None or to.expected_s is None:
+        yield f"0 of {plural(to.tried, 'run')} reached it"
+    elif to.reached == to.tried:
+        yield f"{seconds_text(to.expected_s)} in {to.reached} of {plural(to.tried, 'run')}"
+    else:
+        yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
+        ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
+        interval = f" (95% CI {'–'.join(number(end, 2) for end in ends)})" if len(ends) == 2 else ""
+        yield f"with a restart after each miss {number(to.expected_s)} s{interval}"
+    if to.price is not None and Criterion.CHEAPEST in best.ratios:
+        yield f"price {number(to.price)}"
+
+
+def _relative(answer: Answer, best: Best) -> Iterable[str]:
+    """Ratios and the difference of quality to the other side, which the first of them names."""
+    other = name_of(answer, best.other, best.workload) if best.other is not None else ""
+    once = ""
+    for criterion, ratio in best.ratios.items():
+        if ratio is not None:
+            text = ratio_words(ratio, criterion, other)
+            # Of several clauses the first says so.
+            yield text.removesuffix(once) if once else text
+            other, once = "", ONCE if text.endswith(ONCE) else once
+    if best.quality is not None:
+        text = quality_words(best.quality, answer.metric, other)
+        yield text.removesuffix(once) if once else text
+
+
+def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
+    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%).
+
+    Args:
+        ratio: above 1 is better.
+        criterion: the quantity.
+        other: the other side; empty if an earlier clause of the sentence named it.
+    """
+    better = ratio.value >= 1
+    factor, percent = (BETTER if better else WORSE)[criterion]
+    if not other:
+        factor, percent = (
+            words.removesuffix(" {other}").removesuffix(" than").removesuffix(" as") for words in (factor, percent)
+        )
+    if 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW:
+        words = _in_percent(ratio, percent, other)
+    else:
+        # A factor for "takes 1.6x as long" is the inverse.
+        value = ratio if better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
+        number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
+        words = factor.format(number_text, other=other) + interval
+    if not ratio.has_interval:
+        words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
+    if ratio.holds_if_no_miss:
+        words += f" if no run misses the target, which {plural(min(ratio.runs, ratio.other_runs), 'run')} cannot show"
+    return words
+
+
+def _inverse(value: float | None) -> float | None:
+    return None if value is None else 1 / value if value else math.inf
+
+
+def _in_percent(ratio: Ratio, words: str, other: str) -> str:
+    """Say a ratio near 1; in its interval + and − are as in the sentence, unless all of it is on one side."""
+    value = 100 * (ratio.value - 1)
+    if ratio.low is None or ratio.high is None:
+        return words.format(f"{number(abs(value), 2)}%", other=other)
+    ends = [100 * (end - 1) for end in (ratio.low, ratio.high)]
+    decimals = min(_decimals(ends[0], ends[1], 1, max(map(abs, ends))), 3)
+    text = words.format(f"{abs(value):.{decimals}f}%", other=other)
+    if ratio.is_significant:
+        low, high = sorted(map(abs, ends))
+        return f"{text} (95% CI {low:.{decimals}f}–{high:.{decimals}f}%)"
+    return f"{text} (95% CI {signed(ends[0], decimals)}% to {signed(ends[1], decimals)}%)"
+
+
+def quality_words(difference: Difference, metric: str, other: str = "") -> str:
+    """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equally accurate within 1 point."""
+    (value, decimals), ends = _difference_parts(difference, metric)
+    name, than = metric_name(metric), f" than {other}" if other else ""
+    if difference.is_equal and not difference.is_significant and difference.margin is not None:
+        margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
+        unseen = f"failures in up to {100 * difference.unseen_failures:.0f}% of runs could be unseen"
+        return f"equal {name} within {margin} ({unseen})"
+    interval = ""
+    if ends and difference.is_significant:
+        low, high = sorted(abs(end) for end, _ in ends)
+        interval = f" (95% CI {low:.{decimals}f}–{high:.{decimals}f})"
+    elif ends:
+        points = " points" if is_accuracy(metric) else ""
+        interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
+        return f"{name} not distinguishable (95% CI {interval_text})"
+    amount = f"{abs(value):.{decimals}f}"
+    once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else ", without an interval"
+    if not float(amount):
+        return f"the same {name}{once}"
+    if name == "accuracy":
+        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}{once}"
+    points = " points" if is_accuracy(metric) else ""
+    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}{once}"
+
+
+# Effects
+
+
+def effect_name(effect: Effect) -> str:
+    """Both sides of an effect, and values that always go with it: batch 512 vs. 32."""
+    tied = ", ".join(axis_text(axis, value) for axis, value in effect.tied.items())
+    sides = f"{axis_text(effect.axis, effect.value)} vs. {format_value(effect.other)}"
+    return f"{sides} (with {tied})" if tied else sides
+
+
+def effect_speed(effect: Effect) -> str:
+    """The mean effect, or the range over the sets if there is no mean."""
+    return ratio_text(effect.speed) if effect.speed else range_text(effect.least, effect.most)
+
+
+def effect_detail(effect: Effect) -> str:
+    """The values by the axis that the effect depends on, or its range; empty if neither is needed."""
+    if effect.parts:
+        parts = [f"{_condition(part.axis, part.value)} {ratio_text(part.speed)}" for part in effect.parts if part.speed]
+        return ", ".join(parts)
+    needs_range = effect.varies or (effect.speed is not None and not effect.speed.has_interval and effect.sets > 1)
+    if effect.speed is None:
+        return f"no mean: it differs between {effect.sets} pairs of configurations" if effect.sets > 1 else ""
+    return f"{range_text(effect.least, effect.most)} in {effect.sets} pairs of configurations" if needs_range else ""
+
+
+def _condition(axis: str, value: object) -> str:
+    return f"on {format_value(value)}" if axis == "device" else f"at {axis_text(axis, value)}"
+
+
+def effect_quality(effect: Effect, metric: str) -> str:
+    """The mean difference of a metric, or the range over the sets if its sign differs between them."""
+    if metric in effect.quality:
+        return difference_text(effect.quality[metric], metric)
+    if effect.quality_least is None or effect.quality_most is None:
+        return NOTHING
+    scale, decimals = (100, 1) if is_accuracy(metric) else (1, 3)
+    return f"{signed(effect.quality_least * scale, decimals)} to {signed(effect.quality_most * scale, decimals)}"
+
+
+# Configurations
+
+
+def table_caption(answer: Answer) -> str:
+    """How to read the table of configurations."""
+    intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
+    parts = [reference_text(answer), runs_text(answer), "95% intervals in parentheses" if intervals else ""]
+    text = "; ".join(filter(None, parts))
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def reference_text(answer: Answer) -> str:
+    """What the ratios of the table of configurations are relative to."""
+    references = [each for each in answer.configurations if each.is_reference]
+    if not references or len(answer.configurations) < 2:
+        return ""
+    if len(references) == 1:
+        return f"speed is relative to {references[0].label}"
+    values = join_words([axis_text(axis, value) for axis, value in answer.baseline.items() if axis in answer.axes])
+    return f"speed is relative to the same configuration with {values}"
+
+
+def runs_text(answer: Answer) -> str:
+    """The number of runs if it is the same everywhere: 3 runs each; else empty."""
+    counts = {(each.completed, each.planned) for each in answer.configurations if not each.skip}
+    if len(counts) != 1:
+        return ""
+    ((completed, planned),) = counts
+    return f"{plural(completed, 'run')} each" if completed == planned else ""
+
+
+def outcome_text(configuration: Configuration) -> str:
+    """Why a configuration has no time: skipped, out of memory, not run."""
+    if configuration.skip:
+        return "skipped"
+    return ", ".join(STATUSES.get(ending.status, ending.status) for ending in configuration.endings) or "no time"
+
+
+def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
+    """Why runs did not complete or cannot run: a sentence for each reason with the configurations concerned."""
+    reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for each in answer.configurations:
+        if each.skip:
+            reasons.setdefault(("skipped", each.skip), []).append((each.label, 0))
+        for ending in () if only_skips else each.endings:
+            if not each.skip and ending.status not in ("not run", "unfinished"):
+                reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
+    sentences = []
+    for (status, message), places in reasons.items():
+        runs = sum(count for _, count in places)
+        head = STATUSES.get(status, status).capitalize() + (f" ({plural(runs, 'run')})" if runs else "")
+        reason = f": {message.rstrip('.')}" if message and message != STATUSES.get(status) else ""
+        sentences.append(f"{head}: {names_text([label for label, _ in places])}{reason}.")
+    return sentences
+
+
+# Trust
+
+
+def trust_sentence(answer: Answer) -> str:
+    """The line of trust; the cautions follow it."""
+    cautions, level = answer.trust.cautions, answer.trust.level
+    if not cautions:
+        return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
+    count = plural(len(cautions), "caution")
+    if level == TrustLevel.DOUBTFUL:
+        return f"{count} that could change which configuration is best:"
+    return f"{count}, none of which could change which configuration is best:"
+
+
+def caution_text(caution: Caution) -> str:
+    """A caution or a note: what happened, how many runs it concerns, and what to do."""
+    text = caution.text[:1].upper() + caution.text[1:]
+    facts = []
+    if caution.runs:
+        facts.append(f"{caution.runs:,} of {plural(caution.of_runs, 'run')}")
+    if caution.too_long:
+        facts.append(f"times perhaps {_too_long(caution.too_long)}")
+    text += f" ({'; '.join(facts)})." if facts else "."
+    remedy = caution.remedy.rstrip(".")
+    return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text
+
+
+def _too_long(fraction: float) -> str:
+    return f"{100 * fraction:.0f}% too long" if fraction < 1 else f"{number(1 + fraction, 2)}x as long as otherwise"

@@ -1,0 +1,105 @@
+"""Two versions of one grid, and whether the new one passes."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from raybench.analysis.compare import Limits, Verdict, as_versions, compare
+from tests.support.made_up_runs import LEARNING, MadeUpGrid
+
+CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
+WIDE = (0.02, 0.20, 0.05, 0.15, 0.04)
+
+
+def interleaved(changes, losses=None, **further):
+    """The comparison of a grid whose new runs are slower by these logs, with these losses of accuracy."""
+    grid = MadeUpGrid({"version": "base"})
+    grid.add({"version": "base"}, [1.0 + 1e-6] * len(changes))
+    accuracies = [(*LEARNING[:-1], LEARNING[-1] - loss) for loss in losses or [0.0] * len(changes)]
+    grid.add({"version": "new"}, [math.exp(each) for each in changes], accuracies=accuracies, **further)
+    return grid.attempts, grid.request()
+
+
+@pytest.mark.parametrize(
+    ("changes", "strict", "verdict"),
+    [
+        (CLEAR, False, Verdict.SLOWER),
+        (CLEAR, True, Verdict.SLOWER),
+        (WIDE, False, Verdict.SLOWER),
+        (WIDE, True, Verdict.INCONCLUSIVE),
+        ([0.01, 0.0, -0.01, 0.005, 0.0], False, Verdict.WITHIN),
+        ([-0.3, 0.3, -0.2, 0.25, 0.0], False, Verdict.INCONCLUSIVE),
+        ([0.03, 0.031, 0.029, 0.03, 0.03], False, Verdict.WITHIN),
+        ([0.5], False, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_verdicts_on_interleaved_runs(changes, strict, verdict):
+    comparison = compare(*interleaved(changes), Limits(strict=strict))
+    (change,) = comparison.changes
+    assert change.verdict is verdict
+    assert comparison.fails == (verdict is Verdict.SLOWER)
+    if len(changes) > 1:
+        assert change.speed.paired
+        assert change.speed.value == pytest.approx(math.exp(-sum(changes) / len(changes)), rel=1e-4)
+
+
+def test_wide_change_says_how_many_repeats_decide():
+    (change,) = compare(*interleaved([-0.1, 0.1, -0.05, 0.06, 0.01])).changes
+    assert 5 < change.repeats < 60
+    assert change.more_s == pytest.approx((change.repeats - 5) * 40)
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict", "kept"),
+    [
+        ([0.0] * 5, Verdict.WITHIN, True),
+        ([0.03, 0.031, 0.029, 0.03, 0.03], Verdict.WORSE, False),
+        ([0.03, -0.03, 0.02, -0.01, 0.0], Verdict.WITHIN, False),
+    ],
+)
+def test_faster_version_that_loses_accuracy_does_not_pass(losses, verdict, kept):
+    (change,) = compare(*interleaved([-0.5, -0.51, -0.49, -0.5, -0.5], losses)).changes
+    assert (change.verdict, change.quality_kept) == (verdict, kept)
+
+
+def test_failed_version_does_not_pass():
+    error = {"type": "ImportError", "message": "no module"}
+    comparison = compare(*interleaved(CLEAR, status="failed", error=error))
+    assert comparison.fails
+    assert comparison.changes[0].verdict is Verdict.MISSING
+    assert "no module" in comparison.changes[0].reason
+
+
+def session(factor, batches=(32, 64), run="", **further):
+    grid = MadeUpGrid()
+    for batch in batches:
+        seconds = [factor * batch * (1 + 0.002 * repeat) for repeat in range(3)]
+        grid.add({"batch_size": batch}, seconds, run=f"{run}{batch}", **further)
+    return grid.attempts, grid.request()
+
+
+def test_two_sessions_are_compared_by_their_axes():
+    versions = as_versions(session(1.0, versions={"torch": "2.12"}, run="a"), session(1.2, versions={"torch": "2.13"}))
+    comparison = compare(*versions)
+    assert [each.verdict for each in comparison.changes] == [Verdict.SLOWER] * 2
+    assert [each.label for each in comparison.changes] == ["batch 32", "batch 64"]
+    assert not comparison.same_runs
+    assert [(each.name, each.base, each.new) for each in comparison.differences] == [("torch", ("2.12",), ("2.13",))]
+
+
+def test_missing_configuration_does_not_pass():
+    comparison = compare(*as_versions(session(1.0), session(1.0, batches=(64, 128))))
+    assert comparison.fails
+    assert comparison.changes[0].verdict is Verdict.MISSING
+    assert comparison.only_in_new == ("batch 128",)
+
+
+def test_same_runs_on_both_sides_are_recognised():
+    base = session(1.0)
+    assert compare(*as_versions(base, base)).same_runs
+
+
+def test_nothing_in_common_does_not_pass():
+    attempts, request = session(1.0)
+    assert compare(*as_versions((attempts, replace(request, cells=[])), (attempts, request))).fails

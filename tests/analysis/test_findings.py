@@ -1,0 +1,180 @@
+"""Findings of runs under known conditions, and what they mean for an answer."""
+
+import random
+
+import pytest
+
+from raybench.analysis.answer import TrustLevel
+from raybench.analysis.findings.finding import findings, kinds
+from raybench.analysis.findings.slow_start import slow_start
+from raybench.results.epoch import Epoch
+from tests.support.made_up_runs import MadeUpGrid, by_label, effect_of
+
+HOST = {"cores": 2, "other_cpu_s": 0.0, "steal_s": 0.0, "own_cpu_s": 19.0}
+
+
+def run(device="cpu", form=None, **fields):
+    """One run on two cores, audited for ten seconds."""
+    conditions = {"audit": {"seconds": 10.0, "host": HOST}} | fields
+    grid = MadeUpGrid().add({"device": device}, [1.0], device={"kind": device, "count": 2}, form=form, **conditions)
+    return grid.attempts[0]
+
+
+def audit(**host):
+    return {"seconds": 10.0, "host": HOST | host}
+
+
+def gpu(reason, share):
+    return {"seconds": 10.0, "host": HOST, "gpus": [{"throttled": {reason: share}}]}
+
+
+def epochs(**fields):
+    return [Epoch(number, None, 10, 640, {"train": 1.0}, **fields) for number in (1, 2, 3)]
+
+
+CASES = {
+    "few_threads": {"runtime_conditions": {"threads": 1}},
+    "busy_host": {"audit": audit(other_cpu_s=18.0)},
+    "steal": {"audit": audit(steal_s=2.0)},
+    "cores_shared": {"runtime_conditions": {"exclusive": False}},
+    "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
+    "limited_clocks": {"audit": gpu("power_cap", 0.5)},
+    "resumed": {"gaps": (2,)},
+    "energy_shared": {"audit": audit() | {"energy": {"epochs": {"device_j": 5.0}, "others_share": 0.4}}},
+    "unsynchronised_clock": {"epochs": epochs(settle_s={"train": 0.5})},
+    "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
+    "output_buffered": {"epochs": epochs(epochs_in_read=3)},
+    "short_epochs": {"form": "command", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},
+    "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
+    "short_warmup": {
+        "epochs": [
+            Epoch(n, None, 10, 640, {"train": 2.0 if n < 10 else 1.0 + n % 2 / 100}, step_s=()) for n in range(1, 41)
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("code", sorted(CASES))
+def test_condition_is_found(code):
+    found = {each.code: each for each in findings(run(**CASES[code]))}
+    assert code in found
+    assert found[code].text
+    assert found[code].remedy
+
+
+def test_quiet_run_has_no_finding():
+    assert findings(run()) == ()
+
+
+def test_every_kind_is_tested():
+    of_several_runs = {"optimizer_unchanged", "no_effect", "seed_unused", "other_batch_size"}
+    assert kinds().keys() == CASES.keys() | of_several_runs
+
+
+@pytest.mark.parametrize("share", [float("inf"), -1.0, 1e9])
+def test_damaged_audit_gives_no_size(share):
+    (finding, *_) = findings(run(audit=audit(other_cpu_s=share * 20)))[:1] or [None]
+    assert finding is None or finding.too_long is None or finding.too_long < 1e6
+
+
+def test_unused_settings_are_found():
+    optimizers = ({"class": "SGD", "lr": 0.1, "weight_decay": 0.0},)
+    grid = MadeUpGrid()
+    for decay in (0.0, 5e-4):
+        fields = {"epochs": epochs(optimizers=optimizers, metrics={"a": 0.1, "b": 0.2, "c": 0.3})}
+        grid.add({"weight_decay": decay}, [1.0, 1.0], form="function", **fields)
+    trust = grid.answer().trust
+    assert "optimizer_unchanged" in {each.code for each in trust.cautions}
+    assert {"no_effect", "seed_unused"} <= {each.code for each in trust.notes}
+
+
+def test_batch_of_a_different_size_is_found():
+    grid = MadeUpGrid().add({"batch_size": 32}, [1.0], form="function")
+    grid.attempts[0].epochs = epochs()  # 64 examples per step
+    assert "other_batch_size" in {each.code for each in findings(grid.attempts[0])}
+
+
+def test_slow_start():
+    chance = random.Random(0)
+    times = [(1.5 if number < 8 else 1.0) * chance.gauss(1, 0.02) for number in range(64)]
+    start = slow_start(times)
+    assert start.slower == pytest.approx(1.5, rel=0.05)
+    assert start.part == pytest.approx(1 / 8)
+    assert slow_start(times[8:]) is None
+    assert slow_start(times[::-1]) is None
+    assert slow_start([]) is None
+
+
+def times(value, runs=3):
+    return [value * (1 + 0.003 * number) for number in range(runs)]
+
+
+def busy(taken, passive=False):
+    return {"audit": audit(other_cpu_s=taken), "runtime_conditions": {"host_busy": passive}}
+
+
+def test_caution_marks_every_row_that_it_concerns():
+    grid = MadeUpGrid().add({"device": "cpu"}, times(1.3), **busy(6.0)).add({"device": "b"}, times(1.0))
+    answer = grid.add({"device": "c"}, times(9.0)).answer()
+    (caution,) = answer.trust.cautions
+    assert (caution.code, caution.mark, caution.runs, caution.of_runs) == ("busy_host", "a", 3, 9)
+    assert "0.6 of 2 cores" in caution.text
+    assert [each.cautions for each in answer.configurations] == [("a",), (), ()]
+    assert effect_of(answer, "device", "b").cautions == ("a",)
+    assert effect_of(answer, "device", "c").cautions == ()
+
+
+def test_caution_that_could_turn_the_best_is_red():
+    grid = MadeUpGrid().add({"device": "cpu"}, times(1.3), **busy(18.0)).add({"device": "b"}, times(1.0))
+    answer = grid.answer()
+    assert answer.trust.level is TrustLevel.DOUBTFUL
+    assert answer.best[0].cautions == ("a",)
+    assert by_label(answer)["cpu"].cautions == ("a",)
+
+
+def test_caution_that_turns_nothing_is_a_note():
+    grid = MadeUpGrid().add({"device": "cpu"}, times(100.0), **busy(3.0)).add({"device": "b"}, times(1.0))
+    answer = grid.answer()
+    assert answer.trust.level is TrustLevel.CLEAR
+    assert [each.code for each in answer.trust.notes] == ["busy_host"]
+    assert all(each.cautions == () for each in answer.configurations)
+
+
+def test_passive_waiting_is_said():
+    (finding,) = findings(run(**busy(18.0, passive=True)))
+    assert "wait without spinning" in finding.text
+
+
+def test_busy_host_withholds_what_limits():
+    peaks = {
+        "work": {"flops": 1e6, "values": 1, "parameters": 1},
+        "probes": {"product": 1e9, "convolution": 1, "memory": 1e12},
+    }
+    settings = {"optimizer": {"name": "sgd"}, "precision": "fp32", "batch_size": 10}
+    for fields, limit in (({}, "compute"), (busy(18.0), "")):
+        grid = MadeUpGrid().add({"device": "cpu"}, times(3.0), roofline=peaks, settings=settings, **fields)
+        assert grid.answer().configurations[0].limited_by == limit
+
+
+def test_different_software_and_drift_are_notes():
+    drift = [1.0, 1.1, 1.25]
+    grid = MadeUpGrid()
+    for batch, version in ((1, "2.12"), (2, "2.13"), (3, "2.13")):
+        grid.add(
+            {"batch_size": batch}, [batch * each * (1 + batch / 1000) for each in drift], versions={"torch": version}
+        )
+    codes = {each.code for each in grid.answer().trust.notes}
+    assert {"other_software", "drift"} <= codes
+
+
+def test_single_runs_are_doubtful():
+    trust = MadeUpGrid().add({"device": "cpu"}, [2.0]).add({"device": "b"}, [1.0]).answer().trust
+    assert trust.level is TrustLevel.DOUBTFUL
+    assert [each.code for each in trust.cautions] == ["one_run"]
+
+
+def test_settings_that_differ_besides_the_axes_are_noted():
+    grid = MadeUpGrid().add({"device": "cpu"}, times(2.0), settings={"precision": "fp32"})
+    trust = grid.add({"device": "b"}, times(1.0), settings={"precision": "bf16"}).answer().trust
+    (note,) = trust.notes
+    assert "precision bf16 instead of fp32" in note.text

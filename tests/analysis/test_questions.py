@@ -1,0 +1,322 @@
+"""Questions about made-up grids whose right answers are known."""
+
+import math
+import random
+
+import pytest
+
+from raybench.analysis.answer import Criterion
+from raybench.core.job import Target
+from tests.support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
+
+TARGET = Target("val/accuracy", 0.94)
+
+
+def around(value, runs=3, spread=0.01, seed=0):
+    """Times of runs around a value."""
+    chance = random.Random(f"{value} {seed}")
+    return [value * math.exp(chance.gauss(0, spread)) for _ in range(runs)]
+
+
+def test_cheaper_device_with_epochs_of_different_size():
+    """The tpu's epoch is four times as dear and five times as large."""
+    grid = MadeUpGrid()
+    grid.add({"device": "gpu"}, around(10), examples=1000, price=1.0)
+    grid.add({"device": "tpu"}, around(10), examples=5000, price=4.0)
+    answer = grid.answer()
+    assert answer.unit.label == "1,000 examples"
+    cheapest = next(each for each in answer.best if Criterion.CHEAPEST in each.ratios)
+    assert answer.configurations[cheapest.configuration].label == "tpu"
+    ratio = cheapest.ratios[Criterion.CHEAPEST]
+    assert ratio.value == pytest.approx(1.25, rel=0.03)
+    assert ratio == by_label(answer)["tpu"].price_ratio
+    assert by_label(answer)["tpu"].price < by_label(answer)["gpu"].price
+
+
+def test_effect_with_a_device_that_varies_by_repeat():
+    """The interval over nine sets is that of three repeats, not of 27 runs."""
+    chance = random.Random(3)
+    shared = [chance.gauss(0, 0.02) for _ in range(3)]
+    grid = MadeUpGrid()
+    for device in ("cpu", "gpu"):
+        for batch in (32, 64, 128):
+            for decay in (0.0, 1e-4, 5e-4):
+                of_device = shared if device == "gpu" else [0, 0, 0]
+                times = [math.exp(chance.gauss(each, 0.002)) for each in of_device]
+                grid.add({"device": device, "batch_size": batch, "weight_decay": decay}, times)
+    effect = effect_of(grid.answer(), "device", "gpu")
+    assert effect.sets == 9
+    assert math.log(effect.speed.high / effect.speed.low) / 2 > 0.02
+
+
+@pytest.mark.parametrize("target", [None, TARGET])
+@pytest.mark.parametrize("own_batch", [False, True])
+def test_fastest_of_four_devices_is_rank_one(target, own_batch):
+    seconds = {"cpu": 8.0, "a": 4.0, "b": 2.0, "c": 1.0}
+    grid = MadeUpGrid({"device": "cpu"}, target=target)
+    for number, (device, each) in enumerate(seconds.items()):
+        axes = {"device": device} | ({"batch_size": 32 * 2**number} if own_batch else {})
+        grid.add(axes, around(each))
+    answer = grid.answer()
+    first = answer.best[0]
+    assert answer.configurations[first.configuration].axes["device"] == "c"
+    assert answer.configurations[first.configuration].rank == 1
+    assert answer.configurations[first.other].axes["device"] == "cpu"
+    assert next(iter(first.ratios.values())).value == pytest.approx(8, rel=0.05)
+    effect = effect_of(answer, "device", "c")
+    assert effect.speed.value == pytest.approx(8, rel=0.05)
+    assert effect.tied == ({"batch_size": 256} if own_batch else {})
+
+
+def test_three_axes_in_the_baseline_have_one_reference():
+    """Batch, threads and precision: the ratio in the sentence is that of the table."""
+    grid = MadeUpGrid({"batch_size": 32, "params.threads": 1, "precision": "fp32"})
+    for batch in (32, 64):
+        for threads in (1, 2):
+            for precision in ("fp32", "bf16"):
+                base = 1.0 / (1.4 if threads == 2 else 1.0) * (6.3 if precision == "bf16" else 1.0)
+                axes = {"batch_size": batch, "params.threads": threads, "precision": precision}
+                grid.add(axes, around(base, seed=f"{batch}{threads}{precision}"))
+    answer = grid.answer()
+    assert {each.reference for each in answer.configurations} == {0}
+    (best,) = answer.best
+    row = answer.configurations[best.configuration]
+    assert best.ratios[Criterion.FASTEST].value == row.ratio.value
+    assert effect_of(answer, "precision", "bf16").speed.value == pytest.approx(1 / 6.3, rel=0.03)
+    assert answer.effects[0].axis == "precision"
+    assert effect_of(answer, "params.threads", 2).speed.value == pytest.approx(1.4, rel=0.03)
+
+
+def test_epochs_of_different_length_in_one_run():
+    """An epoch of one side has half the examples in its middle epochs."""
+    grid = MadeUpGrid()
+    grid.add({"device": "cpu"}, [[4, 4, 4, 4]] * 3, examples=1000)
+    grid.add({"device": "gpu"}, [[2, 1, 1, 2], [2, 1, 1, 2], [2, 1, 1, 2]], examples=[1000, 500, 500, 1000])
+    answer = grid.answer()
+    assert answer.unit.name == "examples"
+    assert by_label(answer)["gpu"].ratio.value == pytest.approx(2.0)
+    assert by_label(answer)["gpu"].rate == pytest.approx(500)
+
+
+def test_fastest_device_with_target_and_prices_states_accuracy():
+    grid = MadeUpGrid(target=Target("val/accuracy", 0.85))
+    grid.add({"device": "cpu"}, around(8), accuracies=(0.5, 0.7, 0.9, 0.965), price=1)
+    grid.add({"device": "gpu"}, around(1), accuracies=(0.5, 0.7, 0.9, 0.89), price=2)
+    (best,) = grid.answer().best
+    assert set(best.ratios) == {Criterion.FIRST_TO_TARGET, Criterion.CHEAPEST}
+    assert best.quality.value == pytest.approx(0.89 - 0.965)
+    assert best.quality.is_significant
+
+
+def test_three_successes_each_show_no_sure_winner():
+    """A ratio of 1.5 stands only if no run misses, and three runs do not show that."""
+    grid = MadeUpGrid(target=TARGET).add({"device": "cpu"}, around(3)).add({"device": "gpu"}, around(2))
+    gpu = by_label(grid.answer())["gpu"].to_target
+    assert (gpu.reached, gpu.tried) == (3, 3)
+    assert gpu.ratio.low > 1
+    assert gpu.ratio.holds_if_no_miss
+    assert not gpu.ratio.is_significant
+    assert gpu.least_probability == pytest.approx(0.05 ** (1 / 3))
+
+
+def test_ten_successes_each_show_a_winner():
+    grid = MadeUpGrid(target=TARGET).add({"device": "cpu"}, around(3, 10)).add({"device": "gpu"}, around(2, 10))
+    assert by_label(grid.answer())["gpu"].to_target.ratio.is_significant
+
+
+def test_misses_count_as_restarts():
+    """Three of three runs against one of three: expected times with restarts, and an interval."""
+    never = (0.1, 0.2, 0.3, 0.4)
+    grid = MadeUpGrid(target=TARGET).add({"device": "cpu"}, around(4))
+    grid.add({"device": "gpu"}, around(1), accuracies=[LEARNING, never, never])
+    gpu = by_label(grid.answer())["gpu"].to_target
+    assert (gpu.reached, gpu.tried) == (1, 3)
+    assert gpu.expected_s == pytest.approx(12, rel=0.05)  # 4 s, and two misses of 4 s
+    assert gpu.expected_low_s < 12 < gpu.expected_high_s
+    assert gpu.ratio.low < 1 < gpu.ratio.value < gpu.ratio.high
+
+
+def test_success_rate_of_the_specification():
+    """Two of four runs after 20.2 s, misses of 20.4 s: 40.6 s, from 24 to 136 s."""
+    grid = MadeUpGrid(target=TARGET)
+    reached = (0.5, 0.95)
+    grid.add(
+        {"device": "cpu"},
+        [10.1, 10.1, 10.2, 10.2],
+        accuracies=[reached, reached, (0.5, 0.6), (0.5, 0.6)],
+        epoch_count=2,
+    )
+    to_target = grid.answer().configurations[0].to_target
+    assert to_target.expected_s == pytest.approx(40.6)
+    assert (round(to_target.expected_low_s), round(to_target.expected_high_s)) == (24, 136)
+
+
+def test_seven_workloads_with_one_run_each_are_never_averaged():
+    grid = MadeUpGrid({"device": "cpu"})
+    for number in range(7):
+        speed = 0.44 * (3.1 / 0.44) ** (number / 6)
+        for device, seconds in (("cpu", 1.0), ("gpu", 1.0 / speed)):
+            grid.add({"workload": f"w{number}", "device": device}, [seconds], workload=f"w{number}")
+    answer = grid.answer()
+    effect = effect_of(answer, "device", "gpu")
+    assert effect.speed is None
+    assert (effect.least, effect.most) == (pytest.approx(0.44), pytest.approx(3.1))
+    assert len(effect.parts) == 7
+    assert [each.workload for each in answer.best] == [f"w{number}" for number in range(7)]
+    assert answer.configurations[answer.best[0].configuration].axes["device"] == "cpu"
+    assert "one_run" in [each.code for each in answer.trust.cautions]
+
+
+def test_two_runs_against_ten_have_few_degrees_of_freedom():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(2, 10)).add({"device": "gpu"}, around(1, 2))
+    ratio = by_label(grid.answer())["gpu"].ratio
+    assert not ratio.paired
+    assert (ratio.runs, ratio.other_runs) == (2, 10)
+
+
+def test_baseline_of_the_caller_changes_every_part():
+    grid = MadeUpGrid({"device": "cpu"}).add({"device": "cpu"}, around(4)).add({"device": "gpu"}, around(1))
+    answer = grid.answer(baseline={"device": "gpu"})
+    assert answer.configurations[1].is_reference
+    assert by_label(answer)["cpu"].ratio.value == pytest.approx(0.25, rel=0.03)
+    assert effect_of(answer, "device", "cpu").speed.value == pytest.approx(0.25, rel=0.03)
+    (best,) = answer.best
+    assert (best.configuration, best.other) == (1, 0)
+
+
+def test_baseline_without_a_run_is_replaced():
+    grid = MadeUpGrid({"device": "cpu"})
+    grid.add({"device": "cpu"}, around(4), status="failed").add({"device": "gpu"}, around(1))
+    answer = grid.add({"device": "tpu"}, around(0.5)).answer()
+    assert answer.baseline == {"device": "gpu"}
+    assert "baseline_replaced" in [each.code for each in answer.trust.notes]
+    assert answer.status.endings == {"failed": 3}
+
+
+def test_unknown_work_of_one_side_is_not_compared():
+    grid = MadeUpGrid()
+    grid.add({"device": "a"}, around(4), examples=1000).add({"device": "b"}, around(2), examples=2000)
+    answer = grid.add({"device": "c"}, around(1), examples=0).answer()
+    unknown = by_label(answer)["c"]
+    assert unknown.seconds is None
+    assert unknown.ratio is None
+    caution = next(each for each in answer.trust.cautions if each.code == "work_unknown")
+    assert caution.configurations == (unknown.index,)
+
+
+def test_partial_epochs_are_no_epochs():
+    grid = MadeUpGrid()
+    for batch in (32, 64):
+        grid.add({"batch_size": batch}, around(1), examples=batch * 10, settings={"steps_per_epoch": 10})
+    answer = grid.answer()
+    assert answer.unit.label == "1,000 examples"
+    assert by_label(answer)["batch 64"].ratio.value == pytest.approx(2, rel=0.05)
+
+
+def test_counted_tokens_are_the_unit():
+    grid = MadeUpGrid()
+    grid.add({"device": "cpu"}, around(2), units={"tokens": 500_000})
+    grid.add({"device": "gpu"}, around(1), units={"tokens": 1_000_000})
+    answer = grid.answer()
+    assert answer.unit.label == "million tokens"
+    assert by_label(answer)["gpu"].ratio.value == pytest.approx(4, rel=0.05)
+    assert by_label(answer)["gpu"].rate == pytest.approx(1e6, rel=0.05)
+
+
+def test_interaction_gives_values_by_the_other_axis():
+    grid = MadeUpGrid()
+    seconds = {("cpu", 32): 8.0, ("cpu", 512): 8.0 / 1.2, ("gpu", 32): 2.0, ("gpu", 512): 2.0 / 2.1}
+    for (device, batch), each in seconds.items():
+        for decay in (0.0, 5e-4):
+            axes = {"device": device, "batch_size": batch, "weight_decay": decay}
+            grid.add(axes, around(each, spread=0.003, seed=f"{device}{batch}{decay}"))
+    effect = effect_of(grid.answer(), "batch_size", 512)
+    assert effect.varies
+    assert {(part.axis, part.value, round(part.speed.value, 1)) for part in effect.parts} == {
+        ("device", "cpu", 1.2),
+        ("device", "gpu", 2.1),
+    }
+
+
+def test_effect_of_both_signs_has_no_mean():
+    grid = MadeUpGrid()
+    for (device, batch), each in {("a", 1): 1, ("a", 2): 2, ("b", 1): 1, ("b", 2): 0.5}.items():
+        grid.add({"device": device, "batch_size": batch}, around(each, spread=0.003, seed=f"{device}{batch}"))
+    effect = effect_of(grid.answer(), "batch_size", 2)
+    assert effect.speed is None
+    assert (round(effect.least, 1), round(effect.most, 1)) == (0.5, 2.0)
+
+
+def test_four_interleaved_repeats_are_paired():
+    drift = [1.0, 1.1, 1.2, 1.3]
+    grid = MadeUpGrid().add({"device": "cpu"}, [2 * each for each in drift])
+    ratio = by_label(grid.add({"device": "gpu"}, [1.01, 1.1, 1.19, 1.3]).answer())["gpu"].ratio
+    assert ratio.paired
+    assert ratio.high / ratio.low < 1.07
+
+
+def test_machines_of_one_model_are_samples():
+    """Runs on two machines share each machine's speed: the interval is of machines."""
+    grid = MadeUpGrid().add({"device": "cpu"}, around(2, 4)).add({"device": "gpu"}, around(1, 4))
+    for attempt in list(grid.attempts):
+        again = MadeUpGrid().add({"device": attempt.profile}, [attempt.epochs[0].ledger["train"] * 1.2], host="node-2")
+        (copy,) = again.attempts
+        copy.trial, copy.cell, copy.origin = attempt.trial, attempt.cell, "other folder"
+        grid.attempts.append(copy)
+    gpu = by_label(grid.answer())["gpu"]
+    assert (gpu.hosts, gpu.completed, gpu.planned) == (2, 8, 8)
+    assert gpu.ratio.high / gpu.ratio.low > 1.5
+
+
+def test_equal_accuracies_are_equal_but_for_rare_failures():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(2, 10)).add({"device": "gpu"}, around(1, 10))
+    difference = by_label(grid.answer())["gpu"].quality_difference
+    assert difference.is_equal
+    assert difference.low < 0 < difference.high  # identical values are known to one example
+    assert difference.unseen_failures == pytest.approx(0.26, abs=0.005)
+
+
+def test_accuracies_in_percent_become_fractions():
+    percent = tuple(100 * each for each in LEARNING)
+    grid = MadeUpGrid(target=Target("val/accuracy", 94)).add({"device": "cpu"}, around(2), accuracies=percent)
+    answer = grid.add({"device": "gpu"}, around(1), accuracies=percent).answer()
+    assert answer.target.at_least == 0.94
+    assert answer.configurations[0].quality.value == pytest.approx(0.95)
+    assert answer.configurations[0].to_target.reached == 3
+
+
+def test_energy_decides_least_energy():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(1), joules=[100.0, 101, 99])
+    answer = grid.add({"device": "gpu"}, around(2), joules=[50.0, 51, 49]).answer()
+    fastest, frugal = answer.best
+    assert set(fastest.ratios) == {Criterion.FASTEST}
+    assert (frugal.configuration, set(frugal.ratios)) == (1, {Criterion.LEAST_ENERGY})
+    assert frugal.ratios[Criterion.LEAST_ENERGY].value == pytest.approx(2, rel=0.02)
+
+
+def test_configurations_that_differ_by_noise_are_named():
+    grid = MadeUpGrid().add({"batch_size": 32}, around(2)).add({"batch_size": 64}, [1.0, 1.03, 0.98])
+    answer = grid.add({"batch_size": 128}, [1.01, 0.99, 1.02]).answer()
+    (best,) = answer.best
+    assert {best.configuration, *best.indistinguishable} == {1, 2}
+
+
+def test_stopped_grid_is_incomplete():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(2)).add({"device": "gpu"}, around(1, 2), repeats=3)
+    status = grid.answer().status
+    assert status.is_stopped
+    assert (status.planned, status.completed, status.endings) == (6, 5, {"not run": 1})
+
+
+def test_out_of_memory_is_no_row_without_reason():
+    grid = MadeUpGrid().add({"batch_size": 32}, around(1))
+    error = {"type": "OutOfMemoryError", "message": "out of memory in train"}
+    grid.add({"batch_size": 4096}, around(1), status="oom", error=error)
+    row = by_label(grid.answer())["batch 4096"]
+    assert (row.rank, row.completed, row.endings[0].status, row.endings[0].runs) == (None, 0, "oom", 3)
+    assert row.endings[0].message == "out of memory in train"
+
+
+def test_no_attempts_at_all():
+    answer = MadeUpGrid().answer()
+    assert (answer.best, answer.effects, answer.ranking) == ((), (), ())

@@ -1,0 +1,114 @@
+"""What two frameworks made of the same weights, judged line by line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raybench.checks.parity_comparison import FLOOR, ParityRow, SideMeasurement, compare
+from raybench.workloads.base import PARITY_TOLERANCE
+
+RNG = np.random.default_rng(0)
+ARRAYS: dict[str, Any] = {
+    "outputs/": RNG.normal(size=(4, 3)),
+    **{f"gradient {n}/{layer}.weight": RNG.normal(size=(3, 2)) for n in range(3) for layer in "ab"},
+    "losses": np.array([2.0, 1.5, 1.0]),
+    "updates/a.weight": RNG.normal(size=6),
+    "updates/b.weight": 1e-6 * RNG.normal(size=6),
+    "statistics/a.running_var": np.array([1.0, 2.0]),
+}
+TORCH = SideMeasurement("torch", 12, None, ARRAYS)
+
+
+def lines(**changes: Any) -> dict[str, ParityRow]:
+    """The lines of a framework that made the same but for these arrays (`outputs_` is `outputs/`)."""
+    arrays = ARRAYS | {name.replace("__", "/"): array for name, array in changes.items()}
+    return {line.what: line for line in compare(TORCH, SideMeasurement("other", 12, None, arrays), PARITY_TOLERANCE)}
+
+
+def test_the_same_is_the_same_in_every_line() -> None:
+    found = lines()
+    assert list(found) == [
+        "parameters",
+        "outputs",
+        "gradients",
+        "first loss",
+        "first 3 losses",
+        "updates of 3 steps",
+        "running statistics",
+    ]
+    assert all(line.same and line.difference == 0 for line in found.values())
+
+
+def test_each_line_judges_its_own() -> None:
+    other = lines(outputs__=ARRAYS["outputs/"] * 1.01, losses=ARRAYS["losses"] + [0.0, 0.0, 0.1])
+    assert {what for what, line in other.items() if not line.same} == {"outputs", "first 3 losses"}
+    assert other["outputs"].difference == pytest.approx(0.01)
+    assert other["first 3 losses"].difference == pytest.approx(0.05), "against the largest of the losses"
+
+
+def test_names_are_each_frameworks_own() -> None:
+    other = {name.replace("/a.", "/conv.").replace("/b.", "/dense."): array for name, array in ARRAYS.items()}
+    assert all(line.same for line in compare(TORCH, SideMeasurement("other", 12, None, other), PARITY_TOLERANCE))
+
+
+def test_one_group_of_examples_in_question_is_no_difference_and_two_of_three_are() -> None:
+    def off(*groups: int) -> ParityRow:
+        changes = {f"gradient {n}/b.weight": ARRAYS[f"gradient {n}/b.weight"] * 1.1 for n in groups}
+        return lines(**changes)["gradients"]
+
+    assert off(1).same
+    assert not off(0, 2).same
+    assert (off(0, 2).difference, off(0, 2).note) == (pytest.approx(0.1), "b.weight")
+
+
+def test_a_workload_may_have_a_tolerance_of_its_own_for_a_line() -> None:
+    other = SideMeasurement("other", 12, None, ARRAYS | {"losses": ARRAYS["losses"] + [0.0, 0.0, 0.1]})
+    for tolerance, same in ((0.06, True), (0.04, False)):
+        found = list(compare(TORCH, other, {**PARITY_TOLERANCE, "losses": tolerance}))
+        assert [line.same for line in found] == [same if line.what == "first 3 losses" else True for line in found]
+
+
+def test_what_hardly_moves_counts_for_as_little() -> None:
+    assert lines(**{"updates/b.weight": np.ones(6) * 1e-6})["updates of 3 steps"].same
+
+
+def test_an_array_of_next_to_nothing_is_measured_against_the_largest() -> None:
+    arrays = ARRAYS | {"statistics/b.running_mean": np.array([1e-9, 0.0])}
+    reference = replace(TORCH, arrays=arrays)
+    other = SideMeasurement("other", 12, None, arrays | {"statistics/b.running_mean": np.array([0.0, 1e-9])})
+    line = list(compare(reference, other, PARITY_TOLERANCE))[-1]
+    assert line.difference == pytest.approx(np.sqrt(2) * 1e-9 / (FLOOR * np.sqrt(5)))
+
+
+def test_what_is_not_finite_differs() -> None:
+    found = lines(losses=np.array([2.0, np.nan, np.inf]), outputs__=np.full((4, 3), np.nan))
+    assert found["first loss"].same
+    assert (found["first 3 losses"].difference, found["first 3 losses"].note) == (None, "not finite")
+    assert not found["first 3 losses"].same and not found["outputs"].same
+
+
+def test_a_gradient_that_is_not_finite_is_not_hidden_by_the_median() -> None:
+    assert len([name for name in ARRAYS if name.endswith("b.weight") and name.startswith("gradient")]) > 2
+    broken = lines(**{"gradient 1/b.weight": np.full_like(ARRAYS["gradient 1/b.weight"], np.nan)})["gradients"]
+    assert (broken.difference, broken.note, broken.same) == (None, "b.weight: not finite", False)
+
+
+def test_outputs_of_another_shape_and_parameters_that_only_one_trains() -> None:
+    found = lines(outputs__=np.zeros((4, 5)), **{"gradient 0/c.bias": np.zeros(2)})
+    assert (found["outputs"].note, found["outputs"].same) == ("4×3 and 4×5", False)
+    groups = {f"gradient {n}/c.bias": np.zeros(2) for n in range(3)}
+    assert "no partner for c (bias 2)" in lines(**groups)["gradients"].note
+
+
+def test_weights_that_do_not_fit_end_the_comparison() -> None:
+    found = list(
+        compare(TORCH, SideMeasurement("other", 10, "layer 2 with weights: b against dense", {}), PARITY_TOLERANCE)
+    )
+    assert [(line.what, line.same, line.note) for line in found] == [
+        ("parameters", False, "12 and 10"),
+        ("layers", False, "layer 2 with weights: b against dense"),
+    ]

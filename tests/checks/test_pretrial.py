@@ -1,0 +1,126 @@
+"""The checks that a grid makes before its trials, and the labels that its trials get from them."""
+
+from pathlib import Path
+
+import pytest
+from support.checks import cell, work
+
+from raybench.checks import roofline, weight_decay
+from raybench.checks.pretrial import PretrialChecks, describe, missing_rooflines
+from raybench.core import events
+from raybench.core.job import Job, Target
+from raybench.execution.jobs import TIMEOUT
+from raybench.results.attempt import Attempt
+
+PASSED = {"passed": True, "factor": 0.99999, "expected": 1.0, "follows": "coupled", "deviation": 1e-5}
+FAILED = PASSED | {"passed": False}
+RATES = {"work": {"flops": 10, "values": 5, "parameters": 2}, "probes": {"product": 1.0}}
+
+
+def ended(check, content, **fields):
+    module = {"weight_decay": weight_decay, "roofline": roofline}[check]
+    subject = module.subject(content)
+    return events.check_ended(module.key(content), 1, check=check, subject=subject, **{"error": None, **fields})
+
+
+def job(content, **fields):
+    return Job("a-r0", 2, 0, 0, content, {}, "/data", "/a", labels={"grid": "g"}, **fields)
+
+
+def labels_of(content, *checks):
+    made = PretrialChecks(checks).complete(job(content), work("a", content), Path("/grid"))
+    assert made.warnings == [], "a failed check is reported once, not per trial"
+    return made.labels
+
+
+def test_each_check_once_before_its_first_trial():
+    todo = [work("a", cell()), work("b", cell(batch_size=32)), work("c", cell(precision="bf16"))]
+    made = PretrialChecks().with_checks(todo)
+    names = ["weight_decay", "roofline", "a-r0", "b-r0", "weight_decay", "roofline", "c-r0"]
+    assert [one.check or one.name for one in made] == names
+    assert [len(one.needs) for one in made if not one.check] == [2, 2, 2]
+    assert made[2].needs == made[3].needs != made[6].needs
+    assert {describe(one) for one in made if one.check} == {
+        "weight decay: torch on cpu, sgd",
+        "peak speed: torch on cpu, fp32",
+        "peak speed: torch on cpu, bf16",
+    }
+
+
+NO_DEVICE = {"error": {"type": "OSError", "message": "no device"}}
+
+
+@pytest.mark.parametrize(
+    ("decay", "rates", "missing"),
+    [
+        (PASSED, RATES, []),
+        (FAILED, RATES, []),
+        (NO_DEVICE, RATES, ["weight_decay"]),
+        (PASSED, NO_DEVICE, ["roofline"]),
+        ({"passed": False}, RATES, ["weight_decay"]),
+        (PASSED | {"factor": "eight"}, RATES, ["weight_decay"]),
+        (PASSED | {"subject": 7}, RATES, ["weight_decay"]),
+    ],
+)
+def test_only_checks_without_a_result_are_made_again(decay, rates, missing):
+    known = [{**ended("weight_decay", cell()), **decay}, ended("roofline", cell(), **rates)]
+    made = PretrialChecks(known).with_checks([work("a", cell())])
+    assert [one.check for one in made if one.check] == missing
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "passed"),
+        ({"factor": 7.99998, "expected": 8.0}, "passed: acts as 8 × λ, as declared"),
+        ({"passed": False, "factor": 7.99998}, "failed: acts as 8 × λ"),
+        ({"passed": False, "expected": 8.0}, "failed: acts as 1 × λ, declared 8 × λ"),
+        ({"passed": False, "follows": "decoupled"}, "failed: declared coupled, acts decoupled"),
+        ({"passed": False, "follows": "decoupled", "factor": 8}, "failed: declared coupled, acts decoupled with 8 × λ"),
+        (
+            {"passed": False, "follows": None, "factor": 0.3},
+            "failed: follows neither rule; coupled with 0.3 × λ comes nearest",
+        ),
+        ({"passed": None, **NO_DEVICE}, "not proven: OSError: no device"),
+        ({"passed": None, "error": {"type": "E", "message": f"one line {'x' * 900}\nanother"}}, "not proven: E: one"),
+    ],
+)
+def test_result_of_the_decay_check_in_words(changes, says):
+    event = ended("weight_decay", cell(replicas=8), **PASSED | changes)
+    label = labels_of(cell(replicas=8), event)["decay_check"]
+    assert label["says"].startswith(says) and len(label["says"]) < 300
+    (result,) = PretrialChecks([event]).decay_checks([cell(replicas=8), cell(replicas=8), cell()])
+    assert result.label() == label
+    warning = f"weight decay: torch on cpu, sgd, 8 replicas: {label['says']}"
+    assert result.warning == (None if label["passed"] else warning)
+
+
+def test_trial_has_the_measured_rates():
+    found = ended("roofline", cell(), **RATES)
+    assert labels_of(cell(), found) == {"grid": "g", "roofline": {"key": roofline.key(cell()), **RATES}}
+    assert labels_of(cell(precision="bf16"), found) == {"grid": "g"}
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        ({"type": "TypeError", "message": "not known\nwhere"}, "TypeError: not known"),
+        ({"type": "Killed", "message": ""}, "Killed"),
+        ("text", "no result"),
+    ],
+)
+def test_missing_rates_are_reported_once(error, why):
+    label = labels_of(cell(), ended("roofline", cell(), error=error))["roofline"]
+    runs = [Attempt("a-r0", 1, roofline=label, status=status) for status in ("completed", "completed", "failed")]
+    assert missing_rooflines(runs) == [f"no roofline: {why}"]
+    assert missing_rooflines(runs[2:]) == []
+
+
+@pytest.mark.parametrize(("own", "timeout"), [(0.0, TIMEOUT), (9.0, 9.0), (10 * TIMEOUT, TIMEOUT)])
+def test_check_runs_as_its_trial(own, timeout):
+    for check in PretrialChecks().with_checks([work("a", cell())])[:2]:
+        target = Target("val/accuracy", at_least=0.9)
+        made = PretrialChecks().complete(job(cell(), timeout=own, target=target), check, Path("/grid"))
+        assert (made.check, made.trial, made.cell, made.target) == (check.check, check.key, cell(), None)
+        assert Path(made.folder).parent == Path("/grid/checks") / check.key
+        assert made.timeout == timeout

@@ -1,0 +1,157 @@
+"""What a roofline is made of: counts of the shipped models, and rates of this machine, under every framework."""
+
+import pytest
+from support.frameworks import call
+from support.sides import roofline_side
+
+from raybench.checks import roofline
+from raybench.core.cell import Cell
+from raybench.devices.base import Assignment
+from raybench.devices.cpu import Cpu
+
+KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
+SHAPES = {
+    "davidnet": (32, 32, 3),
+    "katnoria_cnn": (32, 32, 3),
+    "mnist_cnn": (28, 28, 1),
+    "digits_cnn": (8, 8, 1),
+}
+FRAMEWORKS = [
+    pytest.param("torch", marks=pytest.mark.slow),
+    pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.tensorflow]),
+    pytest.param("torch_xla", marks=[pytest.mark.slow, pytest.mark.xla]),
+]
+FORWARD = {"davidnet": 758_523_904, "katnoria_cnn": 6_818_304, "mnist_cnn": 2_591_200, "digits_cnn": 4_166_912}
+PARAMETERS = {"davidnet": 6_573_120, "katnoria_cnn": 111_498, "mnist_cnn": 250_698, "digits_cnn": 75_114}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_framework_counts_the_same_work(framework):
+    found = call(framework, "roofline_side:count", on=framework, shapes=SHAPES)
+    assert {name: work["flops"] for name, work in found.items()} == FORWARD
+    assert {name: work["parameters"] for name, work in found.items()} == PARAMETERS
+
+
+# conv: 4·4·2 in, 4·4·3 out; relu: as much in as out; flatten moves nothing in torch; dense: 48 in, 5 out
+OF_A_SMALL_MODEL = {"flops": 2 * (48 * 9 * 2 + 48 * 5), "values": 32 + 48 + 96 + 53, "parameters": 57 + 245}
+
+
+def test_values_moved_are_those_of_each_operation():
+    """By hand, of digits_cnn's like: what each layer of a small model reads and writes."""
+    assert roofline_side.count_small("torch") == OF_A_SMALL_MODEL
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_values_moved_by_keras_are_the_same_and_those_of_flatten():
+    found = call("tensorflow", "roofline_side:count_small", on="tensorflow")
+    assert found == OF_A_SMALL_MODEL | {"values": 32 + 48 + 96 + 96 + 53}
+
+
+LSTM = 10 * 2 * 2 * (8 * 64 + 16 * 64)
+
+
+def test_an_lstm_is_counted():
+    assert roofline_side.count_torch_lstm() == LSTM
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_layers_of_keras_beside_convolutions_and_dense_ones():
+    assert call("tensorflow", "roofline_side:count_keras_kinds") == [2 * 6 * 6 * 8 * 9, LSTM]
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_keras_layer_nobody_can_count_is_named():
+    assert call("tensorflow", "roofline_side:count_unknown") == (
+        "it is not known what the Keras layer up (Conv2DTranspose) computes"
+    )
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_check_on_this_machine(framework, tmp_path):
+    found = call(framework, "roofline_side:measure", on=framework, kind=KINDS[framework], folder=str(tmp_path))
+    assert found["work"]["flops"] == FORWARD["digits_cnn"]
+    assert set(found["probes"]) == {"product", "convolution", "memory"}
+    # Any processor of this century: between 10^8 and 10^14 operations or bytes a second.
+    assert all(1e8 < rate < 1e14 for rate in found["probes"].values()), found["probes"]
+
+
+@pytest.mark.slow
+def test_float_arrays_reach_the_model_unchanged(tmp_path):
+    work = call("torch", "roofline_side:measure_floats", folder=str(tmp_path))
+    assert work["flops"] == 2 * (4 * 36 * 9 + 144 * 2)
+
+
+class Queued(Cpu):
+    """A device that is handed work of known length, and does it when it is waited for; and its clock."""
+
+    def __init__(self):
+        super().__init__(Assignment([], [], 1))
+        self.now, self.queue = 0, []
+
+    def synchronize(self):
+        self.now += sum(self.queue)
+        self.queue.clear()
+
+    def perf_counter_ns(self):
+        return self.now
+
+
+@pytest.fixture
+def device(monkeypatch):
+    made = Queued()
+    monkeypatch.setattr(roofline, "time", made)
+    return made
+
+
+def test_the_device_is_waited_for_and_the_best_call_of_the_best_size_counts(device):
+    calls = []
+
+    def make(milliseconds, first=0):
+        def operation():
+            spent = first if milliseconds not in calls else milliseconds
+            calls.append(milliseconds)
+            device.queue.append(spent * 10**6)
+
+        return operation
+
+    sizes = [(1e3, (1, 500)), (5e3, (10, 10)), (9e5, (30, 200)), (1e9, (1000, 0))]
+    assert roofline._best(device, make, sizes) == pytest.approx(9e5 / 0.03)
+    assert [calls.count(size) for size in (1, 10)] == [1 + roofline.CALLS] * 2, "a first call, and those that count"
+    assert calls.count(1000) == 0, "what takes long is large enough"
+
+
+def test_a_size_for_which_there_is_no_memory_ends_the_search(device):
+    def make(size):
+        if size > 1:
+            raise MemoryError
+        return lambda: device.queue.append(10**6)
+
+    assert roofline._best(device, make, [(1.0, (1,)), (2.0, (2,))]) == pytest.approx(1e3)
+    with pytest.raises(MemoryError):
+        roofline._best(device, make, [(2.0, (2,))])
+
+
+def cell(**settings):
+    return {
+        "framework": "torch",
+        "engine": {"name": "torch", "version": 1, "framework_version": "2.13"},
+        "device": {"kind": "cpu", "model": "EPYC", "count": 2, "replicas": 1, "threads": 2},
+        "settings": {"batch_size": 128, "weight_decay": 0.0, "precision": "fp32", **settings},
+        "data": {"name": "digits", "digest": "d", "examples": {"train": 8, "val": 8}},
+        "workload": {"name": "digits_cnn", "version": 1},
+    }
+
+
+def key(tree):
+    return roofline.key(Cell.from_json(tree))
+
+
+def test_cells_share_a_check_unless_the_device_or_the_model_would_do_other_work():
+    assert key(cell()) == key(cell(batch_size=64, weight_decay=1e-3))
+    others = [cell(precision="bf16"), cell(channels_last=True), {**cell(), "framework": "tensorflow"}]
+    others += [{**cell(), "workload": {"name": "davidnet", "version": 1}}]
+    others += [{**cell(), "device": cell()["device"] | {"threads": 1}}]
+    assert len({key(other) for other in [cell(), *others]}) == 6

@@ -1,0 +1,258 @@
+"""The proof of weight decay on the real engines, and on engines that are wrong on purpose."""
+
+from itertools import product
+
+import pytest
+import torch
+from support.frameworks import call
+from support.sides import decay_side
+
+from raybench.checks.weight_decay import key, subject
+from raybench.core.cell import Cell
+from raybench.core.job import Job
+from raybench.engines.torch import engine, inspection
+
+KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
+OPTIMIZERS = [
+    {"optimizer": "sgd"},
+    {"optimizer": "sgd", "nesterov": False},
+    {"optimizer": "sgd", "momentum": 0.0},
+    {"optimizer": "adam"},
+    {"optimizer": "adamw"},
+]
+GROUPED = {"replicas": 8, "replication": "grouped"}
+TRAP = GROUPED | {"decay_rule": "sum_over_replicas"}
+
+
+MARKS = {"tensorflow": [pytest.mark.slow, pytest.mark.tensorflow], "torch_xla": [pytest.mark.slow, pytest.mark.xla]}
+
+
+def on_each_framework(every, few):
+    """Every case on PyTorch, in this process; on the others a few, and every case in the exhaustive layer."""
+    yield pytest.param("torch", every, id="torch")
+    for framework, marks in MARKS.items():
+        yield pytest.param(framework, few, marks=marks, id=framework)
+        yield pytest.param(framework, every, marks=[*marks, pytest.mark.exhaustive], id=f"{framework}-every")
+
+
+def prove_all(framework, cases, wrong=None):
+    """Each case with its verdict: by the real engine, or by one that is wrong in some way."""
+    name, how = "prove_wrong" if wrong else "prove_all", {"on": framework, "cases": cases, "kind": KINDS[framework]}
+    how |= {"wrong": wrong} if wrong else {}
+    here = framework == "torch"
+    found = getattr(decay_side, name)(**how) if here else call(framework, f"decay_side:{name}", **how)
+    return zip(cases, found, strict=True)
+
+
+@pytest.fixture(autouse=True)
+def keep_the_engine(monkeypatch):
+    """A proof sets how many threads PyTorch uses, and a wrong engine is put in the place of the real one."""
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(engine, "build_optimizer", engine.build_optimizer)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_a_device_that_does_not_keep_its_weights_fails_with_a_message(monkeypatch):
+    def write_zeros(model, weights):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+
+    monkeypatch.setattr(inspection, "write_weights", write_zeros)
+    with pytest.raises(ArithmeticError, match="read from the device are not those that were written"):
+        prove_all("torch", [{"optimizer": "sgd"}])
+
+
+def test_weights_that_become_nan_fail_with_a_message(monkeypatch):
+    class Broken(torch.optim.SGD):
+        @torch.no_grad()
+        def step(self, closure=None):
+            for parameter in self.param_groups[0]["params"]:
+                parameter.fill_(float("nan"))
+
+    monkeypatch.setattr(engine, "build_optimizer", lambda parameters, *_: Broken(parameters, lr=1.0))
+    with pytest.raises(ArithmeticError, match="after 1 steps without a gradient the weights are not finite"):
+        prove_all("torch", [{"optimizer": "sgd"}])
+
+
+def prove_each(framework, cases):
+    """The same, each in a process of its own: how many devices a process has cannot be changed."""
+    return [pair for case in cases for pair in prove_all(framework, [case])]
+
+
+EVERY_RULE = [
+    {**optimizer, **replicas, "decay": decay}
+    for optimizer, replicas, decay in product(OPTIMIZERS, [{}, GROUPED], ["coupled", "decoupled"])
+]
+FEW_RULES = [{"optimizer": "sgd", "decay": "coupled"}, {"optimizer": "adamw", **GROUPED, "decay": "decoupled"}]
+
+
+CLIPPED = [rule | {"gradient_clipping": 1e-9} for rule in FEW_RULES]
+
+
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(EVERY_RULE, FEW_RULES))
+def test_every_rule_of_every_optimizer_acts_as_declared(framework, cases):
+    for case, found in prove_all(framework, cases):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(1.0, abs=1e-3)
+        assert found["expected"] == 1.0
+
+
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(CLIPPED, CLIPPED[:1]))
+def test_clipped_gradients_do_not_disturb_a_proof(framework, cases):
+    if framework == "torch_xla":
+        pytest.skip("its engine does not clip gradients")
+    for case, found in prove_all(framework, cases):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(1.0, abs=1e-3)
+
+
+EVERY_TRAP = [{**optimizer, **TRAP, "decay": rule} for optimizer, rule in product(OPTIMIZERS, ["coupled", "decoupled"])]
+
+
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(EVERY_TRAP, EVERY_TRAP[:1]))
+def test_the_published_trap_declared_acts_eightfold_and_passes(framework, cases):
+    for case, found in prove_all(framework, cases):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(8.0, rel=1e-3)
+        assert found["expected"] == 8.0
+
+
+REAL = [
+    {"optimizer": optimizer, "replicas": 8, "devices": 8, "decay_rule": decay_rule}
+    for optimizer, decay_rule in product(["sgd", "adamw"], ["mean", "sum_over_replicas"])
+]
+
+
+@pytest.mark.parametrize(
+    ("framework", "replication", "cases"),
+    [
+        pytest.param("tensorflow", "devices", REAL[1:2], marks=MARKS["tensorflow"]),
+        pytest.param("torch_xla", "spmd", REAL[1:2], marks=MARKS["torch_xla"]),
+        pytest.param("tensorflow", "devices", REAL, marks=[*MARKS["tensorflow"], pytest.mark.exhaustive]),
+        pytest.param("torch_xla", "spmd", REAL, marks=[*MARKS["torch_xla"], pytest.mark.exhaustive]),
+    ],
+)
+def test_replicas_on_devices_of_their_own(framework, replication, cases):
+    for case, found in prove_each(framework, [{**case, "replication": replication} for case in cases]):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(found["expected"], rel=1e-3)
+
+
+@pytest.mark.exhaustive
+def test_replicas_in_processes_of_their_own(tmp_path, fork_server):
+    """Two of them are in tests/trial/test_launch_ranks.py."""
+    for case in REAL:
+        job = decay_side.job("torch", folder=str(tmp_path), replication="devices", **case)
+        (found,) = fork_server().run(job)
+        assert found["error"] is None
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(found["expected"], rel=1e-3)
+
+
+RULES = {"sgd": "coupled", "adam": "coupled", "adamw": "decoupled"}
+UNDECLARED = [{"optimizer": name, **GROUPED} for name in RULES]
+
+
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(UNDECLARED, UNDECLARED[:1]))
+def test_the_trap_undeclared_fails_with_factor_eight(framework, cases):
+    for case, found in prove_all(framework, cases, "on each replica"):
+        assert not found["passed"], case
+        assert found["factor"] == pytest.approx(8.0, rel=1e-3)
+        assert found["follows"] == RULES[case["optimizer"]]
+
+
+COUPLED = [{"optimizer": name, "decay": "coupled"} for name in ("sgd", "adam", "adamw")]
+
+
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(COUPLED, COUPLED[1:2]))
+def test_decoupled_declared_as_coupled_fails_and_is_named(framework, cases):
+    for case, found in prove_all(framework, cases, "decoupled"):
+        assert (found["passed"], found["follows"]) == (False, "decoupled"), case
+        assert found["factor"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_decay_that_is_forgotten_fails():
+    for _, found in prove_all("torch", [{"optimizer": "sgd"}, {"optimizer": "adamw"}], "none"):
+        assert not found["passed"]
+        assert found["factor"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_decay_that_spares_the_biases_fails():
+    for _, found in prove_all("torch", [{"optimizer": "sgd"}, {"optimizer": "adam"}], "kernels only"):
+        assert (found["passed"], found["follows"]) == (False, None)
+
+
+def test_a_summed_loss_decays_as_its_mean():
+    cases = [{"optimizer": "sgd", "precision": low, "master_weights": False} for low in ("bf16", "fp16")]
+    for case, found in prove_all("torch", cases):
+        assert found["passed"], (case, found)
+
+
+CELL = {
+    "framework": "torch",
+    "engine": {"name": "torch", "version": 1, "framework_version": "2.13"},
+    "device": {"kind": "cpu", "model": "EPYC", "count": 2, "replicas": 1, "threads": 2},
+    "settings": {
+        "optimizer": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
+        "batch_size": 64,
+        "weight_decay": 5e-4,
+        "decay": "coupled",
+        "precision": "fp32",
+        "schedule": "constant",
+    },
+}
+
+
+def changed(path, value):
+    cell = {**CELL, "device": dict(CELL["device"]), "settings": {**CELL["settings"]}}
+    cell["settings"]["optimizer"] = dict(CELL["settings"]["optimizer"])
+    at = cell
+    *parents, last = path.split(".")
+    for name in parents:
+        at = at[name]
+    at[last] = value
+    return cell
+
+
+AMOUNTS = {
+    "settings.weight_decay": 0.0,
+    "settings.optimizer.learning_rate": 0.4,
+    "settings.batch_size": 512,
+    "settings.schedule": {"name": "exponential"},
+    "settings.gradient_clipping": 0.5,
+    "device.threads": 1,
+}
+DECISIVE = {
+    "framework": "tensorflow",
+    "engine": {"name": "torch", "framework_version": "2.14"},
+    "device.kind": "cuda",
+    "device.replicas": 8,
+    "device.replication": "grouped",
+    "settings.optimizer.momentum": 0.8,
+    "settings.optimizer.nesterov": False,
+    "settings.decay": "decoupled",
+    "settings.decay_rule": "sum_over_replicas",
+    "settings.precision": "fp16",
+    "settings.master_weights": False,
+}
+
+
+def test_amounts_share_a_proof():
+    assert [
+        path
+        for path, value in AMOUNTS.items()
+        if key(Cell.from_json(changed(path, value))) != key(Cell.from_json(CELL))
+    ] == []
+
+
+def test_what_decides_how_decay_acts_needs_a_proof_of_its_own():
+    own, others = Cell.from_json(CELL), {path: Cell.from_json(changed(path, value)) for path, value in DECISIVE.items()}
+    assert [path for path, cell in others.items() if key(cell) == key(own)] == []
+    assert [path for path, cell in others.items() if subject(cell) == subject(own)] == []
+
+
+def test_a_check_crosses_into_its_process_whole():
+    job = Job("decay-1", 1, 0, 0, Cell.from_json(CELL), {}, "/data", "/folder", check="weight_decay", warnings=["one"])
+    assert Job.from_json(job.to_json()) == job

@@ -1,0 +1,144 @@
+"""The page of a report: its content, and its script in a browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from support.answers import ANSWERS, busy_host, quick_start, stopped, three_axes
+
+from raybench.analysis.answer import Answer
+from raybench.reporting import words
+from raybench.reporting.page import overview, page
+from raybench.reporting.report import make_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+EMPTY_ELEMENTS = {"meta", "input", "path", "use", "rect", "circle", "br"}
+
+
+class Outline(HTMLParser):
+    """Texts and headings of a page; checks that its elements are closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.headings: list[str] = []
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in EMPTY_ELEMENTS:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in EMPTY_ELEMENTS:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "script" not in self.open and "style" not in self.open:
+            self.texts.append(data)
+            if self.open and self.open[-1] in ("h1", "h2", "h3", "summary"):
+                self.headings.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+
+def html_of(answer: Answer) -> str:
+    return page(make_report(answer, [], "2026-01-01T00:00:00Z", "name: a grid\n"))
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_page_has_every_sentence_of_the_text(name):
+    answer = ANSWERS[name]()
+    shown = Outline(html_of(answer))
+    sentences = [*words.status_sentences(answer), *map(str, words.best_texts(answer)), words.trust_sentence(answer)]
+    cautions = [words.caution_text(each).replace("`", "") for each in answer.trust.cautions]
+    assert all(sentence in shown.text for sentence in [*sentences, *cautions, *words.failure_sentences(answer)])
+    assert len(set(shown.headings)) == len(shown.headings)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_page_needs_nothing_else(name):
+    html = html_of(ANSWERS[name]())
+    links = re.findall(r"(?:src|href)=[\"']?([^\"'>\s]+)", html)
+    assert all(link.startswith("#") for link in links)
+    assert not re.search(r"@import|url\((?!#)", html)
+
+
+def test_names_from_files_are_escaped():
+    bad = "<script>alert(1)</script>"
+    answer = quick_start()
+    configurations = tuple(replace(each, label=bad) for each in answer.configurations)
+    html = html_of(replace(answer, grid=bad, description=bad, configurations=configurations))
+    assert "<script>alert" not in html
+
+
+def test_sections_without_content_are_left_out():
+    headings = Outline(html_of(quick_start())).headings
+    assert headings[:4] == ["quickstart", "Speed and quality", "What each setting does", "2 configurations"]
+    assert headings[4:] == ["Method", "Grid file"]
+
+
+def test_the_trust_mark_has_a_colour():
+    assert 'class="trust clear"' in html_of(three_axes())
+    assert 'class="trust doubtful"' in html_of(busy_host())
+
+
+def test_a_stopped_grid_says_so_before_the_answer():
+    text = Outline(html_of(stopped())).text
+    assert text.index("This grid is not finished") < text.index("Fastest")
+
+
+def test_a_notebook_shows_answer_effects_and_speeds():
+    shown = Outline(overview(three_axes()))
+    assert str(words.best_texts(three_axes())[0]) in shown.text
+    assert "batch 512 vs. 32" in shown.text and "speed relative to the reference" in shown.text
+    assert "limited by" not in shown.text
+
+
+ACTIONS = """
+<script>
+const seen = [], table = document.querySelector("table.configurations");
+const shown = () => [...table.tBodies[0].rows].filter((row) => !row.hidden);
+const look = () => seen.push(shown().map((row) => row.cells[0].textContent));
+const head = (text) => [...table.querySelectorAll("th")].find((each) => each.textContent === text);
+look();
+head("accuracy").click();
+look();
+head("#").click();
+head("#").click();
+look();
+const input = document.querySelector("input");
+input.value = "gpu 512";
+input.dispatchEvent(new Event("input"));
+look();
+seen.push(document.querySelector(".count").textContent);
+document.body.replaceChildren(JSON.stringify(seen));
+</script>
+</body>
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
+def test_the_table_sorts_and_filters(tmp_path):
+    answer = three_axes()
+    more = [replace(each, index=each.index + 8, label=f"{each.label}, x", rank=None) for each in answer.configurations]
+    answer = replace(answer, configurations=(*answer.configurations, more[0]))
+    (tmp_path / "page.html").write_text(html_of(answer).replace("</body>", ACTIONS), encoding="utf-8")
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    command = [CHROMIUM, *FLAGS, profile, "--dump-dom", f"file://{tmp_path}/page.html"]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    first, by_accuracy, down, found, count = json.loads(re.search(r"<body>(.*)</body>", dom, re.S)[1])
+    assert first == ["1", "2", "3", "4", "5", "6", "7", "8", "–"]
+    assert sorted(by_accuracy[:4]) == ["1", "2", "5", "6"]
+    assert down == ["8", "7", "6", "5", "4", "3", "2", "1", "–"]
+    assert sorted(found) == ["1", "2"] and count == "2 of 9"

@@ -1,0 +1,113 @@
+"""The report as text: what is always in it, at every width."""
+
+from dataclasses import replace
+
+import pytest
+from support.answers import ANSWERS, busy_host, quick_start, stopped, three_axes
+from support.made_up_runs import MadeUpGrid
+
+from raybench.analysis.answer import Answer, Effect
+from raybench.reporting import words
+from raybench.reporting.layout import TEXT, Column, table_lines
+from raybench.reporting.text import MAX_ROWS, report_text
+
+
+def joined(text: str) -> str:
+    """A text without its line breaks."""
+    return " ".join(text.split())
+
+
+def many(count: int = 30) -> Answer:
+    """An answer with many configurations."""
+    grid = MadeUpGrid()
+    for number in range(count):
+        grid.add({"batch_size": 2**number}, [1 + number / 10, 1.01 + number / 10])
+    return grid.answer()
+
+
+@pytest.mark.parametrize("width", range(60, 140, 5))
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_width_has_sentences_intervals_and_quality(name, width):
+    answer = ANSWERS[name]()
+    text = report_text(answer, width)
+    assert max(map(len, text.splitlines())) <= width
+    sentences = [*words.status_sentences(answer), *map(str, words.best_texts(answer)), words.trust_sentence(answer)]
+    assert all(joined(sentence) in joined(text) for sentence in sentences)
+    lines = text.splitlines()
+    for each in answer.configurations:
+        if each.ratio and not answer.target:
+            assert any(words.ratio_text(each.ratio) in line for line in lines)
+        if each.quality:
+            assert words.metric_text(answer.metric, each.quality.value) in text
+
+
+def test_a_stopped_grid_says_so_first():
+    assert report_text(stopped(), 80).startswith("This grid is not finished: 20 of 24 runs completed;")
+
+
+def test_of_many_configurations_best_and_worst_are_shown():
+    answer = many()
+    short, full = report_text(answer, 80), report_text(answer, 80, full=True)
+    assert f"… {30 - MAX_ROWS} more: --full" in short
+    rows = [line.split()[0] for line in short.splitlines() if line.lstrip()[:1].isdigit() and "batch" in line]
+    assert rows == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "28", "29", "30"]
+    assert "smaller effects: --full" in short
+    assert all(f"batch {2**number} " in full for number in range(30))
+
+
+def test_notes_are_shown_in_full_only():
+    answer = MadeUpGrid().add({"device": "cpu"}, [1, 1.1]).answer(warnings=["the disk is nearly full"])
+    assert "The disk is nearly full." not in report_text(answer, 80)
+    assert "Note: The disk is nearly full." in report_text(answer, 80, full=True)
+
+
+def test_control_characters_are_not_printed():
+    answer = replace(quick_start(), workload="\x1b[2Jnet")
+    answer = replace(answer, configurations=tuple(replace(c, label="\x1b[31mred") for c in answer.configurations))
+    assert "\x1b" not in report_text(answer, 80)
+
+
+def test_columns_are_dropped_in_their_order():
+    heads = [report_text(three_axes(), width).split("\n#")[-1].splitlines()[0] for width in (100, 75, 60)]
+    assert "limited by" in heads[0] and "s/epoch" in heads[0]
+    assert "limited by" not in heads[1] and "s/epoch" in heads[1]
+    assert "s/epoch" not in heads[2] and "accuracy" in heads[2] and "speed" in heads[2]
+
+
+def test_a_caution_is_marked_at_its_rows():
+    lines = report_text(busy_host(), 120).splitlines()
+    assert sum(line.endswith("  a") for line in lines) == 8 + 3
+
+
+def test_a_label_is_wrapped_between_its_parts():
+    columns = [
+        Column("configuration", ["gpu, batch 512, decay 5e-4"], right=False, kind="label"),
+        Column("speed", ["1.20x (1.15–1.25)"], right=False),
+    ]
+    lines = [line for line, _ in table_lines(columns, 40)]
+    assert lines[2:] == ["gpu, batch 512,        1.20x (1.15–1.25)", "decay 5e-4"]
+
+
+def test_the_last_column_of_sentences_is_wrapped():
+    columns = [
+        Column("name", ["a"], right=False),
+        Column("purpose", ["to see whether it works at all"], right=False, kind=TEXT),
+    ]
+    lines = [line for line, _ in table_lines(columns, 28)]
+    assert lines[2:] == ["a     to see whether it works", "      at all"] or max(map(len, lines)) <= 28
+
+
+def test_an_effect_whose_sign_differs_has_its_range():
+    effect = Effect("device", "gpu", "cpu", 2, 3, None, 0.44, 3.1, varies=True)
+    assert words.effect_speed(effect) == "0.44x to 3.1x"
+    assert words.effect_detail(effect) == "no mean: it differs between 2 pairs of configurations"
+
+
+def test_one_configuration_has_nothing_to_compare_with():
+    text = report_text(MadeUpGrid().add({"device": "cpu"}, [1, 1.1, 1.05]).answer(), 80)
+    assert "nothing to compare it with" in text and "effect of" not in text
+
+
+def test_nothing_completed():
+    text = report_text(MadeUpGrid().add({"device": "cpu"}, [1], status="oom").answer(), 80)
+    assert "No run has completed." in text and "Out of memory (1 run)" in text

@@ -1,0 +1,128 @@
+"""Numbers and sentences."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raybench.analysis.answer import Caution, Criterion, Difference, Ratio
+from raybench.core.job import Target
+from raybench.reporting import words
+
+FASTEST, CHEAPEST = Criterion.FASTEST, Criterion.CHEAPEST
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(3.9161, "3.92"), (0.01784, "0.0178"), (12331.4, "12,331"), (99.96, "100"), (0, "0"), (1000, "1,000")],
+)
+def test_number(value, text):
+    assert words.number(value) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.43, "0.430 s"), (74, "74.0 s"), (750, "12.5 min"), (11160, "3.10 h")])
+def test_duration(seconds, text):
+    assert words.seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (Ratio(5.1, 4.8, 5.4), "5.1x (4.8–5.4)"),
+        (Ratio(0.98, 0.95, 1.02), "0.98x (0.95–1.02)"),
+        (Ratio(1.55, 1.5498, 1.5503), "1.5500x (1.5498–1.5503)"),
+        (Ratio(12.9, 12.3, 13.5), "13x (12–14)"),
+        (Ratio(0.0567, 0.00223, 1.44), "0.057x (0.0022–1.4)"),
+        (Ratio(1, 1e-9, 1e9), "1.0x (<0.001–>9999)"),
+        (Ratio(2.93), "2.93x"),
+        (None, "–"),
+    ],
+)
+def test_ratio(ratio, text):
+    assert words.ratio_text(ratio) == text
+
+
+@given(st.floats(0.01, 100), st.floats(1e-6, 1))
+def test_ends_of_an_interval_differ(value, width):
+    low, high = value * (1 - width / 2), value * (1 + width / 2)
+    shown = words.ratio_text(Ratio(value, low, high))
+    ends = shown.partition("(")[2].rstrip(")").split("–")
+    assert ends[0] != ends[1]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "criterion", "text"),
+    [
+        (Ratio(9.2, 8.8, 9.6), FASTEST, "9.2x as fast as cpu (95% CI 8.8–9.6)"),
+        (Ratio(1.06, 1.04, 1.08), FASTEST, "6% faster than cpu (95% CI 4–8%)"),
+        (Ratio(1.02, 0.95, 1.09), FASTEST, "2% faster than cpu (95% CI −5% to +9%)"),
+        (Ratio(0.96, 0.94, 0.98), FASTEST, "4% slower than cpu (95% CI 2–6%)"),
+        (Ratio(0.625, 0.5, 0.7), FASTEST, "takes 1.6x as long as cpu (95% CI 1.4–2.0)"),
+        (Ratio(4, 3.9, 4.1), CHEAPEST, "4.0x cheaper than cpu (95% CI 3.9–4.1)"),
+        (Ratio(0.5, 0.4, 0.6), CHEAPEST, "costs 2.0x as much as cpu (95% CI 1.7–2.5)"),
+        (Ratio(2.93), FASTEST, "2.93x as fast as cpu in one run each"),
+    ],
+)
+def test_ratio_in_words(ratio, criterion, text):
+    assert words.ratio_words(ratio, criterion, "cpu") == text
+
+
+def test_a_second_ratio_does_not_name_the_other_side():
+    assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "2.0x cheaper (95% CI 1.9–2.1)"
+
+
+def test_a_ratio_of_few_successes_holds_if_no_run_misses():
+    ratio = Ratio(2, 1.9, 2.1, 3, 3, holds_if_no_miss=True)
+    assert words.ratio_words(ratio, FASTEST, "cpu").endswith("if no run misses the target, which 3 runs cannot show")
+
+
+@pytest.mark.parametrize(
+    ("difference", "metric", "text"),
+    [
+        (Difference(-0.004, -0.007, -0.001), "val/accuracy", "0.4 points less accurate (95% CI 0.1–0.7)"),
+        (Difference(0.02, 0.01, 0.03), "val/accuracy", "2.0 points more accurate (95% CI 1.0–3.0)"),
+        (Difference(-0.02, -0.05, 0.01), "val/accuracy", "accuracy not distinguishable (95% CI −5.0 to +1.0 points)"),
+        (
+            Difference(0.001, -0.002, 0.004, is_equal=True, margin=0.01, unseen_failures=0.63),
+            "val/accuracy",
+            "equal accuracy within 1 point (failures in up to 63% of runs could be unseen)",
+        ),
+        (Difference(-0.01), "val/accuracy", "1.0 points less accurate in one run each"),
+        (Difference(0), "val/accuracy", "the same accuracy in one run each"),
+        (Difference(-0.12, -0.19, -0.05), "val/loss", "val/loss 0.12 lower (95% CI 0.05–0.19)"),
+        (Difference(0.02, 0.01, 0.03), "train/accuracy", "train/accuracy 2.0 points higher (95% CI 1.0–3.0)"),
+    ],
+)
+def test_quality_in_words(difference, metric, text):
+    assert words.quality_words(difference, metric) == text
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (Target("val/accuracy", 0.94), "94% accuracy"),
+        (Target("val/accuracy", 90), "90% accuracy"),
+        (Target("train/accuracy", 0.995), "99.5% train/accuracy"),
+        (Target("val/loss", None, 0.3), "val/loss 0.3"),
+    ],
+)
+def test_target(target, text):
+    assert words.target_text(target) == text
+
+
+def test_many_names_are_counted():
+    assert words.names_text([str(n) for n in range(6)]) == "0; 1; 2; 3; 2 more"
+
+
+@pytest.mark.parametrize(
+    ("caution", "text"),
+    [
+        (
+            Caution("busy_host", "other programs took 1.8 of 2 cores", "close them", "a", 12, 12, too_long=0.2),
+            "Other programs took 1.8 of 2 cores (12 of 12 runs; times perhaps 20% too long). Close them.",
+        ),
+        (Caution("drift", "the machine drifted"), "The machine drifted."),
+        (Caution("x", "it was slow", too_long=8.0), "It was slow (times perhaps 9.0x as long as otherwise)."),
+    ],
+)
+def test_caution(caution, text):
+    assert words.caution_text(caution) == text

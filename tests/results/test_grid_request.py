@@ -1,0 +1,61 @@
+"""What was asked of a grid, saved, united with that of other machines, or derived from its attempts."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from raybench.core.cell import Cell
+from raybench.core.job import Target
+from raybench.results.grid_request import GridRequest, PlannedCell, request_of_runs, unite
+from tests.support.made_up_runs import MadeUpGrid
+
+
+def planned(cell_id, model, repeats=3, skip=None, **axes):
+    content = Cell.from_json({"device": {"kind": "cpu", "model": model}})
+    return PlannedCell(cell_id, {"device": "cpu", **axes}, repeats, skip, 0.5, content)
+
+
+def request(*cells):
+    return GridRequest("grid", cells, {"device": "cpu"}, "net", Target("val/accuracy", 0.9), text="name: grid")
+
+
+def test_saved_request_is_read_back():
+    wanted = replace(request(planned("a", "EPYC", batch_size=32)), cells=[planned("a", "EPYC", batch_size=32)])
+    assert GridRequest.from_json(json.loads(json.dumps(wanted.to_json())), "name: grid") == wanted
+
+
+@pytest.mark.parametrize(
+    "damage", [{"cells": None}, {"cells": [{"axes": 1}]}, {"baseline": 3}, {"other": 1}, {"target": 4}]
+)
+def test_damaged_request_is_none(damage):
+    assert GridRequest.from_json({**request(planned("a", "EPYC")).to_json(), **damage}) is None
+
+
+def test_hardware_of_two_machines_gets_names():
+    united = unite(request(planned("a", "EPYC")), [request(planned("b", "Xeon"))])
+    assert [cell.axes["device"] for cell in united.cells] == ["cpu (EPYC)", "cpu (Xeon)"]
+    assert united.baseline == {"device": "cpu (EPYC)"}
+
+
+def test_same_cells_of_two_machines_are_one():
+    united = unite(request(planned("a", "EPYC")), [request(planned("a", "EPYC", repeats=5))])
+    assert [(cell.cell_id, cell.repeats) for cell in united.cells] == [("a", 5)]
+
+
+def test_cell_that_runs_elsewhere_is_not_skipped():
+    united = unite(request(planned("a", "EPYC", skip="no device")), [request(planned("b", "Xeon"))])
+    assert [cell.cell_id for cell in united.cells] == ["b"]
+
+
+def test_axes_follow_from_attempts():
+    grid = MadeUpGrid()
+    for device in ("cpu", "gpu"):
+        for batch in (32, 64):
+            grid.add({"device": device, "batch_size": batch}, [1.0, 1.0])
+    derived = request_of_runs("made_up", grid.attempts, {"gpu": 2.0})
+    assert [dict(cell.axes) for cell in derived.cells] == [dict(cell.axes) for cell in grid.cells.values()]
+    assert [cell.price_per_hour for cell in derived.cells] == [None, None, 2.0, 2.0]
+    assert {cell.repeats for cell in derived.cells} == {2}
+    assert derived.is_same(replace(derived, description="other"))
+    assert not derived.is_same(replace(derived, baseline={"device": "gpu"}))
