@@ -58,6 +58,7 @@ from raybench.results.folder import (
 from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
+from raybench.results.machines import as_requested
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker
 from raybench.tracking.writer import PATIENCE_S
@@ -418,9 +419,9 @@ class _Session:
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            request = latest_request(self._history) or self._request
+            attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
-            self._report = from_attempts(self._history.attempts.values(), request, warnings=checks)
+            self._report = from_attempts(attempts, request or self._request, warnings=checks)
             if any(each.code == "busy_host" for each in self._report.answer.trust.cautions):
                 # The caution says how busy the machine was during the runs themselves.
                 self._warnings = [each for each in self._warnings if each != self._busy_warning]
@@ -456,7 +457,7 @@ class _Session:
     def outcome(self) -> Outcome:
         """The results as they are now."""
         report = self._current_report()
-        counted = latest(self._history.attempts.values())
+        counted = latest(as_requested(self._history, self._request)[0])
         planned = {trial.trial_id: counted[trial.trial_id] for trial in self._plan.trials if trial.trial_id in counted}
         return Outcome(
             plan=self._plan,

@@ -69,7 +69,7 @@ def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, every
         baseline: see `from_attempts`.
         everything: whether to include every configuration with results, not only those of the latest request.
     """
-    attempts = [record.attempt for record in grid.records]
+    attempts = [record.named for record in grid.records]
     known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
     prices = {device: price for device, price in known if price is not None}
     request = grid.request

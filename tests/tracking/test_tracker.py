@@ -6,7 +6,6 @@ import pytest
 from mlflow.tracking import MlflowClient
 from support.grid_files import events_of
 
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
@@ -72,7 +71,7 @@ def test_without_tracking_checks_and_report_there_are_only_trials(run):
     assert not (outcome.folder.parent / "mlflow.db").exists()
     assert outcome.store is None
     assert outcome.warnings == ()
-    assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2
+    assert [attempt.status for attempt in outcome.latest.values()] == ["completed"] * 2
 
 
 def test_what_was_not_tracked_can_be_tracked_later(run, store):
