@@ -50,6 +50,8 @@ def results_of(
             if digest:
                 event["cell"]["data"]["digest"] = digest
             ids[event["trial"].partition("-")[0]] = cell_id(event["cell"])
+        elif event["event"] == "check_ended":
+            event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["trial"] + where).hex
         elif event["event"] == "epoch_ended":
             event["ledger"] = {name: seconds * slower for name, seconds in event["ledger"].items()}
             event["step_s"] = [seconds * slower for seconds in event["step_s"]]
