@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.bottleneck import roofline
 from raybench.analysis.cell_labels import distinct_labels
 from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
-from raybench.core.identity import is_smoke, trial_id
+from raybench.core.identity import is_smoke
 from raybench.core.settings import PARAM, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
@@ -51,13 +51,6 @@ class Record:
     attempt: Attempt
     grid: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def named(self) -> Attempt:
-        """The attempt, named by its cell and repeat; a table may have names of its own for trials."""
-        if "cell" not in self.columns:
-            return self.attempt
-        return replace(self.attempt, trial=trial_id(self.columns["cell"], self.columns["repeat"]))
 
 
 @dataclass(frozen=True)
