@@ -180,4 +180,3 @@ EPOCHS = (
     Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory"),
 )
 """Columns of the table of epochs. Metrics have columns by their own names, such as `val/accuracy`, of float64."""
-
