@@ -63,7 +63,7 @@ def tally(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path))
     # As many trials as are allowed take minutes to plan.
-    monkeypatch.setattr("raybench.config.consistency.MOST_TRIALS", 2_000)
+    monkeypatch.setattr("raybench.config.consistency.MAX_TRIALS", 2_000)
     (tmp_path / "mine.py").write_text(WORKLOAD)
     for name in ("notes.txt", "a.npy"):
         (tmp_path / name).write_text("x")
