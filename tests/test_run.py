@@ -15,10 +15,12 @@ from xml.etree import ElementTree
 
 import pytest
 from pandas.testing import assert_frame_equal
+from raybench.analysis.run_counts import Ending, RunCounts
+from raybench.reporting.sentences import plain
+from raybench.tracking.sync import sync
 from support import ROOT, WORKLOADS
 
 import raybench
-from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.cli.end_view import show_end
 from raybench.config import load_grid
 from raybench.core import events
@@ -31,12 +33,10 @@ from raybench.execution.progress import RecordingListener
 from raybench.monitoring.host_load import HostLoad
 from raybench.reporting.build import from_source
 from raybench.reporting.report import as_json
-from raybench.reporting.sentences import plain
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
-from raybench.tracking.sync import sync
 from raybench.tracking.tracker import MemoryTracker
 from raybench.trial.record import record
 
