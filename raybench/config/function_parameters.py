@@ -13,7 +13,7 @@ from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import WorkloadError, close
 from raybench.workloads import WorkloadInfo, read_reference
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.parameters import PASSED
 
 APPLIED = frozenset(
     {
@@ -73,10 +73,9 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]
             yield path, problem
     has_value = {_parameter(name) for _, name, _ in given} | {"framework", "threads"}
     for name, parameter in info.parameters.items():
-        if name not in has_value and not parameter.known:
+        if name not in has_value and parameter.required:
             key = f"{name}: …" if name in PASSED else f"params: {{{name}: …}}"
-            reason = "has no default" if parameter.required else "has a default that is not written out"
-            message = f"{info.file}:{parameter.line}: {name} {reason}, and the grid no value; add `{key}`"
+            message = f"{info.file}:{info.function_line}: {name} has no default, and the grid no value; add `{key}`"
             yield ("workload",), message
 
 
@@ -126,8 +125,6 @@ def _misplaced(info: WorkloadInfo, name: str) -> str | None:
             return f"{_parameter(name)} is a setting of raybench; write it without params"
         return None
     if name in APPLIED or name == "precision" or (name in PASSED and parameter is not None):
-        return None
-    if name == "examples" and info.dataset:
         return None
     if name in REFUSED:
         return f"not for a training function: {REFUSED[name]}"

@@ -25,8 +25,8 @@ from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options, place
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.static_command import SPECIAL
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.command import SPECIAL
+from raybench.workloads.parameters import PASSED
 
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""
@@ -287,8 +287,8 @@ class Resolver:
         return used_settings(command, resolved)
 
     def _data(self, resolved: Mapping[str, Any], fit: Placement | None) -> CellData:
-        """The data set; a user's own loop loads its data itself, unless it comes with raybench."""
-        if self._info.own_loop and self._info.dataset is None:
+        """The data set; a user's own loop loads its data itself."""
+        if self._info.own_loop:
             return CellData(name=self._info.name)
         devices = fit.replication.devices if fit else 1
         examples = Examples(**self._examples(resolved, devices))

@@ -33,7 +33,7 @@ from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.lookup import load_function
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.parameters import PASSED
 
 Send = Callable[[Event], object]
 
@@ -80,7 +80,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         peak = PeakMemory(device, loop)
         clock = TrainingClock(ledger, device, loop, phase.enter, peak)
         recorder = TrialJournal(job, send, peak, ledger, checkpoints, warnings)
-        trial = Trial(options_of(job, info.dataset), recorder, lambda: clock)
+        trial = Trial(options_of(job), recorder, lambda: clock)
         set_current(trial)
         try:
             function(trial, **arguments_of(info, job))
@@ -89,7 +89,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         trial.finish()
         error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
-        own_files.check_modules(info.elsewhere, code, modules)
+        warnings.extend(own_files.check_modules(str(info.digest), info.elsewhere, code, modules))
     except Diverged as exc:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
@@ -154,8 +154,8 @@ def _keep_others_offline(job: Job) -> None:
         os.environ.update(OFFLINE)
 
 
-def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
-    """The options of a job's training; `dataset` is that of a built-in training function."""
+def options_of(job: Job) -> TrialOptions:
+    """The options of a job's training."""
     settings, rank = job.cell.settings, current_rank()
     return TrialOptions(
         epochs=settings.epochs or None,
@@ -167,8 +167,6 @@ def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
         seed=job.seed,
         rank=rank.number,
         world_size=rank.count,
-        dataset=dataset,
-        examples=vars(job.cell.data.examples) if dataset else {},
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from raybench.tracking.system_metrics import points
 from support.made_up_gpus import Nvml, NVMLError
 from support.rapl import Rapl
 
@@ -24,7 +25,6 @@ from raybench.monitoring.energy import Rapl as Counters
 from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
 from raybench.monitoring.nvidia import LIBRARY
 from raybench.monitoring.summary import summarise
-from raybench.tracking.system_metrics import points
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
 
