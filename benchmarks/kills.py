@@ -1,31 +1,27 @@
-"""What does a grid lose when something of it is killed? SIGKILL at seeded random moments, and then the same command.
+"""What does a grid lose if one of its processes is killed? SIGKILL at seeded random moments, then the same command.
 
-    python benchmarks/kills.py [--kills 100] [--seed 0] [--epochs 8] [--targets raylet,gcs] [--folder DIR] [--json FILE]
+    python benchmarks/kills.py [--kills 30] [--seed 0] [--parent shell|init] [--targets raylet,gcs] [--folder DIR]
 
-A grid of eight short trials, two at a time where there are two cores, is run by the real command. Its driver, a Ray
-worker, a trial's process, and Ray's raylet, agent and GCS server are killed in turn, each at a moment of its own; the
-same command follows until the grid is done, and another grid after it until there were enough kills. Each trial leaves
-a process with a session and an environment of its own, as careless code does. Looked at after every kill and every end
-of a command:
+The real command runs a grid of eight short trials. Its driver, the process of Ray, a Ray worker, a trial, and Ray's
+raylet, agent and GCS server are killed in turn; the same command follows until the grid is done, and the next grid
+after it until there were enough kills. Each trial leaves a process with its own session and environment, as careless
+code does. Counted are:
 
-- finished trials lost: a trial's own record says that it completed, and the journal does not;
-- finished trials run again: an attempt began after one that completed;
-- runs left RUNNING: in MLflow, once a command has come to its end;
-- doubled: an attempt with two runs, or a point of a metric that is there twice;
-- processes left: 5 s after a kill, of the family of what was killed; 5 s after a command's end, of all it had started;
-- files left: in the system's temporary folder, once a grid is done;
-- not noticed: the command did not say within 30 s that Ray's raylet, agent or GCS server had ended.
+- lost: trials that completed according to their own file, and are not in the results at the end;
+- doubled: trials that completed twice, attempts with two MLflow runs, points of a metric that are there twice;
+- RUNNING: MLflow runs without an end when a command has ended by itself;
+- hung: commands that did not end;
+- silent: deaths of Ray that were not reported within 30 s, with the remedy and exit status 1;
+- left: processes 5 s after a command's end, and temporary files when a grid is done.
 
-The folder keeps what was done: the same command goes on where it was stopped.
+`--parent init` starts the command so that its parent is process 1, as after `nohup … &` and logout.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
-import re
 import shutil
 import signal
 import sqlite3
@@ -34,28 +30,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-MARK = "RAYBENCH_KILLS"
-TARGETS = ("driver", "worker", "trial", "raylet", "agent", "gcs")
-# A GCS that the command started for calls to one that has ended: it has that one's port, and Ray chooses its own.
-STAND_IN = re.compile(rb"/gcs/gcs_server\0.*--gcs_server_port=[1-9]", re.DOTALL)
-RAYS_OWN = {"raylet": b"/raylet/raylet", "agent": b"ray::DashboardAgent", "gcs": b"/gcs/gcs_server"}
-"""How the command lines of Ray's own processes end, before their options."""
+import psutil
 
-NOTICED = 30.0
-"""Seconds in which the command has to say that one of them has ended."""
-
-PATIENCE = 5.0
-"""Seconds after which no process may be left."""
-
+TARGETS = ("driver", "ray process", "worker", "trial", "raylet", "agent", "gcs")
+RAY_TARGETS = ("ray process", "raylet", "agent", "gcs")
+PROGRAMS = {"raylet": "/raylet/raylet", "agent": "ray::DashboardAgent", "gcs": "/gcs/gcs_server"}
+FAULTS = ("lost", "doubled", "RUNNING", "hung", "silent", "left", "exit status")
+NOTICE_S, LEFT_S, HUNG_S = 30.0, 5.0, 300.0
 TRIALS = 8
+AGAIN = "run the same command again"
 
 GRID = """
 name: kills
 workload: careless.py:workload
-epochs: EPOCHS
+epochs: 8
 batch_size: 16
 cpus: 1
 threads: 1
@@ -94,306 +85,244 @@ class Slow(torch.nn.Linear):
 workload = Workload(model=lambda: Slow(1, 2), data=data)
 """
 
+COMMAND = """
+import os, sys
+if sys.argv[1] == "init" and os.fork():
+    os._exit(0)
+os.setsid()
+open("pid.new", "w").write(str(os.getpid()))
+os.rename("pid.new", "pid")
+from raybench.cli import main
+sys.argv[1:] = ["grid", "kills.yaml", "--results", "results"]
+try:
+    status = main()
+except SystemExit as end:
+    status = end.code
+open("status", "w").write(str(status or 0))
+"""
+"""Runs the command and keeps its exit status, which nobody can wait for if process 1 is its parent."""
 
-def table() -> dict[int, tuple[int, str, bytes]]:
-    """Every process: its parent, when it began, its command line."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text(errors="replace").rpartition(") ")[2].split()
-            if fields[0] not in "ZX":
-                found[int(folder.name)] = int(fields[1]), fields[19], (folder / "cmdline").read_bytes()
-        except (OSError, IndexError):
-            continue
+
+def commands(root: int) -> dict[psutil.Process, list[str]]:
+    """A process and its descendants, with their command lines."""
+    found: dict[psutil.Process, list[str]] = {}
+    with suppress(psutil.Error):
+        leader = psutil.Process(root)
+        for process in (leader, *leader.children(recursive=True)):
+            with suppress(psutil.Error):
+                found[process] = process.cmdline()
     return found
 
 
-def family(leader: int) -> dict[int, str]:
-    """A process and all that descend from it now, each with when it began."""
-    there = table()
-    found = {leader} & there.keys()
-    while more := {pid for pid, (parent, *_) in there.items() if parent in found} - found:
-        found |= more
-    return {pid: there[pid][1] for pid in found}
-
-
-def marked(mark: str) -> dict[int, str]:
-    """The processes that were started with a mark in their environment."""
-    found = {}
-    for pid, (_, began, _) in table().items():
-        try:
-            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                found[pid] = began
-        except OSError:
-            continue
-    return found
-
-
-def left_of(processes: dict[int, str], mark: str = "") -> list[str]:
-    """What is still there after `PATIENCE`, by its command line; as soon as nothing is, nothing."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        there = table()
-        wanted = processes | (marked(mark) if mark else {})
-        left = [pid for pid, began in wanted.items() if pid in there and there[pid][1] == began]
-        if not left or time.monotonic() > deadline:
-            return [f"{pid}: {there[pid][2].replace(bytes(1), b' ').decode(errors='replace')}" for pid in left]
-        time.sleep(0.1)
-
-
-def find(target: str, driver: int) -> int | None:
-    """The process of a running command that a kill is meant for; None where there is none now."""
+def find(target: str, driver: int) -> psutil.Process | None:
+    """The process that a kill is meant for; None if there is none now."""
+    family = commands(driver)
     if target == "driver":
-        return driver
-    there = table()
-    own = family(driver)
-    if target in RAYS_OWN:
-        commands = {pid: there.get(pid, (0, "", b""))[2] for pid in own}
-        programs = {
-            pid: command.split(b"\0")[0].strip() for pid, command in commands.items() if not STAND_IN.search(command)
-        }
-        return next((pid for pid, program in programs.items() if program.endswith(RAYS_OWN[target])), None)
-    templates = {
-        pid for pid in own if b"raybench.execution.fork_server" in there.get(pid, (0, "", b""))[2].split(b"\0")
-    }
-    guards = [pid for pid in templates if there[pid][0] not in templates]
-    if target == "worker":
-        return next((there[pid][0] for pid in guards), None)
-    loaded = {pid for pid in templates if there[pid][0] in guards}
-    return next((pid for pid in templates if there[pid][0] in loaded), None)
+        return next(iter(family), None)
+    servers = {process for process, line in family.items() if "raybench.execution.fork_server" in line}
+    with suppress(psutil.Error):
+        if target == "ray process":
+            return next((each for each, line in family.items() if "raybench.execution.ray_process" in line), None)
+        if target == "trial":
+            return next((each for each in servers if each.parent() in servers), None)
+        if target == "worker":
+            return next((each.parent() for each in servers if each.parent() not in servers), None)
+        return next(
+            (each for each, line in family.items() if line and line[0].strip().endswith(PROGRAMS[target])), None
+        )
+    return None
 
 
-def events(path: Path) -> list[dict]:
-    """The events of a journal, or of a trial's own record, as far as they are whole."""
-    found = []
-    for line in path.read_bytes().splitlines() if path.exists() else []:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+def running(process: psutil.Process) -> bool:
+    """Return whether it runs, and is not a zombie."""
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def completed(grid: Path) -> Counter[str]:
+    """How often each trial has completed, by the files of its attempts."""
+    files = (grid / "results" / "kills" / "attempts").glob("*/*.jsonl")
+    return Counter(path.parent.name for path in files if '"status":"completed"' in path.read_text().replace(" ", ""))
 
 
 class Kills:
-    """The state of the whole, kept in its folder."""
+    """A series of kills."""
 
-    def __init__(self, folder: Path, seed: int, wanted: int, epochs: int, targets: Sequence[str]) -> None:
-        self.folder, self.seed, self.wanted, self.epochs, self.targets = folder, seed, wanted, epochs, targets
-        self.path = folder / "state.json"
-        self.state = {
-            "seed": seed,
-            "kills": 0,
-            "grids": 0,
-            "commands": 0,
-            "by_target": {},
-            "seconds": 0.0,
-            "noticed": {},
-        }
-        self.state |= {"faults": {}, "told": [], "faults_before": 0, "duration": 20.0}
-        if self.path.exists():
-            self.state = json.loads(self.path.read_text())
-            if self.state["seed"] != seed:
-                sys.exit(f"{self.path}: was begun with --seed {self.state['seed']}")
-        self.mark = f"{MARK}={folder}"
-        self.of_old_rays: set[int | None] = set()
-        self.grid = folder / f"grid-{self.state['grids']}"
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.faults: Counter[str] = Counter()
+        self.kills: Counter[str] = Counter()
+        self.commands, self.grids, self.noticed_s = 0, 0, []
+        self.typical_s = 20.0
         self.temporary = Path(tempfile.gettempdir()) / f"rk-{os.getpid()}"
 
     def fault(self, kind: str, what: object) -> None:
-        """Note something that must not be."""
-        self.state["faults"][kind] = self.state["faults"].get(kind, 0) + 1
-        self.state["told"].append(f"{kind}: {what}")
+        """Count something that must not be."""
+        self.faults[kind] += 1
         print(f"    FAULT {kind}: {what}", flush=True)
 
     def run(self) -> None:
-        """Grids with kills, until there were enough and the last grid is done."""
+        """Run grids until there were enough kills and the last grid is done."""
         self.temporary.mkdir(exist_ok=True)
-        while self.state["kills"] < self.wanted or self.grid.exists():
-            if not self.grid.exists():
-                self.grid.mkdir()
-                self.state["faults_before"] = len(self.state["told"])
-            (self.grid / "kills.yaml").write_text(GRID.replace("EPOCHS", str(self.epochs)))
-            (self.grid / "careless.py").write_text(WORKLOAD)
-            begun = time.monotonic()
-            done = self.command()
-            self.state["seconds"] += time.monotonic() - begun
-            if done:
-                self.look_at_the_end()
-                if len(self.state["told"]) == self.state["faults_before"]:
-                    shutil.rmtree(self.grid)
-                else:
-                    self.grid.rename(self.grid.with_name(f"{self.grid.name}-with-faults"))
-                self.state["grids"] += 1
-                self.grid = self.folder / f"grid-{self.state['grids']}"
-            self.path.write_text(json.dumps(self.state, indent=1))
+        while self.kills.total() < self.options.kills:
+            grid = self.options.folder / f"grid-{self.grids}"
+            grid.mkdir(parents=True)
+            (grid / "kills.yaml").write_text(GRID)
+            (grid / "careless.py").write_text(WORKLOAD)
+            faults_before = self.faults.total()
+            while not self.command(grid):
+                pass
+            self.grids += 1
+            if len(completed(grid)) != TRIALS:
+                self.fault("lost", f"{len(completed(grid))} of {TRIALS} trials are in the results")
+            kept = ("torchind", "raybench-torchind", "db_init_")  # caches, which stay
+            for path in self.temporary.iterdir():
+                if not path.name.startswith(kept):
+                    self.fault("left", path)
+                    shutil.rmtree(path, ignore_errors=True)
+            if self.faults.total() == faults_before:
+                shutil.rmtree(grid)
         shutil.rmtree(self.temporary, ignore_errors=True)
 
-    def command(self) -> bool:
-        """One start of the command, with kills; whether the grid is done."""
-        name, _, value = self.mark.partition("=")
-        environ = {**os.environ, name: value, "TMPDIR": str(self.temporary)}
+    def command(self, grid: Path) -> bool:
+        """Run the command once, with kills; return whether the grid is done."""
+        environ = {**os.environ, "TMPDIR": str(self.temporary), "RAYBENCH_KILLS": str(grid)}
         environ.pop("MLFLOW_TRACKING_URI", None)
-        command = [sys.executable, "-m", "raybench", "grid", "kills.yaml", "--results", "results"]
-        before = self.finished()
-        self.state["commands"] += 1
-        begun = time.monotonic()
-        with (self.grid / "output.txt").open("ab") as output:
-            driver = subprocess.Popen(
-                command, cwd=self.grid, env=environ, stdout=output, stderr=output, start_new_session=True
+        for name in ("pid", "status"):
+            (grid / name).unlink(missing_ok=True)
+        before = completed(grid)
+        self.commands += 1
+        begun, output = time.monotonic(), grid / "output.txt"
+        with output.open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, self.options.parent], cwd=grid, env=environ, stdout=out, stderr=out
             )
-        seen: dict[int, str] = {}
-        while driver.poll() is None and self.state["kills"] < self.wanted:
-            number = self.state["kills"]
-            target = self.targets[number % len(self.targets)]
-            if not self.wait(driver, target, random.Random(f"{self.seed}/{number}").random(), begun):
-                break
-            victim = find(target, driver.pid)
+        while not (grid / "pid").exists():
+            time.sleep(0.02)
+        if self.options.parent == "init":
+            process.wait()
+        driver = psutil.Process(int((grid / "pid").read_text()))
+        if self.options.parent == "init" and driver.ppid() != 1:
+            sys.exit(f"the parent of the command is process {driver.ppid()}, not 1")
+        seen: set[psutil.Process] = set()
+        target = ""
+        while running(driver) and self.kills.total() < self.options.kills:
+            target = self.targets[self.kills.total() % len(self.targets)]
+            victim = self.wait_for(target, driver, begun)
             if victim is None:
-                continue
-            output = self.grid / "output.txt"
-            self.said = output.read_text().count("was ended")
-            dying = family(victim)
-            rays_own = {find(name, driver.pid) for name in RAYS_OWN} if target in RAYS_OWN else set()
-            seen |= family(driver.pid)
-            try:
-                os.kill(victim, signal.SIGKILL)
-            except ProcessLookupError:  # it has just ended by itself
-                continue
-            self.state["kills"] += 1
-            counted = self.state["by_target"]
-            counted[target] = counted.get(target, 0) + 1
-            at = time.monotonic() - begun
-            print(f"kill {number + 1:>3}: {target} after {at:.1f} s, with {len(dying)} processes", flush=True)
-            if target in RAYS_OWN:
-                self.wait_for_notice(driver, target)
-                self.of_old_rays |= rays_own
-            if target == "driver":
-                driver.wait()
-            for left in left_of(dying):
-                self.fault("processes left", f"of a {target}: {left}")
-        seen |= family(driver.pid)
-        code = driver.wait()
-        for left in left_of(seen, self.mark):
-            self.fault("processes left", f"after a command: {left}")
-            os.kill(int(left.split(":")[0]), signal.SIGKILL)
-        self.look(before)
-        if code == -signal.SIGKILL:
+                break
+            family = set(commands(victim.pid))
+            seen |= set(commands(driver.pid)) | family
+            words = len(output.read_text())
+            with suppress(psutil.Error):
+                victim.kill()
+                self.kills[target] += 1
+                print(f"kill {self.kills.total():>3}: {target} after {time.monotonic() - begun:.1f} s", flush=True)
+            if target in RAY_TARGETS:
+                self.wait_for_notice(driver, output, words, target)
+                break
+        deadline = time.monotonic() + HUNG_S
+        while running(driver) and time.monotonic() < deadline:
+            seen |= set(commands(driver.pid))
+            time.sleep(0.5)
+        if running(driver):
+            self.fault("hung", output.read_text()[-500:])
+            driver.kill()
+        process.wait()
+        self.look_for_leftovers(seen)
+        again = {trial: completed(grid)[trial] for trial in before if completed(grid)[trial] > before[trial]}
+        if again:
+            self.fault("doubled", f"finished trials ran again: {again}")
+        status = int((grid / "status").read_text()) if (grid / "status").exists() else -signal.SIGKILL
+        if status == -signal.SIGKILL:
+            if target != "driver":
+                self.fault("exit status", f"none after the kill of a {target}: {output.read_text()[-1000:]}")
             return False
-        self.state["duration"] = time.monotonic() - begun
-        self.look_at_mlflow()
-        if code not in (0, 1):
-            self.fault("exit status", f"{code}: {(self.grid / 'output.txt').read_text()[-2000:]}")
-            return True
-        return code == 0
+        self.look_at_mlflow(grid)
+        if status not in (0, 1):
+            self.fault("exit status", f"{status}: {output.read_text()[-1000:]}")
+        if status == 0:
+            self.typical_s = time.monotonic() - begun
+        return status == 0
 
-    def wait_for_notice(self, driver: subprocess.Popen, target: str) -> None:
-        """Note how long it takes until the command says that a process of Ray's has ended."""
-        begun, output = time.monotonic(), self.grid / "output.txt"
-        while output.read_text().count("was ended") <= self.said and driver.poll() is None:
-            if time.monotonic() > begun + NOTICED:
-                self.fault("not noticed", target)
+    @property
+    def targets(self) -> list[str]:
+        """What is killed in turn."""
+        return self.options.targets.split(",")
+
+    def wait_for(self, target: str, driver: psutil.Process, begun: float) -> psutil.Process | None:
+        """Wait for the moment of the next kill; return its victim, or None if the command ends before."""
+        chance = random.Random(f"{self.options.seed}/{self.kills.total()}").random()
+        moment = begun + chance * self.typical_s if target == "driver" else None
+        while running(driver):
+            victim = find(target, driver.pid)
+            if moment is None and victim:
+                moment = time.monotonic() + (10 if target in RAY_TARGETS else 2) * chance
+            if moment is not None and victim and time.monotonic() >= moment:
+                return victim
+            time.sleep(0.05)
+        return None
+
+    def wait_for_notice(self, driver: psutil.Process, output: Path, words: int, target: str) -> None:
+        """Wait until the command has said that Ray ended and what to do."""
+        begun = time.monotonic()
+        while AGAIN not in " ".join(output.read_text()[words:].split()):
+            if time.monotonic() - begun > NOTICE_S or not running(driver):
+                time.sleep(0.5)
+                is_done = (output.parent / "status").exists() and (output.parent / "status").read_text() == "0"
+                if not is_done and AGAIN not in " ".join(output.read_text()[words:].split()):
+                    self.fault("silent", f"{target}: {output.read_text()[words:]}")
                 return
-            time.sleep(0.02)
-        took = time.monotonic() - begun
-        self.state["noticed"].setdefault(target, []).append(round(took, 2))
-        print(f"          noticed after {took:.1f} s", flush=True)
+            time.sleep(0.05)
+        self.noticed_s.append(time.monotonic() - begun)
 
-    def wait(self, driver: subprocess.Popen, target: str, chance: float, begun: float) -> bool:
-        """Wait for a moment: of a driver's life, or after what is to be killed is there; False where that is over."""
-        moment = begun + chance * self.state["duration"] if target == "driver" else None
-        while driver.poll() is None:
-            # What is left of a Ray whose end was noticed is ended without a further word.
-            if moment is None and find(target, driver.pid) not in {None, *self.of_old_rays}:
-                moment = time.monotonic() + (10 if target in RAYS_OWN else 2) * chance
-            if moment is not None and time.monotonic() >= moment:
-                return True
-            time.sleep(0.02)
-        return False
+    def look_for_leftovers(self, seen: set[psutil.Process]) -> None:
+        """Look for processes that outlive the command."""
+        deadline = time.monotonic() + LEFT_S
+        while (left := [each for each in seen if running(each)]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for process in left:
+            with suppress(psutil.Error):
+                self.fault("left", f"{process.pid}: {' '.join(process.cmdline())[:200]}")
+                process.kill()
 
-    def finished(self) -> set[tuple[str, int]]:
-        """The attempts that have completed, by what each has kept itself."""
-        records = (self.grid / "results" / "kills" / "trials").glob("*/*/events.jsonl")
-        ends = [event for path in records for event in events(path) if event.get("status") == "completed"]
-        return {(event["trial"], event["attempt"]) for event in ends}
-
-    def look(self, before: set[tuple[str, int]]) -> None:
-        """Whether what had completed before a command was left alone by it."""
-        records = (self.grid / "results" / "kills" / "trials").glob("*/attempt-*")
-        tried = {(path.parent.name, int(path.name.removeprefix("attempt-"))) for path in records}
-        for trial, attempt in before:
-            if any(other == trial and number > attempt for other, number in tried):
-                self.fault("finished trials run again", trial)
-
-    def look_at_mlflow(self) -> None:
-        """Whether a command that came to its end left runs as they should be."""
-        with sqlite3.connect(f"file:{self.grid / 'results' / 'mlflow.db'}?mode=ro", uri=True) as store:
-            runs = store.execute("select run_uuid, name from runs where status = 'RUNNING'").fetchall()
-            keys = store.execute(
-                "select a.value, b.value, count(*) from tags a join tags b using (run_uuid) where"
-                " a.key = 'raybench.trial_id' and b.key = 'raybench.attempt' group by 1, 2 having count(*) > 1"
-            ).fetchall()
-            points = store.execute(
-                "select run_uuid, key, step, count(*) from metrics group by 1, 2, 3 having count(*) > 1"
-            ).fetchall()
-        for run in runs:
-            self.fault("runs left RUNNING", run)
-        for what in keys + points:
+    def look_at_mlflow(self, grid: Path) -> None:
+        """Look for runs without an end and for doubled entries."""
+        with sqlite3.connect(f"file:{grid / 'results' / 'mlflow.db'}?mode=ro", uri=True) as store:
+            for run in store.execute("select run_uuid, name from runs where status = 'RUNNING'"):
+                self.fault("RUNNING", run)
+            doubled = (
+                store.execute(
+                    "select value, count(*) from tags where key = 'raybench.run' group by 1 having count(*) > 1"
+                ).fetchall()
+                + store.execute(
+                    "select run_uuid, key, step, count(*) from metrics group by 1, 2, 3 having count(*) > 1"
+                ).fetchall()
+            )
+        for what in doubled:
             self.fault("doubled", what)
-
-    def look_at_the_end(self) -> None:
-        """Whether a grid that is done has every trial, once."""
-        told = events(self.grid / "results" / "kills" / "journal.jsonl")
-        ended = [event for event in told if event.get("event") == "trial_ended"]
-        completed = Counter(event["trial"] for event in ended if event["status"] == "completed")
-        if len(completed) != TRIALS:
-            self.fault("finished trials lost", f"{len(completed)} of {TRIALS} are completed in the journal")
-        for trial, count in completed.items():
-            if count > 1:
-                self.fault("finished trials run again", f"{trial}: completed {count} times")
-        known = {(event["trial"], event["attempt"]) for event in ended if event["status"] == "completed"}
-        for trial, attempt in self.finished() - known:
-            self.fault("finished trials lost", f"{trial}, attempt {attempt}")
-        kept = ("torchind", "raybench-torchind", "db_init_")  # caches, which stay
-        left = [path.name for path in self.temporary.iterdir() if not path.name.startswith(kept)]
-        for name in left:
-            inside = sorted(str(path.relative_to(self.temporary)) for path in (self.temporary / name).rglob("*"))
-            self.fault("files left", f"{name}: {len(inside)} files: {', '.join(inside[:20])}")
-            shutil.rmtree(self.temporary / name, ignore_errors=True)
 
 
 def main() -> int:
-    """Run, and say what came of it; 1 where anything was lost or left."""
+    """Run the series and print the counts; the status is 1 if there was any fault."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--targets", default=",".join(TARGETS), help="what is killed in turn")
-    parser.add_argument("--epochs", type=int, default=8, help="of each trial")
-    parser.add_argument("--folder", type=Path, default=Path("kills"))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--parent", choices=("shell", "init"), default="shell", help="parent of the command")
+    parser.add_argument("--folder", type=Path, help="for the grids; those with a fault are kept")
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    kills = Kills(options.folder.absolute(), options.seed, options.kills, options.epochs, options.targets.split(","))
+    options.folder = (options.folder or Path(tempfile.mkdtemp(prefix="kills-"))).absolute()
+    kills, begun = Kills(options), time.monotonic()
     kills.run()
-    state = kills.state
-    faults = (
-        "finished trials lost",
-        "finished trials run again",
-        "runs left RUNNING",
-        "doubled",
-        "processes left",
-        "not noticed",
-    )
-    counts = {name: state["faults"].get(name, 0) for name in (*faults, "files left", "exit status")}
-    by_target = ", ".join(f"{count} {target}" for target, count in state["by_target"].items())
-    done = f"{state['kills']} kills ({by_target}) in {state['grids']} grids of {TRIALS} trials"
-    print(f"{done}, {state['commands']} commands, {state['seconds']:.0f} s, seed {options.seed}")
-    for name, count in counts.items():
-        print(f"  {name:<28}{count:>4}")
-    for target, seconds in state["noticed"].items():
-        print(f"  {target}: noticed after {min(seconds)} to {max(seconds)} s ({len(seconds)} times)")
-    if options.json:
-        options.json.write_text(json.dumps(state | {"faults": counts}, indent=1) + "\n")
-    return int(any(counts.values()))
+    by_target = ", ".join(f"{count} {target}" for target, count in kills.kills.items())
+    print(f"{kills.kills.total()} kills ({by_target}), parent {options.parent}, seed {options.seed}:")
+    print(f"{kills.grids} grids of {TRIALS} trials, {kills.commands} commands, {time.monotonic() - begun:.0f} s")
+    print(", ".join(f"{name} {kills.faults[name]}" for name in FAULTS))
+    if kills.noticed_s:
+        print(f"the end of Ray was reported after {min(kills.noticed_s):.1f} to {max(kills.noticed_s):.1f} s")
+    return int(bool(kills.faults))
 
 
 if __name__ == "__main__":

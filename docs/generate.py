@@ -21,7 +21,8 @@ from raybench.config.error_messages import flow
 from raybench.config.schema import json_schema
 from raybench.core.settings import SETTINGS, Setting
 from raybench.devices import KINDS
-from raybench.results.columns import CELLS, COMPARISON, EPOCHS, TRIALS, Column
+from raybench.reporting.frames import TABLES as ANSWER_TABLES
+from raybench.results.columns import EPOCHS, TRIALS, Column
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -125,14 +126,19 @@ def epoch_columns() -> str:
     return _columns(EPOCHS)
 
 
-def cell_columns() -> str:
-    """The columns of the table of cells."""
-    return _columns(CELLS)
-
-
 def comparison_columns() -> str:
-    """The columns of a comparison."""
-    return _columns(COMPARISON)
+    """The columns of the table of configurations."""
+    return _columns(ANSWER_TABLES["comparison"])
+
+
+def effect_columns() -> str:
+    """The columns of the table of effects."""
+    return _columns(ANSWER_TABLES["effects"])
+
+
+def best_columns() -> str:
+    """The columns of the table of the best configurations."""
+    return _columns(ANSWER_TABLES["best"])
 
 
 def _columns(columns: Iterable[Column]) -> str:
@@ -157,8 +163,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "only notes": only_notes,
     "trial columns": trial_columns,
     "epoch columns": epoch_columns,
-    "cell columns": cell_columns,
     "comparison columns": comparison_columns,
+    "effect columns": effect_columns,
+    "best columns": best_columns,
 }
 """The generator of each part, by its name in the comment `<!-- table: NAME -->`."""
 

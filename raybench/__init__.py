@@ -99,7 +99,7 @@ def run_grid(
         >>> tiny = {"name": "tiny", "workload": "digits_cnn", "epochs": 2, "axes": {"batch_size": [32, 128]}}
         >>> results = raybench.run_grid(tiny, inline=True, checks=False, tracking=None, progress=False)
         >>> results
-        Results(tiny~inline: 2 cells, 2 trials)
+        Results(tiny~inline: 2 configurations, 2 runs)
         >>> results.trials["status"].tolist()
         ['completed', 'completed']
     """
@@ -233,7 +233,7 @@ def export(
         >>> raybench.export("quickstart", "colab.zip")
         PosixPath('colab.zip')
         >>> raybench.load("colab.zip")
-        Results(quickstart: 4 cells, 12 trials)
+        Results(quickstart: 4 configurations, 12 runs)
     """
     from raybench.reporting.build import folder_of
     from raybench.results.archive import write_archive

@@ -16,8 +16,7 @@ from support.made_up_grids import cell_of, contract_events, told
 import raybench
 from raybench.cli.grid import command
 from raybench.execution.inline import InlineExecutor
-from raybench.reporting import plots, results
-from raybench.results.columns import CELLS, COMPARISON
+from raybench.reporting import frames, results
 
 GRID = {
     "name": "small",
@@ -32,16 +31,20 @@ GRID = {
 QUIET = {"tracking": None, "checks": False, "inline": True, "progress": False}
 
 
-def write_journal(folder, events):
-    folder.mkdir(parents=True)
-    (folder / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+def write_grid(folder, events):
+    """Write the files of a grid from the events of its attempts."""
+    for event in events:
+        path = folder / "attempts" / event["trial"] / f"{event['trial']}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps(event) + "\n")
     return folder
 
 
 @pytest.fixture
 def contract(tmp_path):
     """The results of the grid whose numbers `formats.md` has: a CPU and a device of twice its speed."""
-    return raybench.load(write_journal(tmp_path / "made_up", contract_events()))
+    return raybench.load(write_grid(tmp_path / "made_up", contract_events()))
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def quickstart(tmp_path, monkeypatch):
 
 
 def examples():
-    modules = [raybench, results, plots]
+    modules = [raybench, results]
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = {test.name: test for module in modules for test in finder.find(module) if test.examples}
     return [
@@ -97,8 +100,8 @@ assert_type(results, raybench.Results)
 assert_type(raybench.load(Path("raybench-results"), attempts="all"), raybench.Results)
 assert_type(raybench.report(results), Path)
 assert_type(raybench.export("grid.yaml"), Path)
-results.comparison("device", baseline="cpu")
-results.plot.speedup().set_title("Speed-up")
+results.with_baseline(device="cpu").comparison["ratio"].max()
+results.plot.speed().set_title("Speed")
 try:
     raybench.load("missing")
 except raybench.RaybenchError as error:
@@ -146,15 +149,15 @@ def small(tmp_path_factory):
 
 def test_grid_from_python(small):
     folder, found = small
-    assert repr(found) == "Results(small~inline: 2 cells, 2 trials)"
+    assert repr(found) == "Results(small~inline: 2 configurations, 2 runs)"
     assert found.trials["status"].tolist() == ["completed"] * 2
-    assert found.cells["batch_size"].tolist() == [32, 64] and found.cells["completed"].tolist() == [1, 1]
-    assert found.comparison("batch_size")["runs"].tolist() == [1]
+    table = found.comparison
+    assert table["batch_size"].tolist() == [32, 64] and table["completed"].tolist() == [1, 1]
+    assert found.effects["runs"].tolist() == [1]
     loaded = raybench.load(folder, grid="small~inline")
-    assert (
-        loaded.trials.equals(found.trials) and loaded.epochs.equals(found.epochs) and loaded.cells.equals(found.cells)
-    )
-    assert "batch_size" in found.report.context.text, "the report shows the grid, as YAML"
+    assert loaded.trials.equals(found.trials) and loaded.epochs.equals(found.epochs)
+    assert loaded.comparison.equals(table)
+    assert "batch_size" in found.report.grid_file, "the report shows the grid, as YAML"
 
 
 def test_same_call_runs_only_what_is_missing(small, monkeypatch):
@@ -166,7 +169,7 @@ def test_same_call_runs_only_what_is_missing(small, monkeypatch):
     assert len(again.trials) == 2 and not begun
     more = raybench.run_grid(GRID, results=folder, where={"batch_size": 64}, set={"repeats": 2}, **QUIET)
     assert begun and more.trials["batch_size"].value_counts().to_dict() == {64: 2, 32: 1}
-    assert more.cells["planned"].tolist() == [2]
+    assert more.comparison["planned"].tolist() == [2]
 
 
 def test_interrupt(tmp_path, monkeypatch):
@@ -209,21 +212,16 @@ def test_interrupt(tmp_path, monkeypatch):
         (lambda: raybench.report("quickstart", "no/such/folder.html"), "cannot be written: No such file or directory"),
         (
             lambda: raybench.report("quickstart", baseline={"batch_size": 31}),
-            "batch_size of quickstart is never 31; use one of 32, 128",
+            "quickstart has no batch_size 31; use one of 32, 128",
         ),
         (
-            lambda: raybench.load("raybench-results").comparison("devise"),
+            lambda: raybench.load("raybench-results").with_baseline(devise="cpu"),
             "quickstart has no axis devise; did you mean device?",
         ),
         (
-            lambda: raybench.load("raybench-results").comparison("device"),
-            "device of quickstart has one value, cpu; compare batch_size or weight_decay",
+            lambda: raybench.load("raybench-results").plot.time_and_price(),
+            "fewer than two configurations have a price",
         ),
-        (
-            lambda: raybench.load("raybench-results").plot.speedup("batch_size", 31),
-            "batch_size of quickstart is never 31; use one of 32, 128",
-        ),
-        (lambda: raybench.load("raybench-results").plot.time_and_cost(), "no device of the grid has a price_per_hour"),
     ],
 )
 @pytest.mark.usefixtures("quickstart")
@@ -235,36 +233,30 @@ def test_wrong_use_is_one_line(call, message):
 
 
 def test_comparison_has_known_ratio(contract):
-    (row,) = contract.comparison("device", baseline="cpu").to_dict("records")
-    assert [round(row[name], 2) for name in ("ratio", "low", "high")] == [2.02, 1.97, 2.08]
-    assert (row["device"], row["baseline"], row["runs"], row["baseline_runs"]) == ("other", "cpu", 3, 3)
-    (other,) = contract.comparison("device", baseline="other").to_dict("records")
-    assert (other["device"], round(1 / other["ratio"], 2)) == ("cpu", 2.02)
-    assert contract.comparison("device").iloc[0]["device"] == "other", "the grid's own baseline"
+    contract = contract.with_baseline(device="cpu")
+    rows = contract.comparison.set_index("device")
+    assert [round(rows.loc["other", name], 2) for name in ("ratio", "low", "high")] == [2.02, 1.97, 2.08]
+    assert rows.loc["other", ["reference", "completed"]].tolist() == ["cpu", 3]
+    turned = contract.with_baseline(device="other").comparison.set_index("device")
+    assert round(1 / turned.loc["cpu", "ratio"], 2) == 2.02
+    assert contract.effects["ratio"].tolist() == contract.best["ratio"].tolist() == [rows.loc["other", "ratio"]]
 
 
 def test_tables_have_the_described_columns(contract):
-    for frame, table, described in (
-        (contract.cells, "cells", CELLS),
-        (contract.comparison("device"), "comparison", COMPARISON),
-    ):
+    for table, described in frames.TABLES.items():
+        frame = getattr(contract, table)
         assert [name for name in frame.columns if name != "device"] == [column.name for column in described]
-        assert {name: str(frame[name].dtype) for name in frame.columns if name != "device"} == {
-            column.name: column.dtype for column in described
-        }
+        assert all(str(frame[column.name].dtype) == column.dtype for column in described)
         texts = contract.columns[contract.columns["table"] == table]
         assert texts["name"].tolist() == [column.name for column in described] and all(texts["meaning"])
-        for column in described:
-            assert column.name.endswith("_s") == (column.unit == "s")
-    row = contract.cells.set_index("device").loc["cpu"]
-    assert (round(row["steady_s"], 4), row["completed"], row["is_baseline"]) == (4.0498, 3, True)
 
 
-def test_notebook_shows_answer_and_table(contract):
+def test_notebook_shows_answer_effects_and_figure(contract):
+    contract = contract.with_baseline(device="cpu")
     html = contract._repr_html_()
-    assert "other" in html and "2.02" in html and "<table>" in html and "baseline" in html
-    assert "2.02" in str(contract) and "s/epoch" in str(contract)
-    assert repr(contract) == "Results(made_up: 2 cells, 6 trials)"
+    assert "2.0x" in html and "other vs. cpu" in html and "<svg" in html
+    assert "2.0x" in str(contract) and "s/epoch" in str(contract)
+    assert repr(contract) == "Results(made_up: 2 configurations, 6 runs)"
 
 
 def test_html_in_names_is_escaped(tmp_path):
@@ -273,29 +265,31 @@ def test_html_in_names_is_escaped(tmp_path):
         for device in ("cpu", "<b>gpu</b>")
         for event in told(cell_of(device), 0, [1.0, 1.0, 1.0, 1.0], [0.5] * 4, profile=device)
     ]
-    html = raybench.load(write_journal(tmp_path / "g", events))._repr_html_()
+    html = raybench.load(write_grid(tmp_path / "g", events))._repr_html_()
     assert "<b>" not in html and "&lt;b&gt;gpu" in html
 
 
 def test_several_grids(tmp_path):
     for name in ("one", "two"):
         events = [{**event, "grid": name} for event in contract_events()]
-        write_journal(tmp_path / name, events)
+        write_grid(tmp_path / name, events)
     both = raybench.load(tmp_path)
-    assert both.cells["grid"].tolist() == ["one", "one", "two", "two"]
-    assert both._repr_html_().count("<table>") == 2 and "two" in str(both)
+    assert both.comparison["grid"].tolist() == ["one", "one", "two", "two"]
+    assert both._repr_html_().count("<table") == 2 and "two" in str(both)
     with pytest.raises(raybench.RaybenchError, match=r"results of 2 grids \(one, two\): choose one"):
-        both.comparison("device")
+        _ = both.report
     page = raybench.report(raybench.load(tmp_path, grid="two"), tmp_path / "two.html", baseline="other")
     assert "<h1>two</h1>" in page.read_text()
 
 
 def test_empty_results():
     nothing = raybench.Results([])
-    assert (repr(nothing), str(nothing), nothing._repr_html_()) == ("Results(no grid: 0 cells, 0 trials)",) * 2 + ("",)
-    assert len(nothing.cells) == 0
+    assert (repr(nothing), str(nothing), nothing._repr_html_()) == (
+        "Results(no grid: 0 configurations, 0 runs)",
+    ) * 2 + ("",)
+    assert len(nothing.comparison) == 0
     with pytest.raises(raybench.RaybenchError, match="no trial in these results yet"):
-        nothing.comparison("device")
+        _ = nothing.report
 
 
 @pytest.mark.usefixtures("quickstart")
@@ -304,8 +298,8 @@ def test_figures_are_axes():
     from matplotlib.axes import Axes
 
     found = raybench.load("raybench-results")
-    names = [name for name in dir(plots.Plots) if not name.startswith("_")]
-    for name in set(names) - {"time_and_cost"}:
+    names = [name for name in dir(results.Plots) if not name.startswith("_")]
+    for name in set(names) - {"time_and_price"}:
         axes = getattr(found.plot, name)()
         assert isinstance(axes, Axes) and pyplot.fignum_exists(axes.figure.number), name
         pyplot.close(axes.figure)

@@ -127,8 +127,6 @@ def _misplaced(info: WorkloadInfo, name: str) -> str | None:
         return None
     if name in APPLIED or name == "precision" or (name in PASSED and parameter is not None):
         return None
-    if name == "examples" and info.dataset:
-        return None
     if name in REFUSED:
         return f"not for a training function: {REFUSED[name]}"
     if parameter is not None:

@@ -203,14 +203,14 @@ class RayProcess:
         """Why Ray cannot be used; empty if it can."""
         if self._failure:
             return f"Ray reported an error: {self._failure}" if self.own_address else f"{self._target}: {self._failure}"
-        self._find_ray_processes()
-        for name, process in self._ray.items():
-            if not _runs(process):
-                return f"Ray's {RAY_PROGRAMS[name]} ended"
         code = self._process.poll()
         if code is not None:
             how = f" by {Signals(-code).name}" if code < 0 else ""
             return f"The process of Ray was ended{how}" + (f": {tail}" if (tail := self._last_line()) else "")
+        self._find_ray_processes()
+        for name, process in self._ray.items():
+            if not _runs(process):
+                return f"Ray's {RAY_PROGRAMS[name]} ended"
         if self._silent_polls * POLL_S >= SILENT_S:
             return f"Ray has not answered for {SILENT_S:g} s"
         return ""

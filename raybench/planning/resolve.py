@@ -287,8 +287,8 @@ class Resolver:
         return used_settings(command, resolved)
 
     def _data(self, resolved: Mapping[str, Any], fit: Placement | None) -> CellData:
-        """The data set; a user's own loop loads its data itself, unless it comes with raybench."""
-        if self._info.own_loop and self._info.dataset is None:
+        """The data set; a user's own loop loads its data itself."""
+        if self._info.own_loop:
             return CellData(name=self._info.name)
         devices = fit.replication.devices if fit else 1
         examples = Examples(**self._examples(resolved, devices))

@@ -96,4 +96,4 @@ def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     if full:
         yield from wrapped([f"Note: {words.caution_text(each)}" for each in notes], width, "dim")
     elif notes:
-        yield from wrapped([f"{words.plural(len(notes), 'note')}: --full"], width, "dim")
+        yield from wrapped([f"{words.plural(len(notes), 'note')}, shown with --full."], width, "dim")

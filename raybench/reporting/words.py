@@ -257,10 +257,16 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
+    others = (
+        sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
+    )
+    rest = f"Not distinguishable: {names_text(names)}." if names else ""
+    if others > 1 and len(names) == others:
+        rest = "No other configuration is distinguishable from it."
     return BestText(
         f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{marks}.",
-        f"Not distinguishable: {names_text(names)}." if names else "",
+        rest,
     )
 
 
@@ -343,7 +349,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         words = factor.format(number_text, other=other) + interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
-    if ratio.holds_if_no_miss:
+    if ratio.holds_if_no_miss and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
         words += f" if no run misses the target, which {plural(min(ratio.runs, ratio.other_runs), 'run')} cannot show"
     return words
 

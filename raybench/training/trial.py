@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -45,8 +45,6 @@ class TrialOptions:
         stop_at_target: whether training ends when it is reached.
         rank, world_size: of this process, among those that train the model together.
         data_dir: the folder of data sets.
-        dataset: the name of the data set, of a function that comes with raybench.
-        examples: the number of examples that are used of each of its splits; all of a split that is not in it.
         output_dir: a folder for the user's own files.
     """
 
@@ -59,8 +57,6 @@ class TrialOptions:
     seed: int = 0
     rank: int = 0
     world_size: int = 1
-    dataset: str | None = None
-    examples: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,20 +149,13 @@ class Trial:
     def load(self, dataset: str) -> Data:
         """Load one of raybench's data sets.
 
-        A function that comes with raybench gets as many examples as the grid says, or generated ones with
-        `--synthetic-data`.
-
         Args:
             dataset: its name.
 
         Raises:
             DataError: it is missing or damaged.
         """
-        data = datasets.get(self._options.dataset or dataset).load(self.data_dir)
-        counts = self._options.examples
-        return Data(
-            data.train.first(counts.get("train") or len(data.train)), data.val.first(counts.get("val") or len(data.val))
-        )
+        return datasets.get(dataset).load(self.data_dir)
 
     # What the loop reports ------------------------------------------------------------------------------------------
 

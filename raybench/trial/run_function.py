@@ -80,7 +80,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         peak = PeakMemory(device, loop)
         clock = TrainingClock(ledger, device, loop, phase.enter, peak)
         recorder = TrialJournal(job, send, peak, ledger, checkpoints, warnings)
-        trial = Trial(options_of(job, info.dataset), recorder, lambda: clock)
+        trial = Trial(options_of(job), recorder, lambda: clock)
         set_current(trial)
         try:
             function(trial, **arguments_of(info, job))
@@ -154,8 +154,8 @@ def _keep_others_offline(job: Job) -> None:
         os.environ.update(OFFLINE)
 
 
-def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
-    """The options of a job's training; `dataset` is that of a built-in training function."""
+def options_of(job: Job) -> TrialOptions:
+    """The options of a job's training."""
     settings, rank = job.cell.settings, current_rank()
     return TrialOptions(
         epochs=settings.epochs or None,
@@ -167,8 +167,6 @@ def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
         seed=job.seed,
         rank=rank.number,
         world_size=rank.count,
-        dataset=dataset,
-        examples=vars(job.cell.data.examples) if dataset else {},
     )
 
 

@@ -6,10 +6,9 @@ import sys
 import time
 
 import pytest
+from raybench.results.journal import read
 from support import WORKLOADS
 from support.two_nodes import TwoNodes, missing
-
-from raybench.results.journal import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.cluster]
 

@@ -6,16 +6,16 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from raybench.analysis.run_counts import RunCounts
+from raybench.tracking.sync import sync
 from support.executors import ForkingExecutor
 
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.process import ForkServer
 from raybench.execution.progress import RecordingListener
 from raybench.results.history import GridHistory
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
-from raybench.tracking.sync import sync
 from raybench.tracking.tracker import MemoryTracker
 
 GRID = """

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from raybench.results.journal import read
 from support import WORKLOADS
 from support.executors import ForkingExecutor
 from support.frameworks import interpreter
@@ -17,7 +18,6 @@ from support.processes import all_gone
 import raybench
 from raybench.config import load_grid
 from raybench.reporting.build import from_source
-from raybench.results.journal import read
 from raybench.run import Options, run_grid
 
 WORKLOAD = WORKLOADS / "checkpointed.py"

@@ -9,6 +9,7 @@ from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from raybench.tracking.system_metrics import points
 from support.made_up_gpus import Nvml, NVMLError
 from support.rapl import Rapl
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from raybench.datasets.imdb import prepared
+from raybench.workloads import binary
 from raybench.workloads.base import Workload
-from raybench.workloads.twins import twins
 
 WORDS, TOKENS = 20_000, 100
 
@@ -22,8 +22,8 @@ WORKLOAD = Workload(
     },
     dataset="imdb",
     prepare=partial(prepared, words=WORDS, tokens=TOKENS),
-    loss=twins("binary", "loss"),
-    metrics=twins("binary", "metrics"),
+    loss=binary.LOSS,
+    metrics=binary.METRICS,
     defaults={
         "epochs": 4,
         "batch_size": 32,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import partial
 
 from raybench.datasets.imdb import prepared
+from raybench.workloads import binary
 from raybench.workloads.base import Workload
-from raybench.workloads.twins import twins
 
 WORDS, TOKENS = 5_000, 400
 
@@ -21,8 +21,8 @@ WORKLOAD = Workload(
     },
     dataset="imdb",
     prepare=partial(prepared, words=WORDS, tokens=TOKENS),
-    loss=twins("binary", "loss"),
-    metrics=twins("binary", "metrics"),
+    loss=binary.LOSS,
+    metrics=binary.METRICS,
     defaults={
         "epochs": 2,
         "batch_size": 32,

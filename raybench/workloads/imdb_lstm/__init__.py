@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from raybench.datasets.imdb import prepared
+from raybench.workloads import binary
 from raybench.workloads.base import Workload
-from raybench.workloads.twins import twins
 
 WORDS, TOKENS = 20_000, 80
 
@@ -23,8 +23,8 @@ WORKLOAD = Workload(
     },
     dataset="imdb",
     prepare=partial(prepared, words=WORDS, tokens=TOKENS),
-    loss=twins("binary", "loss"),
-    metrics=twins("binary", "metrics"),
+    loss=binary.LOSS,
+    metrics=binary.METRICS,
     options={"recurrent_dropout": 0.0},
     defaults={
         "epochs": 15,

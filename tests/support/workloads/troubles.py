@@ -130,10 +130,10 @@ def grows():
 
 
 def kills_its_worker():
-    """At the first attempt only: above this process are the template, its guard, and the worker."""
+    """At the first attempt only: above this process are the fork server and the worker."""
     if "attempt-1" in output():
         worker = os.getpid()
-        for _ in range(3):
+        for _ in range(2):
             worker = int(Path(f"/proc/{worker}/stat").read_text().rsplit(") ")[1].split()[1])
         os.kill(worker, signal.SIGKILL)
         time.sleep(600)
