@@ -39,8 +39,8 @@ from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.parameters import PASSED
 
 STARTED = "RAYBENCH_TRIAL_STARTED"
 """The environment variable with the time at which the trial began, by the host's monotonic clock."""

@@ -9,7 +9,6 @@ from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from raybench.tracking.system_metrics import points
 from support.made_up_gpus import Nvml, NVMLError
 from support.rapl import Rapl
 
