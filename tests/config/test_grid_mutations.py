@@ -33,7 +33,7 @@ overrides:
     set: {precision: bf16}
 devices:
   gpu: {kind: cuda, price_per_hour: 0.35, environment: xla}
-  other: {kind: cpu, environment: {pip: [a, b], env_vars: {A: b}}, memory_limit: 2GiB}
+  other: {kind: cpu, environment: xla, memory_limit: 2GiB}
 baseline: {device: gpu}
 """
 OWN = """\
