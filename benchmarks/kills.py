@@ -221,6 +221,7 @@ class Kills:
                 print(f"kill {self.kills.total():>3}: {target} after {time.monotonic() - begun:.1f} s", flush=True)
             if target in RAY_TARGETS:
                 self.wait_for_notice(driver, output, words, target)
+            if target in (*RAY_TARGETS, "driver"):  # the command ends
                 break
         deadline = time.monotonic() + HUNG_S
         while running(driver) and time.monotonic() < deadline:
@@ -294,8 +295,7 @@ class Kills:
                 self.fault("RUNNING", run)
             doubled = (
                 store.execute(
-                    "select a.value, b.value, count(*) from tags a join tags b using (run_uuid) where"
-                    " a.key = 'raybench.trial_id' and b.key = 'raybench.attempt' group by 1, 2 having count(*) > 1"
+                    "select value, count(*) from tags where key = 'raybench.run' group by 1 having count(*) > 1"
                 ).fetchall()
                 + store.execute(
                     "select run_uuid, key, step, count(*) from metrics group by 1, 2, 3 having count(*) > 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -19,6 +19,7 @@ from raybench.config import GridSpec
 from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
+from raybench.core.files import FULL
 from raybench.core.job import Job
 from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
@@ -43,10 +44,21 @@ from raybench.reporting.build import (
 from raybench.reporting.report import Report
 from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import Execution
-from raybench.results.folder import RESULTS, add_event, attempt_folder, grid_folder, has_end, read_events, results_id
+from raybench.results.folder import (
+    ATTEMPTS,
+    RESULTS,
+    add_event,
+    attempt_folder,
+    event_files,
+    grid_folder,
+    has_end,
+    read_events,
+    results_id,
+)
 from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
+from raybench.results.machines import as_requested
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker
 from raybench.tracking.writer import PATIENCE_S
@@ -293,6 +305,10 @@ class _Session:
             self._close_executor(executor)
         except KeyboardInterrupt:
             self._interrupted = True
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise JournalError(f"{error.filename or self._folder}: {error.strerror}. {STOPPED}") from None
         finally:
             try:
                 self._close_open(record)
@@ -366,7 +382,8 @@ class _Session:
         for key in self._folders:
             attempt = self._history.attempts.get(key)
             if attempt and attempt.status is None:
-                record(events.trial_ended(*key, status))
+                with suppress(JournalError):  # a full disk: the next command closes it
+                    record(events.trial_ended(*key, status))
 
     def _close_executor(self, executor: Executor) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
@@ -402,9 +419,9 @@ class _Session:
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            request = latest_request(self._history) or self._request
+            attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
-            self._report = from_attempts(self._history.attempts.values(), request, warnings=checks)
+            self._report = from_attempts(attempts, request or self._request, warnings=checks)
             if any(each.code == "busy_host" for each in self._report.answer.trust.cautions):
                 # The caution says how busy the machine was during the runs themselves.
                 self._warnings = [each for each in self._warnings if each != self._busy_warning]
@@ -428,14 +445,19 @@ class _Session:
             is_same = self._request.is_same(latest_request(self._history))
             if not is_same:
                 self._begin()
-            if not is_same or not (self._folder / HTML).is_file():
+            if not is_same or not self._page_is_current():
                 self._write_page()
         self._tracker.catch_up(self._history, self._warnings.append)
+
+    def _page_is_current(self) -> bool:
+        page = self._folder / HTML
+        newest = max((path.stat().st_mtime_ns for path in event_files(self._folder, ATTEMPTS)), default=0)
+        return page.is_file() and page.stat().st_mtime_ns >= newest
 
     def outcome(self) -> Outcome:
         """The results as they are now."""
         report = self._current_report()
-        counted = latest(self._history.attempts.values())
+        counted = latest(as_requested(self._history, self._request)[0])
         planned = {trial.trial_id: counted[trial.trial_id] for trial in self._plan.trials if trial.trial_id in counted}
         return Outcome(
             plan=self._plan,

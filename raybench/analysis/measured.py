@@ -15,10 +15,9 @@ from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
-from raybench.results.attempt import Attempt
+from raybench.results.attempt import Attempt, latest
 from raybench.results.epoch import Epoch
 from raybench.results.grid_request import PlannedCell
-from raybench.results.machines import latest_of_machines
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -87,7 +86,7 @@ class Measured:
 
 def counted_attempts(cell: PlannedCell, attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
     """Return the attempt that counts for each requested repeat on each machine, in order of repeat."""
-    counted = (run for run in latest_of_machines(attempts) if run.repeat < cell.repeats)
+    counted = (run for run in latest(attempts).values() if run.repeat < cell.repeats)
     return tuple(sorted(counted, key=lambda run: (run.repeat, host_of(run))))
 
 

@@ -18,7 +18,6 @@ from raybench.core.identity import AFTERWARDS
 from raybench.core.settings import PARAM
 from raybench.devices import KINDS
 from raybench.errors import WorkloadError
-from raybench.workloads.lookup import metric_names
 
 Finding = tuple[Path, str]
 
@@ -74,9 +73,10 @@ def too_many_trials(spec: GridSpec) -> str | None:
 def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
     """The message if the workload has no metric of the target's name; None if it has, or if this is unknown."""
     try:
-        if not isinstance(spec.workload, str):
-            return unknown_output(spec.read_workload(base), spec.target.metric) if spec.target else None
-        names = metric_names(spec.workload, base) if spec.target else ()
+        info = spec.read_workload(base) if spec.target else None
+        if spec.target and info and info.command:
+            return unknown_output(info, spec.target.metric)
+        names = info.metric_names if info else ()
     except (WorkloadError, OSError):
         return None  # a workload that cannot be read is an error of its own
     metrics = [f"{split}/{name}" for split in ("val", "train") for name in (*names, "loss")]
@@ -89,7 +89,7 @@ def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
         if matches
         else f"use one of {', '.join(metrics)}"
     )
-    return f"{cut(spec.workload)} has no metric {cut(repr(spec.target.metric))}; {hint}"
+    return f"{cut(str(spec.workload))} has no metric {cut(repr(spec.target.metric))}; {hint}"
 
 
 def _misspelt(section: str, raw: Mapping[str, Any], invalid: Set[Path]) -> bool:

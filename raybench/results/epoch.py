@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from raybench.core.events import Event
@@ -61,6 +62,7 @@ _PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.SEQUENCE: sequence_in,
     Kind.RECORDS: records_in,
 }
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 _EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.SEQUENCE: (), Kind.RECORDS: ()}
 
 
@@ -128,7 +130,7 @@ def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combin
     """Declare a measured field of `Epoch`."""
     declared = EpochField("", kind, meaning, over_ranks, quantities)
     if kind.is_map:
-        return field(default_factory=dict, metadata={"declared": declared})
+        return field(default_factory=lambda: _NOTHING, metadata={"declared": declared})
     return field(default=_EMPTY.get(kind), metadata={"declared": declared})
 
 
@@ -223,7 +225,7 @@ class Epoch:
         "microseconds if the clock had waited for the work, the rest of the queue if it had not; evaluation has none, "
         "because its sums are fetched inside its section",
     )
-    step_s: tuple[float, ...] = measured(
+    step_s: Sequence[float] = measured(
         Kind.SEQUENCE,
         "mean seconds of a step (forward, backward and update, and its batch if the device makes it) in each of at "
         "most 64 consecutive blocks of steps of equal length, the last of which may be shorter, without the first step "

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from raybench.core.events import ENDS, Event, events_file, to_line
@@ -104,18 +105,28 @@ def read_events(path: Path, damaged: list[str]) -> list[Event]:
 
 def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
     """Parse the content of a file of events; see `read_events`."""
+    lines = data.splitlines()
+    try:
+        events = json.loads(b"[%b]" % b",".join(lines))  # in less time than line by line
+        if len(events) == len(lines) and all(map(_is_event, events)):
+            return list(events)
+    except (ValueError, RecursionError):
+        pass
     events = []
-    *lines, last = data.split(b"\n")
-    for number, line in enumerate([*lines, last], 1):
+    for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
             event = None
-        if isinstance(event, dict) and isinstance(event.get("event"), str):
+        if _is_event(event):
             events.append(event)
-        elif number <= len(lines) and line.strip():
+        elif line.strip() and (number < len(lines) or data.endswith(b"\n")):
             damaged.append(f"{name}:{number}")
     return events
+
+
+def _is_event(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("event"), str)
 
 
 def has_end(path: Path) -> bool:

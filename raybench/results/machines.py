@@ -7,10 +7,42 @@ from dataclasses import replace
 from typing import Any
 
 from raybench.core.identity import trial_id
+from raybench.core.settings import MISSING
 from raybench.results.attempt import Attempt, Key, latest
+from raybench.results.grid_request import GridRequest
+from raybench.results.history import GridHistory
 
 
-def as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, int]) -> dict[Key, Attempt]:
+def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[list[Attempt], GridRequest | None]:
+    """Return the attempts of a grid and its request as they belong together.
+
+    A repeat that several machines ran counts as that many repeats. The warm-up epochs are those of the request, not
+    those that were requested when the attempt ran.
+    """
+    attempts = list(history.attempts.values())
+    own_trials = {attempt.trial for attempt in attempts}
+    if len({attempt.origin for attempt in attempts}) > 1:
+        requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
+        attempts = list(_as_further_repeats(history.attempts, requested).values())
+    if request is None:
+        return attempts, None
+    repeats: dict[str, int] = {}
+    for attempt in attempts:
+        if attempt.trial not in own_trials:
+            repeats[attempt.cell_id] = max(attempt.repeat + 1, repeats.get(attempt.cell_id, 0))
+    cells = [replace(cell, repeats=max(cell.repeats, repeats.get(cell.cell_id, 0))) for cell in request.cells]
+    warmup = {cell.cell_id: cell.content.warmup_epochs for cell in cells if cell.content.warmup_epochs is not MISSING}
+    attempts = [_with_warmup(attempt, warmup.get(attempt.cell_id)) for attempt in attempts]
+    return attempts, replace(request, cells=cells)
+
+
+def _with_warmup(attempt: Attempt, warmup_epochs: int | None) -> Attempt:
+    if not attempt.cell or warmup_epochs in (None, attempt.cell.warmup_epochs):
+        return attempt
+    return replace(attempt, cell=replace(attempt.cell, warmup_epochs=warmup_epochs))
+
+
+def _as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, int]) -> dict[Key, Attempt]:
     """Count a repeat that several machines ran as that many repeats of the cell.
 
     Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one. Hosts
@@ -36,14 +68,6 @@ def as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, in
             renamed += [replace(attempt, trial=trial_id(cell, next_repeat[cell])) for attempt in machine]
             next_repeat[cell] += 1
     return {attempt.key: attempt for attempt in renamed}
-
-
-def latest_of_machines(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The attempt that counts for each trial on each machine (`raybench.results.attempt.latest`)."""
-    by_trial: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_trial.setdefault(attempt.trial, []).append(attempt)
-    return [next(iter(latest(machine).values())) for same in by_trial.values() for machine in _by_machine(same)]
 
 
 def _by_machine(attempts: Iterable[Attempt]) -> list[list[Attempt]]:

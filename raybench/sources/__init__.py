@@ -13,10 +13,11 @@ from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.results.archive import extracted, is_archive
+from raybench.results.attempt import latest
 from raybench.results.folder import grids_in, has_results, read_events
 from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
-from raybench.results.machines import latest_of_machines
+from raybench.results.machines import as_requested
 from raybench.sources import epochs_csv, mlflow_store
 from raybench.sources.result_tables import GridSource, Record, prices
 
@@ -79,11 +80,11 @@ def load_grids(
 
 def of_history(name: str, history: GridHistory) -> GridSource:
     """Return the results of a grid that are in files, with prices and requests if known."""
-    request = latest_request(history)
+    attempts, request = as_requested(history, latest_request(history))
     by_device = prices(request.cells) if request else {}
     records = [
         Record(attempt, name, {"price_per_hour": by_device[attempt.profile]} if attempt.profile in by_device else {})
-        for attempt in history.attempts.values()
+        for attempt in attempts
     ]
     return GridSource(name, records, history, request)
 
@@ -130,7 +131,7 @@ def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress
 
 def _latest(found: Sequence[Record]) -> list[Record]:
     by_attempt = {id(record.attempt): record for record in found}
-    return [by_attempt[id(attempt)] for attempt in latest_of_machines(record.attempt for record in found)]
+    return [by_attempt[id(attempt)] for attempt in latest(record.attempt for record in found).values()]
 
 
 def _by_grid(found: Sequence[Record]) -> list[GridSource]:

@@ -244,6 +244,9 @@ class MlflowWriter:
             if time.monotonic() >= deadline:
                 return
         if self._files and not self._running:
+            for earlier in self._history.executions:
+                if earlier.name not in {self._execution.name, *runs.executions}:
+                    runs.write_execution(earlier, [earlier.path(self._history.folder)])
             runs.write_execution(self._execution, self._files)
             self._files.clear()
 

@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 from pathlib import Path
+from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
+from support.grid_files import events_of, write_events
 
 from raybench.config import load_grid
 from raybench.core.identity import cell_id
@@ -15,7 +17,7 @@ from raybench.planning.plan import make_plan
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
-JOURNAL = Path("raybench-results/planned/journal.jsonl")
+PLANNED = Path("raybench-results/planned")
 
 GRID = """name: planned
 workload: digits_cnn
@@ -51,7 +53,7 @@ def rows(said):
 
 
 def journal_events():
-    return [json.loads(line) for line in JOURNAL.read_text().splitlines()]
+    return events_of(PLANNED)
 
 
 def test_before_anything_was_run(raybench, planned, tmp_path):
@@ -98,52 +100,50 @@ def test_what_was_lost_is_to_run(raybench, grid, planned):
     grid(planned, "--where", "device=cpu")
     events = journal_events()
     started = next(event for event in events if event["event"] == "trial_started")
-    with JOURNAL.open("a") as more:
-        more.write(json.dumps({**started, "event": "trial_ended", "attempt": 2, "status": "lost", "ledger": {}}) + "\n")
+    lost = {**started, "event": "trial_ended", "attempt": 2, "status": "lost", "ledger": {}, "run": "a" * 32}
+    write_events(PLANNED, [lost])
     assert "(4 done, 4 skipped)" in raybench("plan", planned).out, "a lost second try takes no result away"
     for event in events:
         if event["event"] == "trial_ended" and event["trial"] == started["trial"]:
             event["status"] = "lost"
-    JOURNAL.write_text("".join(json.dumps(event) + "\n" for event in events))
+    write_events(PLANNED, events)
     said = raybench("plan", planned)
     assert sorted(row[2] for row in rows(said)) == ["1 done, 1 to run", "2 done", "skipped", "skipped"]
     assert "(3 done, 1 to run, 4 skipped)" in said.lines[0]
 
 
-def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
-    trial = raybench("plan", planned, "--order").lines[1].split()[1]
-    skipped = {"v": 1, "event": "trial_skipped", "t": "2026-01-01T00:00:00.000Z", "trial": trial, "reason": "no CPU"}
-    JOURNAL.parent.mkdir(parents=True)
-    JOURNAL.write_text(json.dumps({**skipped, "cell_id": trial[:12]}) + "\n")
-    assert "(4 to run, 4 skipped)" in raybench("plan", planned).lines[0]
-
-
-def on_a_tpu(journal, planned, repeats, host="colab"):
-    """Turn the journal of the CPU's trials into one of the TPU's, as another machine would have it."""
+def on_a_tpu(grid, planned, repeats, host="colab"):
+    """Turn the results of the CPU's trials into those of the TPU's, as a different machine would have them."""
     executor = InlineExecutor()
     plan = make_plan(load_grid(planned), executor.nodes({}), Path("data"))
     cells = {cell.axes["batch_size"]: cell for cell in plan.cells if cell.profile == "tpu"}
-    starts, kept = {}, []
-    for event in map(json.loads, journal.read_text().splitlines()):
+    starts, kept, contents = {}, [], {}
+    for event in events_of(grid):
         if event["event"] == "trial_started":
             starts[event["trial"]] = event
-            event["request_id"] = cells[event["cell"]["settings"]["batch_size"]].request_id
+            batch = event["cell"]["settings"]["batch_size"]
+            event["request_id"] = cells[batch].request_id
             event["cell"]["device"] |= {"kind": "tpu", "model": "TPU v5e"}
-            event |= {"host": {"name": host}, "profile": "tpu", "run": f"on {host} {event['trial']}"}
-        if event["event"] == "grid_ended":
-            continue
+            event |= {"host": {"name": host}, "profile": "tpu", "run": uuid5(NAMESPACE_DNS, host + event["run"]).hex}
+            contents[batch] = event["cell"]
         start = starts.get(event.get("trial"))
         if start and start["repeat"] < repeats:
             kept.append({**event, "trial": f"{cell_id(start['cell'])}-r{start['repeat']}"})
-    journal.write_text("".join(json.dumps(event) + "\n" for event in kept))
-    shutil.rmtree(journal.parent / "trials")
+    (execution,) = (grid / "executions").iterdir()
+    execution = execution.rename(execution.with_name(f"{host}.json"))
+    request = json.loads(execution.read_text())
+    for cell in request["request"]["cells"]:
+        content = contents[cell["axes"]["batch_size"]]
+        cell |= {"content": content, "cell_id": cell_id(content), "axes": cell["axes"] | {"device": "tpu"}}
+    shutil.rmtree(grid / "attempts")
+    execution.write_text(json.dumps(request))
+    write_events(grid, kept)
 
 
 def test_cells_of_another_machine_are_done_there(raybench, grid, planned):
     assert grid(planned, "--where", "device=cpu", "--results", "other").status == 0
     assert raybench("export", "planned", "--results", "other", "-o", "cpu.zip").status == 0
-    journal = Path("other/planned/journal.jsonl")
-    on_a_tpu(journal, planned, repeats=1)
+    on_a_tpu(Path("other/planned"), planned, repeats=1)
     assert raybench("export", "planned", "--results", "other", "-o", "tpu.zip").status == 0
     assert raybench("import", "tpu.zip").status == 0
     said = raybench("plan", planned)
@@ -158,7 +158,7 @@ def test_cells_of_another_machine_are_done_there(raybench, grid, planned):
 
 def test_a_grid_in_parts_is_complete_if_each_machine_has_run_its_own(raybench, grid, planned):
     grid(planned, "--where", "device=cpu", "--results", "other")
-    on_a_tpu(Path("other/planned/journal.jsonl"), planned, repeats=2)
+    on_a_tpu(Path("other/planned"), planned, repeats=2)
     raybench("export", "planned", "--results", "other", "-o", "tpu.zip")
     raybench("import", "tpu.zip")
     said = raybench("plan", planned)
@@ -168,8 +168,7 @@ def test_a_grid_in_parts_is_complete_if_each_machine_has_run_its_own(raybench, g
     assert said.status == 0 and "skipped" not in said.out
     said = raybench("report", "planned", "--json", "-")
     report = json.loads(said.out)
-    assert {machine["host"]: machine["runs"] for machine in report["machines"]}["colab"] == 4
-    assert {cell["axes"]["device"] for cell in report["cells"]} == {"cpu", "tpu"} and len(report["cells"]) == 4
+    assert sorted(each["axes"]["device"] for each in report["configurations"]) == ["cpu", "cpu", "tpu", "tpu"]
 
 
 def test_the_order_is_the_one_that_runs(raybench, grid, planned):

@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from raybench.results.journal import JOURNAL
 
 from raybench import datasets
 from raybench.cli.cell_table import TrialLabels
@@ -20,7 +21,6 @@ from raybench.core import events
 from raybench.planning.node import probe_node
 from raybench.planning.plan import WorkItem, make_plan
 from raybench.results.history import GridHistory
-from raybench.results.journal import JOURNAL
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+from raybench.results.journal import JOURNAL
 
 from raybench import datasets
 from raybench.cli import notebook
@@ -14,7 +15,6 @@ from raybench.core import events
 from raybench.planning.node import probe_node
 from raybench.planning.plan import WorkItem, make_plan
 from raybench.results.history import GridHistory
-from raybench.results.journal import JOURNAL
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
-from raybench.results.attempt import Attempt, apply_event, attempts, latest
+from raybench.results.attempt import Attempt, attempts, latest
 from raybench.results.parsing import number_in
 
 TRIAL = "e5728b716bd9-r2"
@@ -77,8 +77,7 @@ def test_the_first_end_holds():
     ],
 )
 def test_what_is_not_known_is_left_aside(strange):
-    known: dict = {}
-    assert apply_event(known, strange) is None and known == {}
+    assert attempts([strange]) == {}
 
 
 def test_values_of_the_wrong_type_do_not_get_in():
@@ -135,20 +134,6 @@ def test_a_target_that_ends_training_is_in_the_cell():
     cell = {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}
     (attempt,) = attempts([events.trial_started(TRIAL, 1, cell=cell)]).values()
     assert attempt.target == Target("val/loss", at_most=0.1)
-
-
-def test_a_skipped_trial_is_a_record_until_it_runs():
-    skipped = {
-        "event": "trial_skipped",
-        "t": events.now(),
-        "trial": TRIAL,
-        "cell_id": "e5728b716bd9",
-        "reason": "no TPU",
-    }
-    (record,) = latest(attempts([skipped]).values()).values()
-    assert (record.attempt, record.status, record.error) == (0, "skipped", {"type": "Skipped", "message": "no TPU"})
-    ran = latest(attempts([events.trial_ended(TRIAL, 1, "completed"), skipped]).values())
-    assert ran[TRIAL].status == "completed"
 
 
 def test_the_latest_attempt_of_each_trial():

@@ -1,23 +1,21 @@
-"""A disk that is full, read-only or taken away: under the journal, under a trial's own record, under sqlite."""
+"""A disk that is full or read-only: under the results, under a trial's own files, under sqlite."""
 
-import json
 import shutil
 import sqlite3
 
 import pytest
 from support.disks import small_disk
+from support.grid_files import events_of
 
 from raybench.config import load_grid
-from raybench.core import events
 from raybench.core.files import append_to, write_atomic
 from raybench.errors import JournalError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.progress import RecordingListener
 from raybench.results.history import GridHistory
-from raybench.results.journal import JOURNAL, Journal, read
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
-from raybench.tracking.sync import sync
+from raybench.tracking.writer import fill
 
 GRID = """
 name: full
@@ -65,31 +63,8 @@ def grid(tmp_path):
     return run
 
 
-def whole(path):
-    """Every line of a journal, which has to be one."""
-    text = path.read_bytes()
-    assert text.endswith(b"\n")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def ended(told):
-    return [event["trial"] for event in told if event["event"] == "trial_ended" and event["status"] == "completed"]
-
-
-def test_a_line_is_there_whole_or_not_at_all(disk):
-    path = disk.folder / "journal.jsonl"
-    told = [events.trial_ended(f"c-r{number}", 1, "completed", warnings=["x" * 3000]) for number in range(40)]
-    with Journal(path) as journal:
-        journal.append(told[0])
-        filler = disk.fill(leave=8192)
-        with pytest.raises(JournalError, match=r"journal\.jsonl: No space left on device"):
-            for event in told[1:]:
-                journal.append(event)
-        kept = whole(path)
-        assert 1 < len(kept) < 5 and kept == told[: len(kept)]
-        filler.unlink()
-        journal.append(told[-1])
-    assert whole(path) == [*kept, told[-1]]
+def ended(folder):
+    return [event["trial"] for event in events_of(folder) if event.get("status") == "completed"]
 
 
 def test_a_file_is_there_whole_or_as_it_was(disk):
@@ -112,11 +87,10 @@ def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk,
         grid(disk.folder / "results", ray_executor, view)
     assert caught.value.exit_status == 1
     says = str(caught.value)
-    # Chance decides whose next line does not fit: the journal's, or a trial's own.
     assert "No space left on device" in says
     assert "finished trials are kept" in says and "run the same command again" in says
-    journal = disk.folder / "results" / "full" / JOURNAL
-    kept = ended(whole(journal))
+    folder = disk.folder / "results" / "full"
+    kept = ended(folder)
     assert 1 <= len(kept) < 6
     disk.mount("remount,size=20m")
     fillers[0].unlink()
@@ -125,7 +99,7 @@ def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk,
     assert outcome.exit_status == 0
     begun = {event["trial"] for event in after.events if event["event"] == "trial_started"}
     assert begun.isdisjoint(kept), "what had ended is not run again"
-    assert sorted(ended(whole(journal))) == sorted({*kept, *begun}) and len(outcome.latest) == 6
+    assert sorted(ended(folder)) == sorted({*kept, *begun}) and len(outcome.latest) == 6
 
 
 @pytest.mark.slow
@@ -135,30 +109,17 @@ def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_d
     uri = f"sqlite:///{shutil.copy(migrated_database, disk.folder / 'runs.db')}"
     view = Watched(lambda: disk.fill(leave=0))
     outcome = grid(tmp_path / "results", view=view, store=uri)
-    assert outcome.exit_status == 0 and len(ended(whole(outcome.journal))) == 6
+    assert outcome.exit_status == 0 and len(ended(outcome.folder)) == 6
     (says,) = outcome.warnings
-    assert "not up to date" in says and "raybench sync" in says
+    assert "not up to date" in says and "raybench export" in says
     disk.mount("remount,size=20m")
     store = resolve(tmp_path / "results", uri)
-    history = GridHistory.read(outcome.journal)
-    sync(history, store, "full")
-    assert "0 runs created, 0 updated, 6 unchanged" in str(sync(history, store, "full"))
+    fill(store, outcome.history)
+    assert fill(store, GridHistory.read(outcome.folder)) == 0
     with sqlite3.connect(store.path) as database:
         assert database.execute("select status, count(*) from runs group by status").fetchall() == [("FINISHED", 7)]
         points = "select count(*), count(distinct run_uuid || step) from metrics where key = 'time/epoch_s'"
         assert database.execute(points).fetchone() == (12, 12)
-
-
-def test_a_node_whose_disk_is_full_loses_nothing(disk, grid, tmp_path):
-    """The trials' own folders have no room, as on a node of a cluster; the driver's journal has."""
-    results = tmp_path / "results"
-    (results / "full").mkdir(parents=True)
-    (results / "full" / "trials").symlink_to(disk.folder)
-    disk.fill(leave=0)
-    outcome = grid(results)
-    assert outcome.exit_status == 0 and len(ended(whole(outcome.journal))) == 6
-    for attempt in outcome.latest.values():
-        assert any("its own record lacks events" in says and "No space left" in says for says in attempt.warnings)
 
 
 WRITES = """
@@ -190,24 +151,6 @@ def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_s
         assert [event["status"] for event in view.events if event["event"] == "trial_ended"] == ["lost"]
         (disk.folder / "filler").unlink()
         assert run_grid(load_grid(grid), InlineExecutor(), None, options).exit_status == 0
-
-
-def test_a_results_folder_that_is_taken_away_is_told(grid, tmp_path):
-    results = tmp_path / "results"
-    with pytest.raises(JournalError, match=r"journal\.jsonl: No such file or directory.*The grid has stopped"):
-        grid(results, view=Watched(lambda: shutil.rmtree(results)))
-
-
-def test_a_results_folder_that_was_put_in_another_s_place_is_told(tmp_path):
-    path = tmp_path / "results" / "journal.jsonl"
-    with Journal(path) as journal:
-        journal.append(events.trial_ended("c-r0", 1, "completed"))
-        path.parent.rename(tmp_path / "moved")
-        path.parent.mkdir()
-        path.write_text("")
-        with pytest.raises(JournalError, match="was replaced by another file"):
-            journal.append(events.trial_ended("c-r1", 1, "completed"))
-    assert [event["trial"] for event in read(tmp_path / "moved" / "journal.jsonl")] == ["c-r0"]
 
 
 def test_a_read_only_results_folder_is_refused_before_anything_starts(disk, grid):

@@ -1,12 +1,12 @@
 """The tables of results: what is in them is what their columns say, and what they say is true."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.grid_files import write_events
 
 import raybench
 from raybench.core import events
@@ -14,6 +14,8 @@ from raybench.errors import UsageError
 from raybench.reporting.results import Results
 from raybench.results.attempt import attempts
 from raybench.results.columns import EPOCHS, TRIALS
+from raybench.results.executions import Execution
+from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.timing import RULES
 from raybench.sources.result_tables import GridSource, Record
 
@@ -135,7 +137,7 @@ def test_a_diverged_trial_has_no_accuracy_and_a_failed_one_has_the_line_of_its_e
 
 def test_the_findings_of_a_run(golden_events):
     golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
-    assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
+    assert list(of(golden_events).trials["findings"]) == ["few_threads"]
     assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"
 
 
@@ -150,19 +152,17 @@ def test_nothing_at_all_are_two_empty_tables():
     assert list(empty.trials.columns) == [column.name for column in TRIALS]
 
 
-def test_a_skipped_trial_a_failed_one_and_one_that_runs():
+def test_failed_trial_and_one_that_runs():
     told = [
-        events.trial_skipped("c-r0", "c", "no TPU on any node"),
         events.trial_ended("c-r1", 1, "failed", error={"type": "ValueError", "message": "no"}, warnings=["a", "b"]),
         events.epoch_ended("c-r2", 1, epoch=1, steps=3, examples=24, ledger={"train": 2.0}, metrics={}),
     ]
     frame = of(told).trials.set_index("trial")
-    assert list(frame["status"].fillna("none yet")) == ["skipped", "failed", "none yet"]
-    assert list(frame["attempt"]) == [0, 1, 1] and list(frame["repeat"]) == [0, 1, 2]
-    assert frame.loc["c-r0", "error"] == "Skipped: no TPU on any node"
+    assert list(frame["status"].fillna("none yet")) == ["failed", "none yet"]
+    assert list(frame["repeat"]) == [1, 2]
     assert (frame.loc["c-r1", "error"], frame.loc["c-r1", "warnings"]) == ("ValueError: no", "a\nb")
-    assert frame["steady_s"].isna().tolist() == [True, True, False]
-    assert frame["train_s"].isna().tolist() == [True, True, False], "no epoch is no time, and not no seconds"
+    assert frame["steady_s"].isna().tolist() == [True, False]
+    assert frame["train_s"].isna().tolist() == [True, False], "no epoch is no time, and not no seconds"
     assert frame.loc["c-r2", "epochs_s"] == 2.0
 
 
@@ -224,32 +224,28 @@ def test_the_sections_of_a_real_trial_add_up_to_its_wall_time(journal):
         assert len(mine) == row["epochs_done"]
 
 
-def test_a_folder_of_results_and_one_grid_of_it(tmp_path, golden_events):
+def test_folder_of_results_and_one_grid_of_it(tmp_path, golden_events):
+    golden_events[0] |= {"profile": "box"}
+    cell = {"cell_id": golden_events[0]["trial"][:12], "axes": {"device": "box"}, "repeats": 1, "price_per_hour": 2.0}
+    request = GridRequest("g", [PlannedCell(**cell)]).to_json()
     for grid in ("one", "two"):
-        (tmp_path / grid / "executions" / "now").mkdir(parents=True)
-        priced = {"devices": {"box": {"kind": "cpu", "price_per_hour": 2}}}
-        (tmp_path / grid / "executions" / "now" / "grid.json").write_text(json.dumps(priced))
-        golden_events[0] |= {"profile": "box"}
-        ended = {"event": "grid_ended", "t": "2026", "execution": "now", "folder": "now", "counts": {}}
-        told = "".join(json.dumps(event) + "\n" for event in [*golden_events, ended])
-        (tmp_path / grid / "journal.jsonl").write_text(told)
+        own = [{**event, "grid": grid} if "grid" in event else event for event in golden_events]
+        Execution.begin("here", "", request).write(write_events(tmp_path / grid, own))
     both = raybench.load(tmp_path).trials
     assert both["grid"].tolist() == ["one", "two"] and both["price_per_hour"].tolist() == [2.0, 2.0]
     assert raybench.load(tmp_path, grid="two").trials["grid"].tolist() == ["two"]
     assert raybench.load(tmp_path / "one").trials["grid"].tolist() == ["one"]
     with pytest.raises(UsageError, match=r"no results of a grid tow; did you mean two\?"):
         raybench.load(tmp_path, grid="tow")
-    with pytest.raises(UsageError, match="no results of a grid tow"):
-        raybench.load(tmp_path / "two" / "journal.jsonl", grid="tow")
 
 
 def test_what_is_no_source_is_said_in_one_line(tmp_path):
     with pytest.raises(UsageError, match="there is no such file or folder"):
         raybench.load(tmp_path / "missing")
-    with pytest.raises(UsageError, match=r"no journal\.jsonl in it"):
+    with pytest.raises(UsageError, match="no results of raybench in it"):
         raybench.load(tmp_path)
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(UsageError, match=r"notes\.txt:1: no event of a journal"):
+    with pytest.raises(UsageError, match=r"notes\.txt: is not a source of results"):
         raybench.load(tmp_path / "notes.txt")
     with pytest.raises(UsageError, match="attempts: did you mean latest"):
         raybench.load(tmp_path, attempts="lates")

@@ -1,12 +1,12 @@
 """Results of one grid on several machines: copies of the recorded quick start, as other hosts would have made them."""
 
 import json
-import shutil
 import uuid
 from pathlib import Path
 
 from raybench.core.identity import cell_id
 from support import ROOT
+from support.grid_files import events_of, write_events
 
 RECORDED = ROOT / "notebooks" / "recorded"
 GRID = "quickstart"
@@ -37,37 +37,32 @@ def results_of(
         threads: threads of each trial; another number has other cells.
         machine_id: distinguishes machines of the same name.
     """
-    shutil.copytree(RECORDED, folder)
     grid = Path(folder) / GRID
-    events = [json.loads(line) for line in (grid / "journal.jsonl").read_text().splitlines()]
-    ids = {}
+    events = events_of(RECORDED / GRID)
+    ids, where = {}, f"{host}{machine_id}"
     for event in events:
         if event["event"] == "trial_started":
             event["host"] |= {"name": host, "boot": f"boot of {host}", "machine_id": machine_id}
-            event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["run"] + host + machine_id).hex
+            event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["run"] + where).hex
+            event["origin"] = where
             event["versions"]["torch"] = torch
             event["cell"]["device"] |= {"model": model, "threads": threads}
             if digest:
                 event["cell"]["data"]["digest"] = digest
             ids[event["trial"].partition("-")[0]] = cell_id(event["cell"])
-        elif isinstance(event.get("host"), str):
-            event["host"] = host
+        elif event["event"] == "check_ended":
+            event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["trial"] + where).hex
         elif event["event"] == "epoch_ended":
             event["ledger"] = {name: seconds * slower for name, seconds in event["ledger"].items()}
             event["step_s"] = [seconds * slower for seconds in event["step_s"]]
-        elif event["event"] == "grid_ended":
-            (execution,) = (grid / "executions").iterdir()
-            event["execution"] = event["execution"].replace(" vm ", f" {host}{machine_id} ")
-            event["folder"] = (
-                event["folder"].replace("-vm-", f"-{host}{machine_id}-").replace("2026-11-23T", f"{started}T")
-            )
-            execution = execution.rename(grid / "executions" / event["folder"])
-            plan = (execution / "plan.json").read_text().replace("AMD EPYC", model)
-            plan = plan.replace('"threads": 2', f'"threads": {threads}')
-            plan = plan.replace("sha256:03d55907", digest or "sha256:03d55907")
-            (execution / "plan.json").write_text(replaced(plan, ids))
-    text = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
-    (grid / "journal.jsonl").write_text(replaced(text, ids).replace("2026-11-23T", f"{started}T"))
+    text = replaced(json.dumps(events), ids).replace("2026-11-23T", f"{started}T")
+    write_events(grid, json.loads(text))
+    (execution,) = (RECORDED / GRID / "executions").iterdir()
+    plan = execution.read_text().replace("AMD EPYC", model).replace('"threads": 2', f'"threads": {threads}')
+    plan = plan.replace("sha256:03d55907", digest or "sha256:03d55907").replace('"recorded"', f'"{where}"')
+    name = execution.name.replace("-vm-", f"-{where}-").replace("2026-11-23T", f"{started}T")
+    (grid / "executions").mkdir()
+    (grid / "executions" / name).write_text(replaced(plan, ids))
     return Path(folder)
 
 
@@ -76,11 +71,6 @@ def replaced(text, words):
     for old, new in words.items():
         text = text.replace(old, new)
     return text
-
-
-def journal_of(results):
-    """The journal of the quick start in a results folder."""
-    return results / GRID / "journal.jsonl"
 
 
 def every_file(folder):

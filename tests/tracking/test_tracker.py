@@ -1,19 +1,17 @@
 """Trackers: MLflow, memory, none."""
 
-import json
 import shutil
 
 import pytest
 from mlflow.tracking import MlflowClient
+from support.grid_files import events_of
 
-from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.results.history import GridHistory
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
-from raybench.tracking.sync import sync
 from raybench.tracking.tracker import MemoryTracker
+from raybench.tracking.writer import fill
 
 GRID = """
 name: digits
@@ -46,7 +44,7 @@ def run(tmp_path):
 def test_the_memory_tracker_has_what_mlflow_has(run, store):
     tracker = MemoryTracker()
     outcome = run(tracker)
-    sync(GridHistory.read(outcome.journal), store, "digits")
+    fill(store, outcome.history)
     client = MlflowClient(store.uri)
     experiment = client.get_experiment_by_name("digits").experiment_id
     there = {run.info.run_name: run for run in client.search_runs([experiment])}
@@ -61,21 +59,19 @@ def test_the_memory_tracker_has_what_mlflow_has(run, store):
             (metric.key, metric.step): metric.value
             for name in stored.data.metrics
             for metric in client.get_metric_history(stored.info.run_id, name)
-            if not name.startswith("system/")
         }
         assert history == pytest.approx(recorded.metrics)
-    assert [summary.counts for summary in tracker.summaries] == [{"completed": 2}]
 
 
 def test_without_tracking_checks_and_report_there_are_only_trials(run):
     outcome = run(None)
-    events = [json.loads(line)["event"] for line in outcome.journal.read_text().splitlines()]
-    assert sorted(set(events)) == ["epoch_ended", "grid_ended", "trial_ended", "trial_started"]
+    told = {event["event"] for event in events_of(outcome.folder)}
+    assert told == {"epoch_ended", "trial_ended", "trial_started"}
     assert not (outcome.folder / "report.html").exists()
     assert not (outcome.folder.parent / "mlflow.db").exists()
     assert outcome.store is None
     assert outcome.warnings == ()
-    assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2
+    assert [attempt.status for attempt in outcome.latest.values()] == ["completed"] * 2
 
 
 def test_what_was_not_tracked_can_be_tracked_later(run, store):
