@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.bottleneck import roofline
-from raybench.analysis.cell_labels import distinct_labels
 from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke, trial_id
@@ -20,6 +19,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
+from raybench.results.cell_labels import distinct_labels
 from raybench.results.epoch import QUANTITIES, Epoch, Quantity
 
 if TYPE_CHECKING:
