@@ -221,6 +221,7 @@ class Kills:
                 print(f"kill {self.kills.total():>3}: {target} after {time.monotonic() - begun:.1f} s", flush=True)
             if target in RAY_TARGETS:
                 self.wait_for_notice(driver, output, words, target)
+            if target in (*RAY_TARGETS, "driver"):  # the command ends
                 break
         deadline = time.monotonic() + HUNG_S
         while running(driver) and time.monotonic() < deadline:

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, Tag, WithJsonSchema, WrapValidator, 
 
 from raybench.config import values as v
 from raybench.config.setting_types import Strict
-from raybench.workloads import static_command as c
-from raybench.workloads.static_command import EPOCH
+from raybench.workloads import command as c
+from raybench.workloads.command import EPOCH
 
 
 def _text(value: Any) -> Any:

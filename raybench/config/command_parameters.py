@@ -12,8 +12,8 @@ from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import close
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.static_command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
+from raybench.workloads.parameters import PASSED
 
 APPLIED = frozenset({"framework", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"})
 """Settings that raybench itself applies to a command."""

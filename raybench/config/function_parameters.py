@@ -13,7 +13,7 @@ from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import WorkloadError, close
 from raybench.workloads import WorkloadInfo, read_reference
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.parameters import PASSED
 
 APPLIED = frozenset(
     {
@@ -73,10 +73,9 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]
             yield path, problem
     has_value = {_parameter(name) for _, name, _ in given} | {"framework", "threads"}
     for name, parameter in info.parameters.items():
-        if name not in has_value and not parameter.known:
+        if name not in has_value and parameter.required:
             key = f"{name}: …" if name in PASSED else f"params: {{{name}: …}}"
-            reason = "has no default" if parameter.required else "has a default that is not written out"
-            message = f"{info.file}:{parameter.line}: {name} {reason}, and the grid no value; add `{key}`"
+            message = f"{info.file}:{info.function_line}: {name} has no default, and the grid no value; add `{key}`"
             yield ("workload",), message
 
 

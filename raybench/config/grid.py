@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
 from raybench.core.identity import COMPARE
 from raybench.core.settings import SETTINGS
+from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
-from raybench.environments import key_of
+from raybench.environments import RECIPES, built_names, key_of, python_of
 from raybench.workloads import WorkloadInfo, read_command, read_reference
 
 
@@ -229,7 +230,7 @@ class GridSpec(CellSettings):
         return self._source_path
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
-        """Look up the workload, without running anything.
+        """Look up the workload; a file of the user is imported in a process that is thrown away.
 
         Args:
             base: the folder of the grid file; by default that of `source_path`.
@@ -241,10 +242,17 @@ class GridSpec(CellSettings):
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
-            return read_reference(self.workload, base, self.files, self.links)
+            return read_reference(self.workload, base, self.files, self.links, self._pythons())
         file = base / (self._source_path.name if self._source_path else "grid.yaml")
         given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
         return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
+
+    def _pythons(self) -> Iterator[Path]:
+        """The interpreters of the environments of its trials, then of those that are built."""
+        for key in dict.fromkeys([*self.environments, *built_names()]):
+            path = python_of(key) if key in RECIPES else user_path(key)
+            if path and (python := path / "bin" / "python" if path.is_dir() else path).exists():
+                yield python
 
     @property
     def versions(self) -> Mapping[str, GridSpec]:

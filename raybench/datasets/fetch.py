@@ -22,7 +22,7 @@ def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> Non
     """Download the missing files of a data set into `root`.
 
     Existing files, official or not, are not changed. Several processes may do this at once: one downloads, the others
-    wait for it. RAYBENCH_DATA_MIRROR sets another base address: each file is at `<data set>/<file>` below it.
+    wait for it. RAYBENCH_DATA_MIRROR sets a different base address: each file is at `<data set>/<file>` below it.
 
     Args:
         dataset: the data set to fetch.

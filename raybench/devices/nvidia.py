@@ -1,13 +1,13 @@
 """The NVIDIA GPUs of this machine, read from the driver without a framework.
 
-NVML is read through the package `nvidia-ml-py`; without the package or the library, the output of `nvidia-smi`.
+NVML is read through the package `nvidia-ml-py`; without the package or the library, the output of `nvidia-smi`,
+which describes no slices.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 import shutil
 import subprocess
 from contextlib import suppress
@@ -21,7 +21,6 @@ LIBRARY = "pynvml"
 """The module of the package `nvidia-ml-py`."""
 
 MIB = 1024**2
-GIB = 1024**3
 
 
 @dataclass(frozen=True)
@@ -142,48 +141,19 @@ def _memory(nvml: Any, handle: Any) -> int | None:
 
 
 def _from_nvidia_smi() -> list[Gpu]:
-    """The GPUs according to `nvidia-smi`; empty if it is missing or fails."""
+    """The GPUs according to `nvidia-smi`, without those in MIG mode; empty if it is missing or fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
     fields = "index,uuid,name,memory.total,driver_version,mig.mode.current"
+    query = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
-        table = _output([program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
-        return parse_nvidia_smi(table, _output([program, "-L"]) if "Enabled" in table else "")
+        table = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-
-
-def _output(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-
-
-def parse_nvidia_smi(table: str, listing: str = "") -> list[Gpu]:
-    """Parse the GPUs and MIG slices in the output of `nvidia-smi`.
-
-    The table has no slices. Their memory is that of the profile's name, which is rounded to GB
-    (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/mig-device-names.html).
-
-    Args:
-        table: lines of "index, UUID, name, memory in MiB, driver version, MIG mode".
-        listing: the output of `nvidia-smi -L`, if a GPU is in MIG mode.
-    """
-    slices: dict[str, list[tuple[str, str]]] = {}
-    for line in listing.splitlines():
-        if match := re.match(r"GPU \d+: .* \(UUID: (\S+)\)", line):
-            slices[match[1]] = []
-        elif slices and (match := re.match(r"\s+MIG (\S+)\s+Device\s+\d+: \(UUID: (\S+)\)", line)):
-            slices[next(reversed(slices))].append((match[1], match[2]))
-    gpus = []
-    for row in csv.reader(io.StringIO(table), skipinitialspace=True):
-        if len(row) != 6:
-            continue
-        index, uuid, name, memory, driver, mode = row
-        if mode != "Enabled":
-            gpus.append(Gpu(index, uuid, name, int(memory) * MIB if memory.isdecimal() else None, driver))
-            continue
-        for profile, slice_name in slices.get(uuid, []):
-            size = re.search(r"(\d+)gb", profile)
-            memory_bytes = int(size[1]) * GIB if size else None
-            gpus.append(Gpu(index, uuid, f"{name} MIG {profile}", memory_bytes, driver, (slice_name,)))
-    return gpus
+    rows = [row for row in csv.reader(io.StringIO(table), skipinitialspace=True) if len(row) == 6]
+    return [
+        Gpu(index, uuid, name, int(memory) * MIB if memory.isdecimal() else None, driver)
+        for index, uuid, name, memory, driver, mode in rows
+        if mode != "Enabled"
+    ]

@@ -25,8 +25,8 @@ from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options, place
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.static_command import SPECIAL
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.command import SPECIAL
+from raybench.workloads.parameters import PASSED
 
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from raybench.workloads.static_command import EPOCH, Command
+from raybench.workloads.command import EPOCH, Command
 
 LONGEST_LINE = 1 << 20
 """Characters after which an unfinished line counts as one."""

@@ -117,7 +117,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             if epoch < recipe.epochs:
                 checkpoints.after(event, engine, ledger)
         if info.file:
-            check_modules(info.elsewhere, job.code_folder, modules)
+            warnings.extend(check_modules(str(info.digest), info.elsewhere, job.code_folder, modules))
     except Diverged as exc:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's

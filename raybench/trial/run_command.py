@@ -38,9 +38,9 @@ from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
-from raybench.workloads import WorkloadInfo, own_files
-from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads import WorkloadInfo
+from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.parameters import PASSED
 
 STARTED = "RAYBENCH_TRIAL_STARTED"
 """The environment variable with the time at which the trial began, by the host's monotonic clock."""
@@ -314,20 +314,10 @@ class _Run:
             message = f"{self._info.name} was killed by the kernel because memory ran out" if by_kernel else message
             return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes
         kind = signal.Signals(-code).name if code < 0 else "Exit"
-        return TrialStatus.FAILED, self._described(kind, message + self._not_copied(output))
+        return TrialStatus.FAILED, self._described(kind, message)
 
     def _described(self, kind: str, message: str) -> dict[str, Any]:
         return {"type": kind, "message": message, "output": "\n".join(self._last_lines)}
-
-    def _not_copied(self, output: str) -> str:
-        """The remedy for a file of the user's folder that the output names and the copy of it lacks."""
-        root = Path(str(self._info.file)).absolute().parent
-        for word in dict.fromkeys(word.strip("'\"`:,;()[]") for word in output.split()):
-            name = word.removeprefix(f"{self._job.code_folder}{os.sep}").removeprefix("./")
-            inside = name and not Path(name).is_absolute() and ".." not in Path(name).parts and len(name) < 200
-            if inside and (root / name).exists() and not (self._job.code_folder / name).exists():
-                return own_files.not_copied(root / name, Path(name), "`workload`")
-        return ""
 
 
 class _End(Exception):

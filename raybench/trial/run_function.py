@@ -33,7 +33,7 @@ from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.lookup import load_function
-from raybench.workloads.static_function import SETTINGS as PASSED
+from raybench.workloads.parameters import PASSED
 
 Send = Callable[[Event], object]
 
@@ -89,7 +89,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         trial.finish()
         error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
-        own_files.check_modules(info.elsewhere, code, modules)
+        warnings.extend(own_files.check_modules(str(info.digest), info.elsewhere, code, modules))
     except Diverged as exc:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's

@@ -9,7 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from raybench import datasets
 from raybench.datasets.splits import Data
+from raybench.errors import nearest
 
 Function = Callable[[Any, Any], Any]
 
@@ -36,13 +38,25 @@ The measured values are the largest differences of the built-in workloads betwee
 CPU, with batches of 16 and of 128."""
 
 
+_PLAIN: tuple[tuple[str, Any, str], ...] = (
+    ("name", str, "text"),
+    ("version", int, "an integer"),
+    ("held_out", int, "an integer"),
+    ("data_files", (list, tuple), "a list of paths"),
+    ("metric_names", (list, tuple), "a list of names"),
+    ("defaults", Mapping, "a dictionary of settings"),
+    ("options", Mapping, "a dictionary of the model's options"),
+    ("examples", Mapping, 'a dictionary such as {"train": 1000}'),
+    ("parity_tolerance", Mapping, 'a dictionary such as {"losses": 0.01}'),
+)
+"""The fields that the plan reads, with their types."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """A training job: data, model and default settings.
 
-    The same class describes built-in workloads and those in the user's own files. The plan reads a user's file as text
-    and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `options`, `held_out`, `data_files`,
-    `metric_names` and `parity_tolerance` must be literals there.
+    The same class describes built-in workloads and those in the user's own files.
 
     Attributes:
         model: builds the model, fresh and randomly initialised. Either a function without arguments (for a torch
@@ -89,11 +103,49 @@ class Workload:
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
             raise ValueError("a workload needs either a dataset or a data function, not both")
+        if self.dataset is not None:
+            datasets.get(self.dataset)
+        if not self.models or not all(isinstance(name, str) for name in self.models):
+            raise ValueError('the keys of model must be names of frameworks, such as {"torch": …}')
+        self._check_plain_fields()
         for name in ("data", "loss", "metrics"):
             value = getattr(self, name)
             is_mapping = name != "data" and isinstance(value, Mapping)
             if value is not None and not all(map(_is_function, value.values() if is_mapping else [value])):
                 raise TypeError(f"{name} must be a function, not a {type(value).__name__}")
+
+    def _check_plain_fields(self) -> None:
+        """Check the fields that the plan reads.
+
+        Raises:
+            TypeError: one has a wrong type.
+            ValueError: one has a wrong value.
+        """
+        for field_name, kinds, expected in _PLAIN:
+            value = getattr(self, field_name)
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise TypeError(f"{field_name} must be {expected}, not {value!r:.60}")
+        for field_name in ("data_files", "metric_names"):
+            if not all(isinstance(each, str) for each in getattr(self, field_name)):
+                raise TypeError(f"{field_name} must be a list of names, not {getattr(self, field_name)!r:.60}")
+        if self.held_out < 0:
+            raise ValueError(f"held_out must be at least 0, not {self.held_out}")
+        if not all(isinstance(name, str) for name in self.defaults):
+            raise TypeError("the keys of defaults must be names of settings")
+        for name, default in self.options.items():
+            if not isinstance(name, str) or not isinstance(default, (bool, int, float, str)):
+                expected = "options must map names to a default: a number, a string, True or False"
+                raise TypeError(f"{expected}, not {name!r}: {default!r:.40}")
+        for split, count in self.examples.items():
+            if split not in ("train", "val") or type(count) is not int or count < 1:
+                expected = "examples must map train, val or both to an integer of at least 1"
+                raise ValueError(f"{expected}, not {split!r}: {count!r:.40}")
+        for name, limit in self.parity_tolerance.items():
+            if name not in PARITY_TOLERANCE:
+                raise ValueError(f"parity_tolerance has no key {name!r}; {nearest(str(name), PARITY_TOLERANCE)}")
+            if type(limit) not in (int, float) or limit < 0:
+                expected = "parity_tolerance must map names to numbers of at least 0"
+                raise ValueError(f"{expected}, not {name!r}: {limit!r:.40}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[..., Any]]:

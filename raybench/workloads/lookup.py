@@ -1,7 +1,7 @@
 """Lookup of a grid file's workload reference, for the plan and the trial.
 
-The plan reads a user's file as text (`static_declaration.py`) and never runs it. It is shipped with the trial, with the
-modules of its folder that it imports (`own_files.py`), and only the trial's own process runs it.
+The plan imports a user's file in a process that is thrown away (`inspection.py`). The file is shipped with the trial,
+with the modules of its folder that it imports (`own_files.py`), and the trial's own process runs it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,13 @@ from typing import Any, Self
 from raybench.core.cell import COMMAND, FUNCTION, CellWorkload
 from raybench.datasets import digests
 from raybench.datasets.paths import user_path
-from raybench.errors import DataError, WorkloadError
+from raybench.errors import DataError, WorkloadError, close
 from raybench.workloads import builtin
 from raybench.workloads.base import Workload
-from raybench.workloads.own_files import (
-    OwnFiles,
-    check_modules,
-    collect,
-    collect_scripts,
-    digest_of,
-    put_on_path,
-    read_regular,
-)
-from raybench.workloads.static_command import Command, scripts_in, uses_trial
-from raybench.workloads.static_declaration import read_declaration
-from raybench.workloads.static_function import Parameter, TrainingFunction, is_function, read_function
+from raybench.workloads.command import Command, scripts_in, uses_trial
+from raybench.workloads.inspection import inspect_file
+from raybench.workloads.own_files import OwnFiles, collect, digest_of, put_on_path, read_regular, with_late_modules
+from raybench.workloads.parameters import Parameter
 
 
 @dataclass(frozen=True)
@@ -147,7 +139,13 @@ class WorkloadInfo:
         return cls(**{**value, **lists, "parameters": parameters, "command": command})
 
 
-def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> WorkloadInfo:
+def read_reference(
+    text: str,
+    base: Path,
+    files: Iterable[str] = (),
+    links: Iterable[str] = (),
+    pythons: Iterable[Path] = (),
+) -> WorkloadInfo:
     """Look up a workload reference.
 
     A built-in workload is referenced by its name, a user's own as `file.py:name`, relative to `base`.
@@ -157,13 +155,14 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
         base: the folder of the grid file.
         files: additional files of a user's workload, as globs relative to its folder.
         links: files and folders that are only linked.
+        pythons: interpreters that may import the file, if this one lacks a library.
 
     Raises:
-        WorkloadError: there is none, or its declaration cannot be read; one line with file and line.
+        WorkloadError: there is none, or its file cannot be imported; one line with file and line.
     """
     file, attribute = _parts(text)
     if file:
-        return _read_file(file, attribute, base, files, links)
+        return _read_file(file, attribute, base, files, links, pythons)
     workload = builtin.get(text)
     for name, entries in (("files", files), ("links", links)):
         if list(entries):
@@ -203,13 +202,13 @@ def read_command(
     folder = grid_file.absolute().parent
     try:
         scripts = scripts_in(command.arguments, folder)
-        own_files = collect_scripts(folder, scripts, files, links)
-        contents = {name: (folder / name).read_bytes() for name in own_files.shipped if name.endswith(".py")}
+        own_files = collect(folder, scripts, files, links)
+        contents = [(folder / name).read_bytes() for name in own_files.shipped if name.endswith(".py")]
     except OSError as error:
         raise WorkloadError(f"cannot read {error.filename}: {error.strerror}", "command") from None
     except WorkloadError as error:
         raise WorkloadError(str(error), "command" if error.field == "workload" else error.field) from None
-    reports = any(uses_trial(content, str(folder / name)) for name, content in contents.items())
+    reports = any(map(uses_trial, contents))
     return WorkloadInfo(
         name=scripts[0].name if scripts else Path(command.arguments[0]).name,
         version=None,
@@ -230,25 +229,6 @@ def read_command(
     )
 
 
-def metric_names(text: str, base: Path) -> tuple[str, ...]:
-    """The metrics of a workload except its loss.
-
-    Empty if they are known only in a trial.
-
-    Raises:
-        WorkloadError: there is no such workload, or its declaration cannot be read.
-        OSError: its file cannot be read.
-    """
-    file, attribute = _parts(text)
-    if not file:
-        return builtin.get(text).metric_names
-    path = base / user_path(file)
-    content = read_regular(path)
-    if is_function(content, str(path), attribute):
-        return ()
-    return read_declaration(content, str(path), attribute).metric_names
-
-
 def _parts(text: str) -> tuple[str, str]:
     """The file and the variable of a reference; both empty for a built-in workload."""
     file, colon, attribute = text.rpartition(":")
@@ -257,46 +237,40 @@ def _parts(text: str) -> tuple[str, str]:
     return (text, "") if text.endswith(".py") else ("", "")
 
 
-def _read_file(file: str, attribute: str, base: Path, files: Iterable[str], links: Iterable[str]) -> WorkloadInfo:
+def _read_file(
+    file: str, attribute: str, base: Path, files: Iterable[str], links: Iterable[str], pythons: Iterable[Path]
+) -> WorkloadInfo:
     path = base / user_path(file)
     try:
-        content = read_regular(path)
-        if is_function(content, str(path), attribute):
-            function = read_function(content, str(path), attribute)
-            return _of_function(function, path, collect(path, files, links))
-        declared = read_declaration(content, str(path), attribute)
-        own_files = collect(path, files, links)
+        read_regular(path)
+        answer = inspect_file(path.absolute(), attribute, pythons)
+        own_files = collect(path.absolute().parent, [path.absolute()], files, links, answer["modules"])
     except OSError as error:
         hint = _near(path) if Path(str(error.filename)) == path else ""
         raise WorkloadError(f"cannot read the workload's file {error.filename}: {error.strerror}{hint}") from None
+    common: dict[str, Any] = {
+        "version": None,
+        "digest": with_late_modules(own_files.digest),
+        "file": str(path),
+        "attribute": attribute,
+        "files": own_files.shipped,
+        "elsewhere": own_files.elsewhere,
+        "links": own_files.links,
+        "libraries": tuple(sorted(own_files.libraries)),
+    }
+    if "workload" in answer:
+        fields: dict[str, Any] = dict(answer["workload"])
+        fields |= {name: tuple(fields[name]) for name in ("data_files", "frameworks", "metric_names")}
+        return WorkloadInfo(**common, **{**fields, "name": fields["name"] or attribute})
+    function = answer.get("function")
+    if not function:
+        raise WorkloadError(_no_workload(path, attribute, answer))
+    if function["problems"]:
+        raise WorkloadError("\n".join(f"{path}:{function['line']}: {problem}" for problem in function["problems"]))
+    parameters = {name: Parameter(**parameter) for name, parameter in function["parameters"].items()}
     return WorkloadInfo(
-        name=declared.name or attribute,
-        version=None,
-        digest=own_files.digest,
-        dataset=declared.dataset,
-        data_files=declared.data_files,
-        defaults=declared.defaults,
-        examples=declared.examples,
-        held_out=declared.held_out,
-        frameworks=declared.frameworks,
-        options=declared.options,
-        metric_names=declared.metric_names,
-        own_loss=declared.own_loss,
-        parity_tolerance=declared.parity_tolerance,
-        file=str(path),
-        attribute=attribute,
-        files=own_files.shipped,
-        elsewhere=own_files.elsewhere,
-        links=own_files.links,
-        libraries=tuple(sorted(own_files.libraries)),
-    )
-
-
-def _of_function(function: TrainingFunction, path: Path, own_files: OwnFiles) -> WorkloadInfo:
-    return WorkloadInfo(
-        name=function.name,
-        version=None,
-        digest=own_files.digest,
+        **common,
+        name=attribute,
         dataset=None,
         data_files=(),
         defaults={},
@@ -304,15 +278,21 @@ def _of_function(function: TrainingFunction, path: Path, own_files: OwnFiles) ->
         held_out=0,
         frameworks=(),
         metric_names=(),
-        file=str(path),
-        attribute=function.name,
-        files=own_files.shipped,
-        elsewhere=own_files.elsewhere,
-        links=own_files.links,
-        libraries=tuple(sorted(own_files.libraries)),
-        function_line=function.line,
-        parameters=function.parameters,
+        function_line=function["line"],
+        parameters=parameters,
     )
+
+
+def _no_workload(path: Path, attribute: str, answer: Mapping[str, Any]) -> str:
+    """The message about a name that is neither a workload nor a function, with the nearest that is."""
+    names = answer["names"]
+    if answer["type"]:
+        return (
+            f"{path}: {attribute} is of type {answer['type']}; write `{attribute} = Workload(...)` or "
+            f"`def {attribute}(trial, *, …)`"
+        )
+    problem = f"no top-level {attribute!r} in it" if attribute else "name the workload in the file: file.py:name"
+    return f"{path}: {problem}; {close(attribute, names) or 'the file has ' + (', '.join(names) or 'no workload')}"
 
 
 def _near(path: Path) -> str:
@@ -369,11 +349,9 @@ def _load(info: WorkloadInfo, code: Path, as_module: bool = False) -> Any:
     for name, digest in info.files.items():
         if digest_of((code / name).read_bytes()) != digest:
             raise WorkloadError(f"{code / name} was changed after the cell was planned; remove {code} and run again")
-    modules_before = set(sys.modules)
     put_on_path(code)
     file = code / Path(str(info.file)).name
     module = (as_module and _import(file)) or _run(file, str(info.digest))
-    check_modules(info.elsewhere, code, modules_before)
     return getattr(module, info.attribute, None)
 
 

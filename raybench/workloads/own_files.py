@@ -1,10 +1,9 @@
-"""The files of a user's workload, found by static analysis of imports.
+"""The files of a user's workload, which are shipped with the trial and whose digests are part of the cell.
 
-The files are shipped with the trial, and their digests are part of the cell. The plan follows the imports of the
-workload file without running it (`collect`). Modules of the file's own folder are shipped with the trial as a snapshot,
-which is the only part of that folder that the trial sees; modules elsewhere that are not installed (on `PYTHONPATH`, or
-installed as editable) are used in place. The digests of both are part of the cell, and the trial fails if it imported
-others (`check_modules`).
+They are the files that were executed when the plan imported the workload's file (`inspection.py`), and what these
+import later, inside of functions. A command is not run by the plan, so only its scripts' imports are followed. Modules
+of the folder are shipped as a snapshot, which is the only part of that folder that the trial sees; modules elsewhere
+that are not installed (on `PYTHONPATH`, or installed as editable) are used in place.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import site
@@ -20,21 +20,17 @@ import sysconfig
 import tempfile
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.util import decode_source
 from pathlib import Path, PurePosixPath
 
+from raybench.core.files import PACKAGE, write_atomic
+from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
-LARGEST_FILE = 10 << 20
-"""Maximum bytes of a shipped file; larger ones are linked."""
-
-LARGEST_PYTHON = 1 << 20
-"""Maximum bytes of a Python file.
-
-Parsing a file of 1 MiB takes seconds and 400 MB of memory."""
+MAX_FILE_BYTES = 10 << 20
+"""Of a shipped file; larger ones are linked."""
 
 FOLDER = "code"
 """Subfolder of a grid's folder with a snapshot per version of the files."""
@@ -45,42 +41,17 @@ def digest_of(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
 
 
-@lru_cache(maxsize=1)
-def parse(content: bytes, file: str) -> tuple[str, ast.Module]:
-    """Parse a Python file into text and syntax tree.
-
-    The last result is cached, because the parts of a plan read the same file in turn.
-
-    Raises:
-        WorkloadError: it is not valid Python; one line with file and line.
-    """
-    try:
-        source = decode_source(content)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the trial that runs the file shows the warnings
-            return source, ast.parse(source, file)
-    except SyntaxError as error:
-        raise WorkloadError(f"{file}:{error.lineno or 1}: {error.msg}") from None
-    except UnicodeDecodeError as error:
-        raise WorkloadError(f"{file}: not a text file in its encoding ({error.reason} at byte {error.start})") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise WorkloadError(f"{file}: cannot be parsed as Python: {error}") from None
-
-
 def read_regular(path: Path) -> bytes:
-    """Read a file of at most 10 MiB, or 1 MiB of Python.
+    """Read a file of at most `MAX_FILE_BYTES`.
 
     Raises:
         OSError: it cannot be read.
-        WorkloadError: it is no regular file, or it is larger.
+        WorkloadError: it is not a regular file, or it is larger.
     """
     if path.exists() and not path.is_file():
         raise WorkloadError(f"cannot read {path}: it is not a file")
-    size = path.stat().st_size
-    if path.suffix == ".py" and size > LARGEST_PYTHON:
-        raise WorkloadError(f"{path} is larger than {LARGEST_PYTHON >> 20} MiB; move data to other files")
-    if size > LARGEST_FILE:
-        raise WorkloadError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; list its folder under `links:` instead")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise WorkloadError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB; list its folder under `links:` instead")
     return path.read_bytes()
 
 
@@ -116,22 +87,13 @@ class OwnFiles:
         return digest_of("".join(lines).encode())
 
 
-def collect(file: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> OwnFiles:
-    """Find the files of a workload.
-
-    Args:
-        file: the workload file.
-        files: additional files: globs and folders relative to the workload file's folder.
-        links: files and folders below it that are only linked and not part of the cell.
-
-    Raises:
-        OSError: the workload file cannot be read.
-        WorkloadError: a file that is imported or named cannot be used; one line. Its `field` is the grid's field.
-    """
-    return collect_scripts(file.absolute().parent, [file.absolute()], files, links)
-
-
-def collect_scripts(root: Path, scripts: Sequence[Path], files: Iterable[str], links: Iterable[str]) -> OwnFiles:
+def collect(
+    root: Path,
+    scripts: Sequence[Path],
+    files: Iterable[str] = (),
+    links: Iterable[str] = (),
+    executed: Mapping[str, str] | None = None,
+) -> OwnFiles:
     """Find the files of programs, which may be in subfolders.
 
     Args:
@@ -139,16 +101,18 @@ def collect_scripts(root: Path, scripts: Sequence[Path], files: Iterable[str], l
         scripts: files, each of which finds modules of its own folder.
         files: additional files: globs and folders relative to `root`.
         links: files and folders below it that are only linked and not part of the cell.
+        executed: files that the import of a script executed, with the names of their modules.
 
     Raises:
         OSError: a script cannot be read.
-        WorkloadError: as for `collect`.
+        WorkloadError: a file that is imported or named cannot be used; one line. Its `field` is the grid's field.
     """
     own_files = OwnFiles(root)
     own_files.links = dict(_links(root, links))
     folders = list(dict.fromkeys([*(script.parent for script in scripts), root]))
     named = [(file, root) for file in _named(root, files, own_files.links)]
-    _Imports(own_files, folders).follow([*((script, script.parent) for script in scripts), *named])
+    imports = _Imports(own_files, folders)
+    imports.follow([*((script, script.parent) for script in scripts), *named], executed or {})
     return own_files
 
 
@@ -193,10 +157,13 @@ class _Imports:
         self._found, self._folders = own_files, folders
         self._roots: dict[str, Path | None] = {}
 
-    def follow(self, files: Sequence[tuple[Path, Path]]) -> None:
+    def follow(self, files: Sequence[tuple[Path, Path]], executed: Mapping[str, str]) -> None:
         """Add files below the root, each with its folder for imports, and all uninstalled modules that they import."""
         root = self._found.root
         pending = [(file, folder, _module_name(file, folder)) for file, folder in files]
+        for path, module in executed.items():
+            folder = next((each for each in self._folders if Path(path).is_relative_to(each)), Path(path).parent)
+            pending.append((Path(path), folder, module))
         seen: set[Path] = set()
         while pending:
             file, base, module = pending.pop()
@@ -209,8 +176,7 @@ class _Imports:
             else:
                 self._found.elsewhere[module] = digest_of(content)
             if file.suffix == ".py":
-                _, tree = parse(content, str(file))
-                for name in _imported(tree, module, file):
+                for name in _imported(_parsed(content, file), module, file):
                     pending += self._files(name)
         self._found.shipped = dict(sorted(self._found.shipped.items()))
 
@@ -261,7 +227,7 @@ class _Imports:
             return None
         packages = list(spec.submodule_search_locations or ())
         location = packages[0] if packages else spec.origin if spec.has_location else None
-        return None if location is None or _is_installed(Path(location)) else Path(location).parent
+        return None if location is None or is_installed(Path(location)) else Path(location).parent
 
 
 def _is_module(path: Path) -> bool:
@@ -277,6 +243,17 @@ def _has_modules(folder: Path) -> bool:
 def _module_name(file: Path, root: Path) -> str:
     parts = list(file.relative_to(root).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _parsed(content: bytes, file: Path) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the trial that runs the file shows the warnings
+            return ast.parse(content, file)
+    except SyntaxError as error:
+        raise WorkloadError(f"{file}:{error.lineno or 1}: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise WorkloadError(f"{file}: cannot be parsed as Python: {error}") from None
 
 
 def _imported(tree: ast.Module, module: str, file: Path) -> Iterator[str]:
@@ -300,7 +277,7 @@ def _imported(tree: ast.Module, module: str, file: Path) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
 
 
-def _is_installed(path: Path) -> bool:
+def is_installed(path: Path) -> bool:
     """Return whether a module's file is installed.
 
     It is part of Python, or below a folder of installed packages.
@@ -311,12 +288,6 @@ def _is_installed(path: Path) -> bool:
     return any(
         path.is_relative_to(folder) for folder in (*folders, *site.getsitepackages(), site.getusersitepackages())
     )
-
-
-def _standard(entry: str) -> bool:
-    """Return whether an entry of `sys.path` belongs to Python's standard library."""
-    library = sysconfig.get_path("stdlib")
-    return entry in (library, sysconfig.get_path("platstdlib"), f"{library}/lib-dynload") or entry.endswith(".zip")
 
 
 def snapshot(own_files: OwnFiles, folder: Path) -> Path:
@@ -374,9 +345,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def put_on_path(code: Path) -> None:
-    """Put a snapshot's folder on the import path.
-
-    It is after the standard library and before everything else.
+    """Put a snapshot's folder first on the import path, as Python does with a script's folder.
 
     Modules of an earlier snapshot are unloaded.
     """
@@ -385,43 +354,83 @@ def put_on_path(code: Path) -> None:
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", None) or "").startswith(stale + os.sep):
                 del sys.modules[name]
-    entries = [entry for entry in sys.path if entry not in ("", str(code))]
-    standard = [entry for entry in entries if _standard(entry)]
-    sys.path[:] = [*standard, str(code), *(entry for entry in entries if entry not in standard)]
+    sys.path[:] = [str(code), *(entry for entry in sys.path if entry not in ("", str(code)))]
     importlib.invalidate_caches()
 
 
-def check_modules(elsewhere: Mapping[str, str], code: Path, modules_before: Collection[str]) -> None:
-    """Check that all imported modules of the user are part of the cell.
+def check_modules(
+    digest: str, elsewhere: Mapping[str, str], code: Path, modules_before: Collection[str]
+) -> Iterator[str]:
+    """Check the modules that a trial imported outside of the snapshot, and record those that the plan did not know.
+
+    From then on, a change of a recorded module makes new trials (`with_late_modules`).
 
     Args:
+        digest: of the workload's files.
         elsewhere: planned modules outside of the snapshot, and their digests.
         code: the snapshot's folder.
         modules_before: names of the modules that were loaded before the workload.
 
+    Yields:
+        A note for each module that was recorded.
+
     Raises:
-        WorkloadError: a module is not part of the cell, or its file differs from the planned one.
+        WorkloadError: a module's file differs from the planned one.
     """
-    package = Path(__file__).parents[1]
+    late: dict[str, str] = {}
+    for name, path in _imported_since(modules_before, code):
+        current = digest_of(path.read_bytes())
+        if name not in elsewhere:
+            late[str(path)] = current
+            yield f"{path} was imported while training, so only from now on its changes make new trials"
+        elif current != elsewhere[name]:
+            raise WorkloadError(
+                f"module {name} ({path}) is not the file with which the grid was planned; run the command again"
+            )
+    if late:
+        with suppress(OSError, ImportError):  # an environment may lack the package that finds the cache folder
+            file = _late_file(digest)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, json.dumps({**late, **_late_modules(file)}))
+
+
+def _imported_since(modules_before: Collection[str], code: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the user's own modules outside of the snapshot that were imported, with their files."""
     for name in sorted(sys.modules.keys() - set(modules_before)):
         file = getattr(sys.modules[name], "__file__", None)
         if not file or not file.endswith(".py"):
             continue
         path = Path(file).absolute()
-        if path.is_relative_to(code) or path.is_relative_to(package) or _is_installed(path):
+        if path.is_relative_to(code) or path.is_relative_to(PACKAGE) or is_installed(path):
             continue
         tail = [*name.split("."), *(["__init__"] if path.stem == "__init__" else [])]
-        if list(path.with_suffix("").parts[-len(tail) :]) != tail or str(path.parents[len(tail) - 1]) not in sys.path:
-            continue  # a compiler's generated modules
-        if name not in elsewhere:
-            raise WorkloadError(
-                f"module {name} ({path}) was imported but is not part of the cell, since its import is not visible "
-                f"in the files; add `import {name}` to the workload file"
-            )
-        if digest_of(path.read_bytes()) != elsewhere[name]:
-            raise WorkloadError(
-                f"module {name} ({path}) is not the file with which the grid was planned; run the command again"
-            )
+        # A compiler's generated modules are not on the import path.
+        if list(path.with_suffix("").parts[-len(tail) :]) == tail and str(path.parents[len(tail) - 1]) in sys.path:
+            yield name, path
+
+
+def with_late_modules(digest: str) -> str:
+    """The digest of a workload's files and of the modules that its trials imported, if one of these has changed since.
+
+    Without a change it is the same as before they were known, so that finished trials stay finished.
+    """
+    changed: dict[str, str] = {}
+    with suppress(OSError, ImportError):
+        for path, recorded in _late_modules(_late_file(digest)).items():
+            current = digest_of(Path(path).read_bytes()) if Path(path).is_file() else ""
+            changed |= {path: current} if current != recorded else {}
+    return digest_of(json.dumps([digest, changed], sort_keys=True).encode()) if changed else digest
+
+
+def _late_file(digest: str) -> Path:
+    return user_cache() / "late_modules" / f"{digest.removeprefix('sha256:')}.json"
+
+
+def _late_modules(file: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def remedy(error: BaseException, file: str, code: Path) -> str:

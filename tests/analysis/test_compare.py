@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 import pytest
+from support.made_up_runs import LEARNING, MadeUpGrid
 
 from raybench.analysis.compare import Limits, Verdict, as_versions, compare
-from tests.support.made_up_runs import LEARNING, MadeUpGrid
 
 CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
 WIDE = (0.02, 0.20, 0.05, 0.15, 0.04)

@@ -3,12 +3,12 @@
 import random
 
 import pytest
+from support.made_up_runs import MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import TrustLevel
 from raybench.analysis.findings.finding import findings, kinds
 from raybench.analysis.findings.slow_start import slow_start
 from raybench.results.epoch import Epoch
-from tests.support.made_up_runs import MadeUpGrid, by_label, effect_of
 
 HOST = {"cores": 2, "other_cpu_s": 0.0, "steal_s": 0.0, "own_cpu_s": 19.0}
 

@@ -4,10 +4,10 @@ import math
 import random
 
 import pytest
+from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
-from tests.support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 
 TARGET = Target("val/accuracy", 0.94)
 

@@ -217,7 +217,7 @@ def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str
 
 
 def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text('mine = Workload(model=build, dataset="digits")')
+    (tmp_path / "mine.py").write_text('from raybench import Workload\nmine = Workload(model=list, dataset="digits")')
     with pytest.raises(UsageError, match="mine has no tensorflow model; use torch"):
         run_parity(f"{tmp_path}/mine.py:mine", ["torch", "tensorflow"])
 

@@ -237,13 +237,13 @@ def test_an_axis_on_which_the_first_cells_agree_has_its_column(raybench, tmp_pat
         (
             "repeats: 1000000000\n",
             "g.yaml:3:10: repeats: 1,000,000,000 trials (1 cell; 1,000,000,000 repeats) are more than "
-            "the maximum of 1,000,000; use fewer values or repeats",
+            "the maximum of 10,000; use fewer values or repeats",
         ),
         (
             f"axes:\n  batch_size: {[*range(1, 2001)]}\n  epochs: {[*range(1, 1001)]}\n"
             "include: [{device: cpu, epochs: 2000}]\n",
             "g.yaml:4:3: axes: 2,002,000 trials (2,000 batch_size × 1,000 epochs + 2,000 of include; 1 repeats) are "
-            "more than the maximum of 1,000,000; use fewer values or repeats",
+            "more than the maximum of 10,000; use fewer values or repeats",
         ),
     ],
 )

@@ -1,12 +1,9 @@
-"""`devices`, `data`, `plan --schema`, shipped grids and `sync`."""
+"""`devices`, `data`, `plan --schema` and shipped grids."""
 
 import hashlib
 import json
-import shutil
-import sqlite3
 import sys
 import threading
-from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -123,38 +120,3 @@ def test_shipped_grids_plan_by_name(raybench):
     spec = load_grid(Path("quickstart"))
     plan = raybench("plan", "quickstart", "--set", "axes.device=[cpu]")
     assert f": {len(spec.axes['batch_size']) * 2 * spec.repeats} trials, " in plan.lines[0]
-
-
-@pytest.mark.slow
-@pytest.mark.mlflow
-def test_sync_brings_each_grid_once(raybench, grid, digits, tmp_path, migrated_database):
-    one = digits.read_text()
-    for name in ("first", "second"):
-        digits.write_text(one.replace("name: digits", f"name: {name}").replace("[32, 64]", "[32]"))
-        assert grid(digits).status == 0
-    assert not (tmp_path / "raybench-results" / "mlflow.db").exists()
-    shutil.copy(migrated_database, tmp_path / "raybench-results" / "mlflow.db")
-    created = "1 run created, 0 updated, 0 unchanged; journal updated"
-    assert raybench("sync", "second").lines == [f"second: {created}"]
-    assert raybench("sync").lines == [
-        f"first: {created}",
-        "second: 0 runs created, 0 updated, 1 unchanged",
-    ]
-    with closing(sqlite3.connect("raybench-results/mlflow.db")) as store:
-        runs = store.execute("select e.name, r.status from runs r join experiments e using (experiment_id)").fetchall()
-    assert sorted(runs) == [("first", "FINISHED")] * 2 + [("second", "FINISHED")] * 2, "a trial and the grid itself"
-    before = (tmp_path / "raybench-results" / "mlflow.db").read_bytes()
-    assert raybench("sync").lines[0] == "first: 0 runs created, 0 updated, 1 unchanged"
-    assert (tmp_path / "raybench-results" / "mlflow.db").read_bytes() == before
-    wrong = raybench("sync", "frist")
-    assert (wrong.status, wrong.lines) == (2, ["no journal of frist in raybench-results; did you mean first?"])
-    wrong = raybench("sync", "zzz")
-    assert wrong.lines == ["no journal of zzz in raybench-results; use one of first, second"]
-
-
-def test_sync_with_a_dead_server_is_one_line_without_secrets(raybench, grid, digits):
-    grid(digits, "--where", "batch_size=32")
-    said = raybench("sync", "--tracking-uri", "http://me:s3cret-w0rd@127.0.0.1:9")
-    assert (said.status, len(said.lines)) == (1, 1)
-    assert said.lines[0].startswith("MLflow store http://***@127.0.0.1:9: ")
-    assert "s3cret-w0rd" not in said.err

@@ -73,7 +73,6 @@ ARGUMENTS = {
     ),
     "an unknown data set": (["data", "fetch", "cifar"], "unknown data set 'cifar'; did you mean cifar10?"),
     "an unknown verb of data": (["data", "fetsch"], "Error: No such command 'fetsch'."),
-    "nothing to sync": (["sync"], "no journal in raybench-results"),
     "nothing to see": (["ui"], "no runs in "),
     "a port that is none": (["ui", "--port", "70000"], "Error: Invalid value for '--port'"),
 }
@@ -124,11 +123,10 @@ def test_a_wrong_store_is_refused_without_its_password(raybench, tmp_path, monke
     told = [raybench("grid", "g.yaml", "--inline", "--tracking-uri", uri), raybench("ui", "--tracking-uri", uri)]
     told.append(raybench("grid", "g.yaml", "--inline", "--set", f"tracking_uri={uri}"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    told.append(raybench("sync"))
     told.append(raybench("ui"))
     (tmp_path / "g.yaml").write_text(GOOD + f"tracking_uri: [{uri!r}]\n")
     told.append(raybench("plan", "g.yaml"))
-    assert [said.status for said in told] == [2] * 6
+    assert [said.status for said in told] == [2] * 5
     assert SECRET not in " ".join(said.out + said.err for said in told)
 
 

@@ -69,8 +69,6 @@ def test_a_parameter_without_a_value_is_an_error(problems):
     said = problems("epochs: 1", values="")
     assert said == [
         "grid.yaml:2:11: workload: my.py:2: batch_size has no default, and the grid no value; add `batch_size: …`",
-        "grid.yaml:2:11: workload: my.py:2: start has a default that is not written out, and the grid no value; add "
-        "`params: {start: …}`",
     ]
 
 

@@ -33,7 +33,7 @@ overrides:
     set: {precision: bf16}
 devices:
   gpu: {kind: cuda, price_per_hour: 0.35, environment: xla}
-  other: {kind: cpu, environment: {pip: [a, b], env_vars: {A: b}}, memory_limit: 2GiB}
+  other: {kind: cpu, environment: xla, memory_limit: 2GiB}
 baseline: {device: gpu}
 """
 OWN = """\
@@ -63,7 +63,7 @@ def tally(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path))
     # As many trials as are allowed take minutes to plan.
-    monkeypatch.setattr("raybench.config.consistency.MOST_TRIALS", 2_000)
+    monkeypatch.setattr("raybench.config.consistency.MAX_TRIALS", 2_000)
     (tmp_path / "mine.py").write_text(WORKLOAD)
     for name in ("notes.txt", "a.npy"):
         (tmp_path / name).write_text("x")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from raybench.config import load_grid
-from raybench.config.values import RUNTIME_ENV
 from raybench.errors import GridFileError
 
 MINIMAL = "name: x\nworkload: digits_cnn\n"
@@ -281,28 +280,6 @@ def test_keys_no_terminal_can_bear(complaints):
 def test_escapes_of_what_is_no_character(complaints, text, says):
     (said,) = complaints(text + "\n")
     assert said.startswith(says)
-
-
-@pytest.mark.parametrize(
-    ("environment", "says"),
-    [
-        ("{pipp: [a]}", "a Ray runtime_env has no entry 'pipp'; did you mean pip?"),
-        (
-            "{env_vars: {A: 1}}",
-            "env_vars must be a map of strings; put numbers in quotes, such as {env_vars: {NAME: '1'}}",
-        ),
-    ],
-)
-def test_an_environment_that_ray_would_ignore(complaints, environment, says):
-    (said,) = complaints(f"devices: {{c: {{kind: cpu, environment: {environment}}}}}\n")
-    assert said == f"x.yaml:3:39: devices.c.environment: {says}"
-
-
-@pytest.mark.slow
-def test_ray_knows_the_entries_that_an_environment_may_have():
-    from ray.runtime_env import RuntimeEnv
-
-    assert set(RUNTIME_ENV) <= RuntimeEnv.known_fields
 
 
 def test_no_such_file(tmp_path, monkeypatch):

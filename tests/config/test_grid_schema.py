@@ -33,7 +33,6 @@ GOOD = {
         "gpu": {"kind": "cuda", "price_per_hour": 0.35},
         "built": {"kind": "cpu", "environment": "xla"},
         "own": {"kind": "cpu", "environment": "~/venvs/torch29"},
-        "ray": {"kind": "cpu", "environment": {"env_vars": {"NCCL_DEBUG": "INFO"}, "pip": ["x"]}},
     },
     "target": {"metric": "val/accuracy", "at_least": 0.9},
 }

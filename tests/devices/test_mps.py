@@ -13,10 +13,9 @@ from support.small_training import RECIPE, pictures
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data
-from raybench.devices import Assignment, Hardware, host, missing_precision, mps, open_device, probe
+from raybench.devices import Assignment, Hardware, missing_precision, mps, open_device
 from raybench.devices.mps import Mps
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.user_loop import available_kind
 from raybench.workloads.base import Workload
 
 GIB = 1 << 30
@@ -74,11 +73,6 @@ def device():
 
 def test_the_gpu_of_a_mac_is_found_and_shares_its_memory(mac):
     assert mps.probe() == [MAC]
-
-
-def test_it_is_among_the_machine_s_hardware(mac, monkeypatch):
-    monkeypatch.setenv("RAYBENCH_ACCELERATORS", "mps")
-    assert [entry.kind for entry in probe()] == ["cpu", "mps"]
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Darwin", "x86_64"), ("Linux", "arm64"), ("Linux", "x86_64")])
@@ -139,10 +133,6 @@ def test_memory_that_runs_out_is_recognised(device):
     assert not device.is_oom(RuntimeError("MPS does not support float64"))
 
 
-def test_the_kind_of_a_loop_follows_from_the_build(queue):
-    assert available_kind("torch") == "mps"
-
-
 def network():
     return torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Flatten(), torch.nn.Linear(288, 2)
@@ -169,7 +159,3 @@ def test_the_engine_waits_for_it_at_the_edges_of_an_epoch_alone(queue, monkeypat
             assert (list(second.step_s), first.peak_known) == ([], True), "steps are not timed one by one"
             assert device.peak_memory() == 5 * GIB
     assert trained["mps"] == trained["cpu"]
-
-
-def test_the_host_s_name_is_read_by_sysctl_on_a_mac(mac):
-    assert host.model_name() == "Apple M3 Max"

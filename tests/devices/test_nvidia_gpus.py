@@ -26,14 +26,6 @@ TABLE = f"""\
 2, {A100}, {A100_NAME}, 40960, 550.54.15, Enabled
 3, {OLD_A100}, {A100_NAME}, 40960, 550.54.15, Disabled
 """
-LISTING = f"""\
-GPU 0: Tesla T4 (UUID: {T4})
-GPU 1: Tesla T4 (UUID: {T4_TOO})
-GPU 2: {A100_NAME} (UUID: {A100})
-  MIG 3g.20gb     Device  0: (UUID: {HALF})
-  MIG 1g.5gb      Device  1: (UUID: {SMALL})
-GPU 3: {A100_NAME} (UUID: {OLD_A100})
-"""
 GPUS = (
     {"uuid": T4, "name": "Tesla T4", "mib": 15360},
     {"uuid": T4_TOO, "name": "Tesla T4", "mib": 15360},
@@ -63,7 +55,7 @@ def programs(tmp_path, monkeypatch):
 
 @pytest.fixture
 def smi(programs):
-    install_program(programs, "nvidia-smi", {QUERY: TABLE, "-L": LISTING})
+    install_program(programs, "nvidia-smi", {QUERY: TABLE})
 
 
 @pytest.fixture
@@ -73,23 +65,15 @@ def nvml(programs, monkeypatch):
     return library
 
 
-@pytest.fixture(params=["smi", "nvml"])
-def listed(request):
-    """The same GPUs from either source."""
-    request.getfixturevalue(request.param)
-    return request.param
-
-
 def ids():
     return {entry.model: entry.ids for entry in cuda.probe()}
 
 
-def test_gpus_are_grouped_by_model_and_slices_are_described_by_themselves(listed):
-    sizes = {"smi": (20 * GIB, 5 * GIB), "nvml": (19968 * MIB, 4864 * MIB)}[listed]
+def test_gpus_are_grouped_by_model_and_slices_are_described_by_themselves(nvml):
     assert cuda.probe() == [
         Hardware("cuda", "Tesla T4", 2, 15 * GIB, "550.54.15", ("0", "1")),
-        Hardware("cuda", HALF_NAME, 1, sizes[0], "550.54.15", (HALF,)),
-        Hardware("cuda", SMALL_NAME, 1, sizes[1], "550.54.15", (SMALL,)),
+        Hardware("cuda", HALF_NAME, 1, 19968 * MIB, "550.54.15", (HALF,)),
+        Hardware("cuda", SMALL_NAME, 1, 4864 * MIB, "550.54.15", (SMALL,)),
         Hardware("cuda", A100_NAME, 1, 40 * GIB, "550.54.15", ("3",)),
     ]
 
@@ -120,7 +104,7 @@ def test_gpus_are_grouped_by_model_and_slices_are_described_by_themselves(listed
         ("MIG-a28ad590", {SMALL_NAME: ("MIG-a28ad590",)}),
     ],
 )
-def test_the_variable_selects_gpus_and_slices_by_any_name(listed, monkeypatch, setting, shown):
+def test_the_variable_selects_gpus_and_slices_by_any_name(nvml, monkeypatch, setting, shown):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
     assert ids() == shown
 
@@ -129,19 +113,6 @@ def test_the_variable_selects_gpus_and_slices_by_any_name(listed, monkeypatch, s
 def test_a_slice_may_be_named_by_its_gpu_and_instances(nvml, monkeypatch, name):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", name)
     assert ids() == {SMALL_NAME: (name,)}
-
-
-def test_drivers_before_470_name_a_slice_by_its_gpu_and_instances(programs, monkeypatch):
-    older = LISTING.replace(HALF, f"MIG-{A100}/2/0").replace(SMALL, f"MIG-{A100}/9/0")
-    install_program(programs, "nvidia-smi", {QUERY: TABLE, "-L": older})
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"MIG-{A100}/9/0")
-    assert ids() == {SMALL_NAME: (f"MIG-{A100}/9/0",)}
-
-
-def test_a_compute_instance_has_the_memory_of_its_slice(programs):
-    install_program(programs, "nvidia-smi", {QUERY: TABLE, "-L": LISTING.replace("1g.5gb ", "1c.3g.20gb+me ")})
-    (entry,) = [entry for entry in cuda.probe() if entry.ids == (SMALL,)]
-    assert (entry.model, entry.memory_bytes) == (f"{A100_NAME} MIG 1c.3g.20gb+me", 20 * GIB)
 
 
 def test_a_gpu_in_mig_mode_without_slices_is_not_usable(programs, monkeypatch):
@@ -180,7 +151,7 @@ def test_nvidia_smi_is_asked_if_the_library_does_not_load(smi, monkeypatch):
 
     monkeypatch.setattr(library, "nvmlInit", fail)
     install_nvml(monkeypatch, library)
-    assert ids()["Tesla T4"] == ("0", "1")
+    assert ids() == {"Tesla T4": ("0", "1"), A100_NAME: ("3",)}, "no GPU in MIG mode"
 
 
 @pytest.mark.parametrize("output", [None, "No devices were found\n"])
@@ -280,7 +251,7 @@ def test_other_frameworks_describe_a_slice_by_the_driver(nvml, monkeypatch, fram
 
 
 @pytest.mark.parametrize("name", ["1", T4_TOO, "GPU-74e1"])
-def test_a_program_is_described_by_any_name_of_its_gpu(listed, monkeypatch, name):
+def test_a_program_is_described_by_any_name_of_its_gpu(nvml, monkeypatch, name):
     monkeypatch.setenv("RAYBENCH_ACCELERATORS", "cuda")
     device = open_for_program("cuda", Assignment([], (name,), 1))
     device.hide_others()

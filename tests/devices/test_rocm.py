@@ -8,9 +8,8 @@ import pytest
 import torch
 from support.made_up_gpus import install_program
 
-from raybench.devices import Assignment, Hardware, missing_precision, open_device, rocm
+from raybench.devices import Assignment, Hardware, open_device, rocm
 from raybench.devices.program import open_for_program
-from raybench.engines.user_loop import available_kind
 
 MIB = 1024**2
 MI300X, MI210, MI210_TOO = "GPU-de8287300da37c72", "GPU-76a08c022586fed6", "GPU-76f9ddefa2d60f55"
@@ -105,11 +104,6 @@ def test_hip_counts_what_rocr_leaves(smi, monkeypatch, rocr, hip, cuda, shown):
     assert {entry.model.removeprefix("AMD Instinct "): entry.ids for entry in rocm.probe()} == shown
 
 
-def test_memory_that_is_not_reported_is_unknown(programs):
-    install(programs, [static(0, "AMD Radeon 780M", "N/A")], IDENTITIES[:1])
-    assert rocm.probe()[0].memory_bytes is None
-
-
 @pytest.mark.parametrize("identities", [[], [{"gpu": 0}], [identity(0, 2, "N/A", MI210)], "no list", None])
 def test_without_identities_there_is_no_gpu(programs, identities):
     install(programs, identities=identities)
@@ -163,12 +157,6 @@ def test_a_gpu_that_the_driver_does_not_list_is_described_by_torch(programs, bui
     assert (described.model, described.driver) == ("AMD Radeon Graphics", None)
 
 
-def test_conditions_name_the_libraries_of_rocm(build):
-    conditions = open_device("rocm", "torch", Assignment([], ["1"], 1)).runtime_conditions()
-    assert conditions["rocm"] == "6.4.43482" and conditions["visible"] == ["1"]
-    assert "miopen" in conditions and not {"cuda", "cudnn"} & set(conditions)
-
-
 def test_a_build_without_rocm_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.raises(RuntimeError, match="sees no AMD GPU \\(a build without ROCm, or no driver\\)"):
@@ -187,13 +175,3 @@ def test_a_program_sees_its_gpu(smi, monkeypatch):
     device.hide_others()
     assert (os.environ["HIP_VISIBLE_DEVICES"], os.environ["JAX_PLATFORMS"]) == ("1", "rocm")
     assert device.describe() == Hardware("rocm", "AMD Instinct MI210", 1, 65520 * MIB, "6.10.5", ("1",))
-
-
-def test_tf32_is_not_available():
-    assert missing_precision("rocm", "tf32") == "precision tf32 is not available on rocm, only on cuda"
-
-
-def test_the_kind_of_a_loop_follows_from_the_build(build, monkeypatch):
-    assert available_kind("torch") == "rocm"
-    monkeypatch.setattr(torch.version, "hip", None)
-    assert available_kind("torch") == "cuda"

@@ -6,9 +6,10 @@ import sys
 import time
 
 import pytest
-from raybench.results.journal import read
 from support import WORKLOADS
 from support.two_nodes import TwoNodes, missing
+
+from raybench.results.folder import ATTEMPTS, event_files, read_events
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.cluster]
 
@@ -78,16 +79,15 @@ class Grid:
         with (self.folder / "words.txt").open("w") as words:
             out = {"stdout": words, "stderr": words}
             self.process = subprocess.Popen(command, cwd=self.folder, env=cluster.environ, **out)
-        self.trials = self.folder / "raybench-results" / name / "trials"
-        self.journal = self.trials.parent / "journal.jsonl"
+        self.results = self.folder / "raybench-results" / name
 
     @property
     def words(self):
         return (self.folder / "words.txt").read_text()
 
     def events(self, *kinds):
-        found = read(self.journal) if self.journal.exists() else ()
-        return [event for event in found if event["event"] in kinds and "-r" in event["trial"]]
+        found = [event for path in event_files(self.results, ATTEMPTS) for event in read_events(path, [])]
+        return sorted((event for event in found if event["event"] in kinds), key=lambda event: event["t"])
 
     def wait_for(self, what):
         deadline = time.monotonic() + 240
@@ -121,18 +121,15 @@ def test_trials_land_where_their_device_is(placed):
         hosts.setdefault(event["profile"], []).append(event["host"]["name"])
     assert hosts["there"] == ["node-b"] * 2
     assert len(hosts["any"]) == 2
-    assert "node-b" in placed.words or "needs 8 x TPU" in placed.words
-    skipped = [event["reason"] for event in placed.events("trial_skipped")]
-    assert len(skipped) == 2
-    assert all("needs 8 x TPU; node-b has 4" in reason for reason in skipped)
+    assert "needs 8 x TPU; node-b has 4" in placed.words
 
 
 def test_a_file_of_ones_own_travels_and_what_a_trial_leaves_comes_home(placed):
     ends = placed.events("trial_ended")
     assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
     for event in ends:
-        files = {path.name for path in (placed.trials / event["trial"] / "attempt-1").iterdir()}
-        assert {"events.jsonl", "output.log", "samples.jsonl"} <= files
+        files = {path.name for path in (placed.results / ATTEMPTS / event["trial"]).rglob("*")}
+        assert {"output.log", "samples.jsonl"} <= files
     assert placed.left == set()
 
 
@@ -151,10 +148,9 @@ def test_a_node_that_goes_away_and_comes_back(cluster):
     assert lost[0]["trial"] == hit["trial"]
     # What any node can hold goes on here; what only the other one can hold waits for it.
     grid.wait_for(lambda: len([e for e in grid.events("trial_ended") if e["status"] == "completed"]) >= 1)
-    grid.wait_for(lambda: "Ray's node node-b" in grid.words and "was lost" in grid.words)
+    assert "Ray's worker on node-b was lost" in grid.words
     cluster.start_second()
     grid.finish(0)
-    assert "is back" in grid.words
     ends = {(e["trial"], e["attempt"]): e for e in grid.events("trial_ended")}
     assert sorted(e["status"] for e in ends.values()) == ["completed"] * 3 + ["lost"]
     started = {(e["trial"], e["attempt"]): e for e in grid.events("trial_started")}

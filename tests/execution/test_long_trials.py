@@ -1,6 +1,5 @@
 """`raybench grid` of long trials with checkpoints: killed after the third epoch, it goes on with the fourth."""
 
-import json
 import os
 import shutil
 import signal
@@ -9,7 +8,6 @@ import sys
 import time
 
 import pytest
-from raybench.results.journal import read
 from support import WORKLOADS
 from support.executors import ForkingExecutor
 from support.frameworks import interpreter
@@ -17,7 +15,7 @@ from support.processes import all_gone
 
 import raybench
 from raybench.config import load_grid
-from raybench.reporting.build import from_source
+from raybench.results.folder import ATTEMPTS, event_files, read_events
 from raybench.run import Options, run_grid
 
 WORKLOAD = WORKLOADS / "checkpointed.py"
@@ -43,7 +41,7 @@ class Grid:
     def __init__(self, folder, frameworks, database):
         shutil.copy(WORKLOAD, folder)
         (folder / "grid.yaml").write_text(GRID.replace("[torch]", f"[{', '.join(frameworks)}]"))
-        self.folder, self.journal = folder, folder / "raybench-results" / "long" / "journal.jsonl"
+        self.folder, self.results = folder, folder / "raybench-results" / "long"
         (folder / "raybench-results").mkdir()
         shutil.copy(database, folder / "raybench-results" / "mlflow.db")
 
@@ -60,8 +58,8 @@ class Grid:
         return (self.folder / "words.txt").read_text()
 
     def events(self, kind):
-        found = read(self.journal) if self.journal.exists() else ()
-        return [event for event in found if event["event"] == kind and "-r" in event["trial"]]
+        found = [event for path in event_files(self.results, ATTEMPTS) for event in read_events(path, [])]
+        return sorted((event for event in found if event["event"] == kind), key=lambda event: event["t"])
 
     def wait_for_trial(self, number, process):
         """The start of the n-th trial of the grid, as soon as its checkpoint of epoch 3 is there."""
@@ -69,7 +67,7 @@ class Grid:
         while time.monotonic() < deadline and process.poll() is None:
             started = self.events("trial_started")
             if len(started) >= number:
-                checkpoints = self.journal.parent / "trials" / started[-1]["trial"] / "checkpoints"
+                checkpoints = self.results / ATTEMPTS / started[-1]["trial"] / "checkpoints"
                 pid = started[-1]["host"]["pid"]
                 while time.monotonic() < deadline and not (checkpoints / "epoch-000003.rank-0.npz").exists():
                     time.sleep(0.002)
@@ -132,12 +130,8 @@ def test_the_losses_are_those_of_a_run_that_nothing_happened_to(grids):
     assert broken.losses() == whole.losses()
 
 
-def test_the_report_and_mlflow_say_that_it_was_resumed(grids):
+def test_mlflow_says_that_it_was_resumed(grids):
     _, broken, count = grids
-    remarks = from_source(str(broken.journal), broken.folder / "raybench-results").remarks
-    (note,) = (remark for remark in remarks if remark.says.startswith("resumed"))
-    assert "it was resumed from a checkpoint after epoch 3, in another process" in note.says
-    assert (note.kind, note.runs) == ("note", count)
     stored = raybench.load(f"sqlite:///{broken.folder}/raybench-results/mlflow.db").trials
     assert list(stored.status) == ["completed"] * count
     assert all("resumed" in findings for findings in stored.findings)
@@ -146,7 +140,7 @@ def test_the_report_and_mlflow_say_that_it_was_resumed(grids):
 def test_no_checkpoint_is_left(grids):
     whole, broken, _ = grids
     for grid in (whole, broken):
-        assert list(grid.journal.parent.glob("trials/*/checkpoints")) == []
+        assert list(grid.results.glob("attempts/*/checkpoints")) == []
 
 
 def test_the_same_command_has_nothing_left_to_do(grids):
@@ -154,4 +148,3 @@ def test_the_same_command_has_nothing_left_to_do(grids):
     before = len(broken.events("trial_started"))
     broken.finish(broken.start())
     assert len(broken.events("trial_started")) == before
-    assert json.loads(broken.journal.read_text().splitlines()[-1])

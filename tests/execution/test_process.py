@@ -15,7 +15,7 @@ from support import TESTS, WORKLOADS
 from support.jobs import make_job
 from support.processes import alive, all_gone
 
-from raybench.core.events import ERROR, EVENTS, OUTPUT
+from raybench.core.events import ERROR, OUTPUT, events_file
 from raybench.errors import ExecutionError
 from raybench.execution.exit_status import classify_exit
 from raybench.execution.process import ForkServer
@@ -81,7 +81,7 @@ def test_every_end_has_its_name(trial, template, attribute, status, kind, says):
     if kind:
         assert last["error"]["type"] == kind
         assert says in last["error"]["message"]
-    assert len((folder / EVENTS).read_text().splitlines()) == len(events)
+    assert len(events_file(folder).read_text().splitlines()) == len(events)
     assert template.alive, "the template outlives its trials"
 
 
@@ -108,7 +108,7 @@ def test_a_long_message_is_cut_and_whole_in_the_trials_folder(trial):
     assert "\n[9,996,008 characters are only in the trial's folder]\n" in error["message"]
     assert len(error["message"]) < 4_100 and len(error["traceback"]) < 16_100
     assert 'raise KeyError("x" * 10_000_000' in error["traceback"]
-    kept = [json.loads(line) for line in (folder / EVENTS).read_text().splitlines()]
+    kept = [json.loads(line) for line in events_file(folder).read_text().splitlines()]
     assert error in [event.get("error") for event in kept]
     assert (folder / ERROR).stat().st_size > 10_000_000
 
@@ -130,7 +130,7 @@ def test_a_check_is_one_event(template, tmp_path):
     assert event["subject"] == {"framework": "torch"}
     assert event["seconds"] > 0
     assert event["error"] is None
-    assert json.loads((tmp_path / "attempt" / EVENTS).read_text()) == event
+    assert json.loads(events_file(tmp_path / "attempt").read_text()) == event
 
 
 def test_a_check_that_cannot_be_made_says_why(template, tmp_path):
@@ -155,7 +155,7 @@ def test_a_check_that_does_not_live_to_tell_ends_without_a_result(template, tmp_
     assert (event["event"], event["trial"], event["error"]["type"]) == ("check_ended", "decay-1", kind)
     assert event["subject"] == {"framework": "torch"}
     assert "passed" not in event
-    assert json.loads((tmp_path / "attempt" / EVENTS).read_text().splitlines()[-1]) == event
+    assert json.loads(events_file(tmp_path / "attempt").read_text().splitlines()[-1]) == event
     assert template.alive
 
 
@@ -175,7 +175,7 @@ def test_a_process_that_the_training_code_forks_tells_nothing(trial):
     assert told[-1]["status"] == "completed"
     child = max(map(int, (folder / OUTPUT).read_text().split()))
     assert child and all_gone([child])
-    kept = [json.loads(line)["event"] for line in (folder / EVENTS).read_text().splitlines()]
+    kept = [json.loads(line)["event"] for line in events_file(folder).read_text().splitlines()]
     assert kept.count("epoch_ended") == 2 and kept.count("trial_ended") == 1
 
 
@@ -215,7 +215,7 @@ def test_an_audit_is_told_just_before_the_end_and_kept(trial, attribute, within)
     audit = told[-2]
     assert (audit["trial"], audit["attempt"], audit["gpus"]) == ("t-r0", 1, [])
     assert audit["within"] in within, "of very short epochs, the whole trial's"
-    kept = map(json.loads, (folder / EVENTS).read_text().splitlines())
+    kept = map(json.loads, events_file(folder).read_text().splitlines())
     assert [event for event in kept if event["event"] == "trial_audited"] == [audit]
     assert (folder / SAMPLES).is_file()
 

@@ -79,7 +79,7 @@ def seen(outcome):
     found = {}
     for trial in outcome.plan.trials:
         if trial.cell.fit:
-            output = outcome.folder / "trials" / trial.trial_id / "attempt-1" / "output.log"
+            (output,) = (outcome.folder / "attempts" / trial.trial_id).glob("*/output.log")
             found.setdefault(trial.cell.profile, []).append(json.loads(output.read_text()))
     return found
 

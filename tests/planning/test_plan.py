@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -241,26 +239,9 @@ def test_nodes_of_one_model_share_a_cell():
     assert find_placement(ResourceRequest("cpu", "torch", "fp32"), [LAPTOP, twin, SERVER]).nodes == ("laptop", "twin")
 
 
-def test_the_workloads_file_is_read_and_not_run(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "import sys\nsys.exit('ran')\nfrom raybench import Workload\n"
-        "my_workload = Workload(model=print, dataset='digits', defaults={'batch_size': 99})\n"
-    )
-    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:my_workload\n")
-    code = (
-        "from pathlib import Path\nfrom raybench.config import load_grid\n"
-        "from raybench.planning.plan import make_plan\n"
-        "from raybench.planning.node import probe_node\n"
-        f"folder = Path({str(tmp_path)!r})\n"
-        "plan = make_plan(load_grid(folder / 'g.yaml'), [probe_node()], folder)\n"
-        "print(plan.cells[0].content.settings.batch_size, plan.cells[0].content.to_json()['workload'])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("99 {'name': 'my_workload', 'digest': 'sha256:")
-
-
 def test_a_workloads_defaults_have_to_be_settings(tmp_path):
     (tmp_path / "mine.py").write_text(
+        "from raybench import Workload\n"
         "my_workload = Workload(model=print, dataset='digits', defaults={'batchsize': 99, 'optimizer': 'adm'})\n"
     )
     (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:my_workload\n")
@@ -474,7 +455,7 @@ def machine(plan, device, host, repeats=1, **fields):
             1,
             request_id=cell.request_id,
             host={"name": host},
-            **{"status": "completed", "origin": "of the other machine", **fields},
+            **{"status": "completed", **fields},
         )
         for cell in plan.cells
         if cell.profile == device
@@ -492,9 +473,7 @@ def test_what_other_machines_have_done(plan_of):
     others = done_on_other_machines(plan, machine(plan, "cuda", "gpu-box", repeats=3))
     assert complete_cells(plan, others) == {cell.cell_id for cell in plan.cells if cell.skip}
     assert done_on_other_machines(plan, machine(plan, "cuda", "gpu-box", status="lost")) == {}
-    here = {cell.cell_id for cell in plan.cells if not cell.skip}
-    assert done_on_other_machines(plan, machine(plan, "cpu", "vm-b")).keys() == here
-    assert done_on_other_machines(plan, machine(plan, "cpu", "vm-b", origin=None)) == {}
+    assert done_on_other_machines(plan, machine(plan, "cpu", "vm-b")) == {}, "they can run here"
 
 
 def test_a_request_is_the_same_on_every_machine(plan_of):

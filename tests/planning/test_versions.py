@@ -94,11 +94,11 @@ def test_each_trial_has_the_files_of_its_version(versions):
 
 
 def test_modules_that_both_versions_share_are_named(versions, monkeypatch):
-    """They are found on the path of this process, which knows nothing of versions."""
+    """They are found on `PYTHONPATH`, which knows nothing of versions."""
     (versions.folder / "library").mkdir()
     for name in ("shared", "common"):
         (versions.folder / "library" / f"{name}.py").write_text("")
-    monkeypatch.syspath_prepend(str(versions.folder / "library"))
+    monkeypatch.setenv("PYTHONPATH", str(versions.folder / "library"))
     assert list(plan_warnings(versions.plan())) == []
     for version in (BASE, NEW):
         versions.write(version, helper="import common, shared\n" + HELPER)

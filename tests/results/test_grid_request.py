@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.made_up_runs import MadeUpGrid
 
 from raybench.core.cell import Cell
 from raybench.core.job import Target
 from raybench.results.grid_request import GridRequest, PlannedCell, request_of_runs, unite
-from tests.support.made_up_runs import MadeUpGrid
 
 
 def planned(cell_id, model, repeats=3, skip=None, **axes):

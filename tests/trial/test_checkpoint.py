@@ -215,7 +215,7 @@ def test_another_models_is_told_and_changes_nothing(lost, left):
             arrays = dict(archive)
         np.savez(path, **{name: array[:1] if name == "model/5.bias" else array for name, array in arrays.items()})
     again = attempt("torch", left, 2, resume=4)
-    assert end(again)["warnings"][0] == "checkpoint of epoch 3 not used: it belongs to a model of another shape"
+    assert end(again)["warnings"][0] == "checkpoint of epoch 3 not used: it belongs to a model of a different shape"
     assert losses(again) == losses(lost[2])
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from raybench.trial.command_output import Lines, Metrics, OutputError
-from raybench.workloads.static_command import Command
+from raybench.workloads.command import Command
 
 PATTERNS = {"epoch": r"^epoch (\d+)", "val/accuracy": r"acc=([\d.]+)", "train/loss": r"loss=(\S+)"}
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 import textwrap
 import time
@@ -188,13 +187,6 @@ def test_a_shell_script_runs_unchanged(project):
     assert (attempt.status, len(attempt.epochs)) == ("completed", 2)
 
 
-def test_an_edit_of_a_file_or_of_the_command_makes_another_cell(project):
-    first = project.one("print(1)")
-    assert project.one("print(1)").trial == first.trial
-    assert project.one("print(2)").trial != first.trial
-    assert project.one("print(1)", "command: python script.py 2").trial != first.trial
-
-
 def test_a_script_reports_by_itself(project):
     attempt = project.one(REPORTS, grid="epochs: 3\nsteps_per_epoch: 2\n")
     assert attempt.status == "completed", attempt.error
@@ -281,27 +273,6 @@ def test_a_rank_does_not_wait_for_rank_0_that_has_ended(project):
     error = failed(project, script + body, grid=grid)
     assert error["rank"] == 1
     assert error["message"] == "rank 0 ended before it had ended epoch 1"
-
-
-def test_ranks_give_the_threads_of_their_collectives_time_to_end(project):
-    """A thread of Gloo that still holds a tensor when the interpreter ends aborts the process."""
-    script = (
-        RANKS
-        + """
-import torch.distributed
-for epoch in trial.epochs():
-    for batch in trial.steps(range(4), examples=4):
-        pass
-def release():
-    time.sleep(0.02)
-    (trial.output_dir / f"released-{trial.rank}").touch()
-threading.Thread(target=release, daemon=True).start()
-"""
-    )
-    attempt = project.one(script, grid="epochs: 1\n")
-    assert attempt.status == "completed", attempt.error
-    released = (project.folder / "results").rglob("released-*")
-    assert sorted(path.name for path in released) == ["released-0", "released-1"]
 
 
 def failed(project, *arguments, **options):
@@ -398,12 +369,6 @@ def test_a_program_that_there_is_not(project):
     assert re.match(r"cannot start \./no_such_program\d+: No such file or directory; list it under", error["message"])
 
 
-def test_a_compiled_program_of_the_folder_runs(project):
-    shutil.copy(shutil.which("echo"), project.folder / "train")
-    attempt = project.one("", "command: [./train, epoch 1 loss=0.5]\nmetrics: {train/loss: 'loss=([\\d.]+)'}")
-    assert (attempt.status, attempt.epochs[0].metrics) == ("completed", {"train/loss": 0.5})
-
-
 @pytest.mark.parametrize(("bound", "reached_in"), [(0.9, 2), (90, 2), (0.95, 3), (95, 3)])
 def test_a_target_of_an_accuracy_in_percent(project, bound, reached_in):
     script = "for epoch in (1, 2, 3):\n    print('acc', {1: 88, 2: 94, 3: 97}[epoch], 'epoch', epoch)"
@@ -415,15 +380,6 @@ def test_a_target_of_an_accuracy_in_percent(project, bound, reached_in):
     assert answer.target.at_least == (bound if bound <= 1 else bound / 100)
     (recorded,) = outcome.latest.values()
     assert next(epoch.epoch for epoch in recorded.epochs if recorded.target.reached(epoch.metrics)) == reached_in
-
-
-def test_a_file_that_did_not_travel_is_named(project):
-    project.write("words/all.txt", "a")
-    error = failed(project, "open('words/all.txt')")
-    assert (
-        f"{project.folder / 'words/all.txt'} was not copied for the trial: add `files: [words/all.txt]`"
-        in (error["message"])
-    )
 
 
 def test_the_error_of_a_rank_is_the_trial_s(project):

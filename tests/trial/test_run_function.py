@@ -436,14 +436,3 @@ def test_what_needs_a_declared_workload_is_refused(project):
     project.write("grid.yaml", GRID + "synthetic_data: true\n")
     with pytest.raises(UsageError, match="reads its own data"):
         project.run(grid="synthetic_data: true\n")
-
-
-def test_canaries_run_beside_it_and_no_other_check(tmp_path):
-    project = Project(tmp_path)
-    project.write("my.py", TRAIN)
-    project.write("grid.yaml", GRID + "epochs: 1\n")
-    options = Options(tmp_path / "results", tracking=None, report=False)
-    run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-    checks = project.events("check_ended")
-    assert {(check["check"], check["error"]) for check in checks} == {("canary", None)}
-    assert all(check["call_s"] > 0 for check in checks)

@@ -187,8 +187,8 @@ def test_packages_without_a_file_at_their_top_travel(project):
     )
     info = read_reference("mine.py:workload", project)
     assert {"src/models/deep/net.py", "src/layers/linear.py"} < set(info.files)
-    assert {"numpy", "torch"} <= collect(project / "mine.py").libraries
-    assert "src" not in collect(project / "mine.py").libraries
+    assert {"numpy", "torch"} <= collect(project, [project / "mine.py"]).libraries
+    assert "src" not in collect(project, [project / "mine.py"]).libraries
     attempt = only(run(project))
     assert attempt.status == "completed", attempt.error
 
@@ -212,21 +212,17 @@ def test_a_wrong_name_is_a_mistake_of_the_grid_file(project, line, message):
     ("workload", "says"),
     [
         ("pipe.py:w", "cannot read {folder}/pipe.py: it is not a file"),
-        ("large.py:w", "{folder}/large.py is larger than 1 MiB; move data to other files"),
+        ("large.py:w", "{folder}/large.py is larger than 10 MiB; list its folder under `links:` instead"),
         (
             "~nobody-here/x.py:w",
             "workload's file {folder}/~nobody-here/x.py: No such file or directory",
         ),
         (f"{'x' * 5000}.py:w", "File name too long"),
-        ("odd.py:nul", "{folder}/odd.py:2: data_files has an invalid character, U+0000 or a"),
-        ("odd.py:lone", "{folder}/odd.py:3: name has an invalid character, U+0000 or a lone"),
     ],
 )
 def test_a_workload_file_that_cannot_be_one_is_a_message_at_once(project, workload, says):
     os.mkfifo(project / "pipe.py")
-    (project / "large.py").write_bytes(b"#" * ((1 << 20) + 1))
-    odd = "from raybench import Workload\nnul = Workload(model=print, data=print, data_files=['a\\0b'])\n"
-    (project / "odd.py").write_text(odd + "lone = Workload(model=print, data=print, name='\\ud800')\n")
+    (project / "large.py").write_bytes(b"#" * ((10 << 20) + 1))
     (project / "grid.yaml").write_text(f"name: g\nworkload: {workload}\n")
     with pytest.raises(WorkloadError) as caught:
         run(project)
@@ -247,6 +243,39 @@ def test_a_helper_that_is_no_python_is_named(project):
     (project / "helper.py").write_text("def build_model(:\n")
     with pytest.raises(WorkloadError, match=r"helper\.py:1: invalid syntax"):
         run(project)
+
+
+def test_a_module_imported_while_training_counts_from_then_on(project, tmp_path_factory, monkeypatch):
+    library = tmp_path_factory.mktemp("library")
+    (library / "latelib.py").write_text("WIDTH = 2\n")
+    monkeypatch.syspath_prepend(str(library))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    (project / "helper.py").write_text(
+        "import importlib\ndef build_model():\n    import torch\n"
+        "    return torch.nn.Linear(4, importlib.import_module('late' + 'lib').WIDTH)\n"
+    )
+    first = only(run(project))
+    assert first.status == "completed", first.error
+    assert any("latelib.py was imported while training" in warning for warning in first.warnings)
+    assert only(run(project)).trial == first.trial, "done"
+    (library / "latelib.py").write_text("WIDTH = 3\n")
+    assert only(run(project)).trial != first.trial
+
+
+def test_modules_loaded_by_path_are_part_of_the_cell(project):
+    (project / "presets").mkdir()
+    (project / "presets" / "small.py").write_text("WIDTH = 2\n")
+    (project / "helper.py").write_text(
+        "import importlib.util, pathlib\n"
+        "file = pathlib.Path(__file__).parent / 'presets' / 'small.py'\n"
+        "spec = importlib.util.spec_from_file_location('preset', file)\n"
+        "preset = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(preset)\n"
+        "def build_model():\n    import torch\n    return torch.nn.Linear(4, preset.WIDTH)\n"
+    )
+    first = only(run(project))
+    assert first.status == "completed", first.error
+    (project / "presets" / "small.py").write_text("WIDTH = 3\n")
+    assert only(run(project)).trial != first.trial
 
 
 def test_files_are_for_a_workload_of_ones_own(project):

@@ -164,7 +164,7 @@ class TensorFlowEngine:
         parts = self._parts()
         shapes = {name: tuple(part.shape) for name, part in parts.items()}
         if shapes != {name: array.shape for name, array in state.items()}:
-            raise ValueError("it belongs to a model or an optimizer of another shape")
+            raise ValueError("it belongs to a model or an optimizer of a different shape")
         for name, part in parts.items():
             part.assign(state[name].view(part.dtype.as_numpy_dtype))
         self._step = epochs * self._order.steps

@@ -56,7 +56,7 @@ def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
     Weights and names are unchanged.
 
     Raises:
-        ValueError: a batch norm that computes its statistics in another way.
+        ValueError: a batch norm that computes its statistics differently.
     """
     for layer in batch_norms(model):
         if type(layer) is not keras.layers.BatchNormalization or layer.synchronized or layer.renorm:

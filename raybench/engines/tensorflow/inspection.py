@@ -31,7 +31,7 @@ def write_weights(model: Any, weights: Weights) -> None:
     """Set every parameter and running statistic.
 
     Raises:
-        Mismatch: the weights are those of another model.
+        Mismatch: the weights are those of a different model.
     """
     to_write = renamed(weights, read_weights(model))
     for name, layout in layouts(model):

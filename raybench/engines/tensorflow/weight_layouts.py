@@ -127,7 +127,7 @@ def _embedding(layer: Any) -> Iterator[Layout]:
 def _lstm(layer: Any, direction: str = "") -> Iterator[Layout]:
     """Both have the same order of gates; torch's second bias is frozen at zero.
 
-    The second bias is no weight.
+    The second bias is not a weight.
     """
     cell = layer.cell
     yield _turned(f"weight_ih_l0{direction}", cell.kernel, 1, 0)

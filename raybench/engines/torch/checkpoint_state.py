@@ -65,7 +65,7 @@ def write_state(
     tensors, parameters = _tensors(model), _trained(optimizer)
     shapes = {name.removeprefix("model/"): array.shape for name, array in state.items() if name.startswith("model/")}
     if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
-        raise ValueError("it belongs to a model of another shape")
+        raise ValueError("it belongs to a model of a different shape")
     slots: dict[int, dict[str, torch.Tensor]] = {}
     others = {f"scaler/{name}" for name in scaler.state_dict()} | {f"random/{name}" for name in random}
     for path, array in state.items():
@@ -73,11 +73,9 @@ def write_state(
         if part == "optimizer" and len(names) == 2 and names[0].isdecimal() and int(names[0]) < len(parameters):
             slots.setdefault(int(names[0]), {})[names[1]] = _slot(array, parameters[int(names[0])])
         elif part != "model" and path not in others:
-            raise ValueError(
-                f"it has {path}: it was made on another device, in another precision or by another optimizer"
-            )
+            raise ValueError(f"it has {path}: it was made on a different device, in a different precision or optimizer")
     if missing := others - state.keys():
-        raise ValueError(f"it lacks {min(missing)}: it was made on another device, or in another precision")
+        raise ValueError(f"it lacks {min(missing)}: it was made on a different device or in a different precision")
     with torch.no_grad():
         for name, tensor in tensors.items():
             tensor.copy_(as_tensor(state[f"model/{name}"], tensor.dtype))

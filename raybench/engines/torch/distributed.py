@@ -23,7 +23,7 @@ _KNOWN = inspect.signature(DistributedDataParallel).parameters
 OWN_BUFFERS = {"forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "broadcast_buffers": False}
 """Argument that keeps separate running statistics per rank between evaluations.
 
-It has another name in torch 2.13 than in 2.9."""
+torch 2.13 and 2.9 have different names for it."""
 
 
 class ProcessGroup:

@@ -65,7 +65,7 @@ class AugmentationDraws:
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
     """Yield the steps of an epoch.
 
-    They are taken apart at once: each selection of one step would cost the host as much as a kernel.
+    All are split at once: each selection of one step would cost the host as much as a kernel.
     """
     draws = (epoch.index, epoch.corner, epoch.flip, epoch.cut_top, epoch.cut_left)
     yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in draws))

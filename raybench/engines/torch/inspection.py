@@ -26,7 +26,7 @@ Loss = Callable[[Any, Any], torch.Tensor]
 def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
     """Copies of float tensors in one transfer.
 
-    Separate transfers would each be another graph under XLA.
+    Each separate transfer would be a graph of its own under XLA.
     """
     flat = torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors.values()]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors.values()])
@@ -58,7 +58,7 @@ def write_weights(model: nn.Module, weights: Weights) -> None:
     """Set every parameter and running statistic, in the model's device and memory format.
 
     Raises:
-        Mismatch: the weights are those of another model.
+        Mismatch: the weights are those of a different model.
     """
     tensors = _floats(model)
     template = {name: np.empty(tensor.shape, np.float32) for name, tensor in tensors.items()}

@@ -27,7 +27,7 @@ class MetricSums:
         if not self.names:
             self.names, self.total = list(values), self._zeros(len(values))
         stacked = torch.stack([values[name].to(torch.float32) for name in self.names])
-        self.total = self.total + stacked.sum(1)  # in place, it would be another graph for XLA on several devices
+        self.total = self.total + stacked.sum(1)  # in place, it would be a different graph for XLA on several devices
 
     def means(self, examples: int) -> dict[str, float]:
         """Means over the examples of all ranks, on the host; waits for the device."""
@@ -35,6 +35,6 @@ class MetricSums:
         return {name: value / examples for name, value in zip(self.names, values, strict=True)}
 
     def _zeros(self, count: int) -> torch.Tensor:
-        if self._device.lazy:  # made there, they would be constants, and the first step another graph
+        if self._device.lazy:  # made there, they would be constants, and the first step a different graph
             return torch.zeros(count).to(self._device.torch_name)
         return torch.zeros(count, device=self._device.torch_name)

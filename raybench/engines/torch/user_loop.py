@@ -51,7 +51,7 @@ class Loop(UserLoop):
         try:
             segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
             return any(tuple(segment["segment_pool_id"]) != (0, 0) for segment in segments)
-        except RuntimeError:  # another allocator, which does not say
+        except RuntimeError:  # a different allocator, which does not say
             return True
 
     def begin_epoch(self) -> None:

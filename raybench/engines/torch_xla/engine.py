@@ -76,7 +76,7 @@ class XlaEngine(TorchEngine):
         """Build the model and the optimiser; the first step has the trial's seed, for example for dropout."""
         self._random = self._seed
         super().build()
-        if self._mesh:  # from the start, as the second step would otherwise be another graph
+        if self._mesh:  # from the start, as the second step would otherwise be a different graph
             states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
             for tensor in (*self._model.parameters(), *self._model.buffers(), *states):
                 mark_sharding(tensor, self._mesh, (None,) * tensor.dim())
@@ -91,7 +91,7 @@ class XlaEngine(TorchEngine):
             yield epoch.each(self._select)
 
     def _select(self, table: torch.Tensor) -> torch.Tensor:
-        """The step's row of a table [steps, …]: a Python index would be a constant, and each step another graph."""
+        """The step's row of a table [steps, …]: a Python index would be a constant, and each step a different graph."""
         return table.index_select(0, self._row)[0]
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:

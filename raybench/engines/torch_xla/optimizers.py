@@ -2,8 +2,8 @@
 
 torch's own would cause compilations: torch_xla treats a Python number that is exactly 0 or ±1 as a constant of the
 graph (a rate that starts at 0, a bias correction that has become 1), and a state that is created in the first step
-makes that another graph than the second. So values that change from step to step are computed on the host in float64,
-as torch does, and moved to the device in a table once per epoch; and the state exists from the start.
+makes that a different graph from the second. So values that change from step to step are computed on the host in
+float64, as torch does, and moved to the device in a table once per epoch; and the state exists from the start.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +13,6 @@ from typing import Any, Self
 
 from raybench.core.settings import PARAM
 from raybench.errors import WorkloadError
-from raybench.workloads.own_files import parse
 
 ARGS, SETTINGS_FILE = "args", "settings_file"
 """Placeholders for all values: as arguments, and as the path of a JSON file."""
@@ -173,9 +171,6 @@ def _near(path: PurePosixPath, folder: Path) -> str:
     return f"; did you mean {(path.parent / matches[0]).as_posix()}?" if matches else ""
 
 
-def uses_trial(content: bytes, file: str) -> bool:
+def uses_trial(content: bytes) -> bool:
     """Return whether a Python file uses `raybench.current_trial`."""
-    if b"current_trial" not in content:
-        return False
-    nodes = ast.walk(parse(content, file)[1])
-    return any("current_trial" in (getattr(node, name, "") for name in ("id", "attr", "name")) for node in nodes)
+    return re.search(rb"^[^#\n]*\bcurrent_trial\b", content, re.MULTILINE) is not None

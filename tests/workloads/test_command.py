@@ -4,7 +4,7 @@ import pytest
 
 from raybench.errors import WorkloadError
 from raybench.workloads import read_command
-from raybench.workloads.static_command import ARGS, Command, fill, filled, placeholders
+from raybench.workloads.command import ARGS, Command, fill, filled, placeholders
 
 
 @pytest.fixture
@@ -48,10 +48,9 @@ def test_values_are_put_in():
 
 
 def test_all_other_values_are_arguments():
-    command = Command(("python", "x.py", "--a={a}", "{args}"), smoke=("--short",))
+    command = Command(("python", "x.py", "--a={a}", "{args}"))
     values = {"a": 1, ARGS: {"b": "x y", "c": False}}
-    assert filled(command, values, False) == ["python", "x.py", "--a=1", "--b=x y", "--c=false"]
-    assert filled(command, values, True)[-1] == "--short"
+    assert filled(command, values) == ["python", "x.py", "--a=1", "--b=x y", "--c=false"]
 
 
 def test_files_that_it_names_and_their_imports_travel(folder):
@@ -116,9 +115,9 @@ def test_what_changes_results_changes_the_digest(folder):
     (folder / "helper.py").write_text("x = 2\n")
     digests.add(info(folder, "python", "train.py").digest)
     assert len(digests) == 6
-    assert info(folder, "python", "train.py").digest == info(folder, "python", "train.py", smoke=("--a",)).digest
+    assert info(folder, "python", "train.py").digest == info(folder, "python", "train.py", given=("a",)).digest
 
 
 def test_it_is_the_same_as_plain_values(folder):
-    found = info(folder, "python", "train.py", env={"A": "{a}"}, json_lines={"val/a": "a"}, smoke=("x",), given=("a",))
+    found = info(folder, "python", "train.py", env={"A": "{a}"}, json_lines={"val/a": "a"}, given=("a",))
     assert type(found).from_json(found.to_json()) == found

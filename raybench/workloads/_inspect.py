@@ -1,0 +1,175 @@
+"""Private program of `inspection.py`: imports a user's file and writes what the plan needs to know about it.
+
+It runs in a process of its own, also in environments without raybench's dependencies: only the standard library and
+raybench itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def main(file: str, name: str, raybench: str, answer_file: str) -> None:
+    """Write the answer about a name in a file, as JSON.
+
+    Args:
+        file: the absolute path.
+        name: the name of a training function or a workload in it.
+        raybench: a folder with this package alone; an environment has none, or a different version.
+        answer_file: where the answer goes; standard output belongs to the user's code.
+    """
+    sys.argv = [file]
+    sys.path[0] = str(Path(file).parent)  # as Python sets it for a script; it was the folder of this program
+    sys.path.insert(1, raybench)
+    import json
+    from types import CodeType
+
+    executed: dict[str, None] = {}
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "exec" and isinstance(arguments[0], CodeType):
+            executed[arguments[0].co_filename] = None
+
+    sys.addaudithook(note)  # also sees modules that are loaded by path and not in sys.modules
+    try:
+        answer = _describe(_imported(Path(file)), name)
+    except BaseException as error:
+        answer = {"problem": _problem(error, file), "missing": getattr(error, "name", None) or ""}
+    answer["modules"] = _own_modules([*executed], Path(raybench))
+    Path(answer_file).write_text(json.dumps(answer))
+
+
+def _imported(file: Path) -> object:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(file.stem, file)
+    assert spec and spec.loader
+    module = sys.modules[file.stem] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _own_modules(executed: Iterable[str], package: Path) -> dict[str, str]:
+    """The executed files that are not installed, with the names of their modules."""
+    from raybench.workloads.own_files import is_installed
+
+    names = {str(getattr(module, "__file__", "")): name for name, module in list(sys.modules.items())}
+    ours = (package, Path(str(sys.modules["raybench"].__file__)).parent)
+    return {
+        path: names.get(path) or Path(path).stem
+        for path in executed
+        if path.endswith(".py") and not any(map(Path(path).is_relative_to, ours)) and not is_installed(Path(path))
+    }
+
+
+def _describe(module: object, name: str) -> dict[str, object]:
+    from raybench.workloads.base import Workload
+
+    value = getattr(module, name, None)
+    if isinstance(value, Workload):
+        return {"workload": _fields(value)}
+    if callable(value) and not isinstance(value, type):
+        return {"function": _function(value, name)}
+    own = {key: each for key, each in vars(module).items() if not key.startswith("_")}
+    names = [key for key, each in own.items() if isinstance(each, Workload) or _takes_trial(each, module)]
+    return {"names": names, "type": "" if value is None else type(value).__name__}
+
+
+def _takes_trial(value: object, module: object) -> bool:
+    from inspect import isfunction, signature
+
+    is_own = isfunction(value) and value.__module__ == vars(module)["__name__"]
+    return is_own and next(iter(signature(value).parameters), "") == "trial"  # type: ignore[arg-type]
+
+
+def _fields(workload: object) -> dict[str, object]:
+    values = dict(vars(workload))
+    plain = ("name", "dataset", "defaults", "examples", "held_out", "options", "parity_tolerance")
+    fields = {name: values[name] for name in plain}
+    fields |= {"data_files": list(values["data_files"]), "own_loss": values["loss"] is not None}
+    fields["frameworks"] = list(workload.frameworks)  # type: ignore[attr-defined]
+    # The names of metrics of the user's own are known in a trial only, unless they are declared.
+    declared = values["metrics"] is None or values["metric_names"] != ("accuracy",)
+    return fields | {"metric_names": list(values["metric_names"]) if declared else []}
+
+
+def _function(function: object, name: str) -> dict[str, object]:
+    """The parameters of a training function, and what is wrong with it."""
+    import inspect
+
+    code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
+    line = code.co_firstlineno if code else 1
+    example = f"write def {name}(trial, *, batch_size: int, …)"
+    later = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    if any(is_kind(function) for is_kind in later):
+        return {"line": line, "problems": [f"{name} does not run when it is called: write it without async and yield"]}
+    try:
+        signature = inspect.signature(function, eval_str=True)  # type: ignore[arg-type]
+    except NameError:  # an annotation of a name that is imported for a type checker only
+        signature = inspect.signature(function)  # type: ignore[arg-type]
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
+        return {"line": line, "problems": [f"the first parameter of {name} is the trial: {example}"]}
+    problems, described = [], {}
+    for each in parameters[1:]:
+        if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+            stars = "*" if each.kind is each.VAR_POSITIONAL else "**"
+            problems.append(f"{stars}{each.name} hides the parameters from the plan: {example}")
+        elif each.kind is each.POSITIONAL_ONLY:
+            problems.append(f"{each.name} is passed by its name: remove the / after it")
+        elif each.name in ("device", "seed"):
+            problems.append(f"{each.name} is not a parameter: use trial.{each.name}")
+        required = each.default is each.empty
+        known = not required and _is_plain(each.default)
+        of_default = type(each.default).__name__ if known and each.default is not None else ""
+        described[each.name] = {
+            "type": _type_name(each.annotation) or of_default,
+            "required": required,
+            "default": each.default if known else None,
+            "known": known,
+        }
+    return {"line": line, "problems": problems, "parameters": described}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())
+    return value is None or type(value) in (bool, int, str) or (type(value) is float and value - value == 0)
+
+
+def _type_name(annotation: object) -> str:
+    """The name of a plain type, alone or with None; empty for any other."""
+    from typing import get_args
+
+    kinds = [each for each in get_args(annotation) or [annotation] if each not in (None, type(None))]
+    plain = len(kinds) == 1 and kinds[0] in (int, float, bool, str)
+    return str(getattr(kinds[0], "__name__", "")) if plain else ""
+
+
+def _problem(error: BaseException, file: str) -> str:
+    """One line about an error of the import, with the place in the user's own files."""
+    from traceback import walk_tb
+
+    if isinstance(error, SyntaxError):
+        return f"{error.filename or file}:{error.lineno or 1}: {error.msg}"
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    folder = str(Path(file).parent)
+    own = [place for place in frames if place[0].startswith(folder) and "site-packages" not in place[0]]
+    path, line = own[-1] if own else (file, 1)
+    if isinstance(error, SystemExit):
+        return f"{path}:{line}: ends the process when the file is imported; put it under `if __name__ == '__main__':`"
+    text = str(error).strip().splitlines()[:1]
+    if isinstance(error, TypeError) and text and text[0].startswith("Workload.__init__() got an unexpected"):
+        from raybench.errors import close
+        from raybench.workloads.base import Workload
+
+        text[0] += f"; {close(text[0].split(chr(39))[1], Workload.__dataclass_fields__)}"
+    return f"{path}:{line}: {': '.join([type(error).__name__, *text])}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,103 @@
+"""What a user's file says about its workload: the file is imported in a process that is thrown away.
+
+The answer is kept in the user's cache folder until the file or a module that it imports changes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from raybench.core.files import PACKAGE, write_atomic
+from raybench.core.version import __version__
+from raybench.datasets.paths import user_cache
+from raybench.errors import WorkloadError
+from raybench.workloads.own_files import digest_of
+
+TIME_LIMIT_S = 120.0
+"""Seconds that the import of a file may take; a framework on a cold disk takes up to a minute."""
+
+
+def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping[str, Any]:
+    """Import a file in a process of its own, and describe a name in it.
+
+    Args:
+        file: the file.
+        name: the name of a training function or a workload in it.
+        pythons: interpreters of the environments of trials, tried in turn if this one lacks a module.
+
+    Returns:
+        `workload` (its plain fields) or `function` (its parameters and problems), or the file's `names` and the `type`
+        of the value; and `modules`, the files that were executed with the names of their modules.
+
+    Raises:
+        WorkloadError: the file cannot be imported; one line with the place in the user's code.
+    """
+    kept = _Kept(file, name)
+    if (answer := kept.read()) is not None:
+        return answer
+    answer = _run(Path(sys.executable), file, name)
+    if _lacks_library(answer, file):
+        others = (_run(python, file, name) for python in pythons)
+        install = {"problem": f"{answer['problem']}; install it, or name the trials' `environment` under `devices`"}
+        answer = next((other for other in others if "problem" not in other), install)
+    if "problem" in answer:
+        raise WorkloadError(answer["problem"])
+    kept.write(answer)
+    return answer
+
+
+def _lacks_library(answer: Mapping[str, Any], file: Path) -> bool:
+    top = str(answer.get("missing") or "").partition(".")[0]
+    return "ModuleNotFoundError" in answer.get("problem", "") and not list(file.parent.glob(f"{top}*"))
+
+
+def _run(python: Path, file: Path, name: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="raybench-") as folder:
+        packages, answer_file = Path(folder) / "packages", Path(folder) / "answer.json"
+        packages.mkdir()
+        (packages / PACKAGE.name).symlink_to(PACKAGE)
+        program = str(PACKAGE / "workloads" / "_inspect.py")
+        command = [str(python), program, str(file), name, str(packages), str(answer_file)]
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            guard = "`if __name__ == '__main__':`"
+            return {"problem": f"{file}: its import took more than {TIME_LIMIT_S:g} s; put what it runs under {guard}"}
+        try:
+            answer: dict[str, Any] = json.loads(answer_file.read_text())
+        except (OSError, ValueError):
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            reason = last[0] if last else f"exit status {done.returncode}"
+            return {"problem": f"{file}: the process that imports it ended early: {reason}"}
+        return answer
+
+
+class _Kept:
+    """An answer in the cache, which is valid until one of the files that it depends on changes."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        key = f"{__version__} {sys.executable} {file} {name}"
+        self._path = user_cache() / "inspected" / f"{digest_of(key.encode()).removeprefix('sha256:')}.json"
+
+    def read(self) -> Mapping[str, Any] | None:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            kept = json.loads(self._path.read_text())
+            if all(digest_of(Path(path).read_bytes()) == digest for path, digest in kept["digests"].items()):
+                answer: Mapping[str, Any] = kept["answer"]
+                return answer
+        return None
+
+    def write(self, answer: Mapping[str, Any]) -> None:
+        with suppress(OSError):  # a cache that cannot be written costs only time
+            digests = {path: digest_of(Path(path).read_bytes()) for path in answer["modules"]}
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(self._path, json.dumps({"digests": digests, "answer": answer}))

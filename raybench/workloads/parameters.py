@@ -1,0 +1,44 @@
+"""Parameters of a user's training function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raybench.core.settings import TRAINING
+
+PASSED = frozenset(TRAINING) - {"model"} | {"framework", "threads"}
+"""Settings that a function receives in a parameter of their name; any other parameter is one of `params`."""
+
+_TYPES: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
+_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A keyword parameter of a training function.
+
+    Attributes:
+        type: `int`, `float`, `bool` or `str`; empty if any value is possible.
+        required: whether it has no default.
+        default: its value; None too if it is not plain data.
+        known: whether the default is plain data, and so a part of the cell.
+    """
+
+    type: str = ""
+    required: bool = True
+    default: Any = None
+    known: bool = False
+
+    def problem(self, value: Any) -> str | None:
+        """Why a value is not of its type, or None."""
+        if self.type not in _TYPES or type(value) in _TYPES[self.type]:
+            return None
+        if value is None and not self.required and self.default is None:
+            return None
+        return f"wanted {_WORDS[self.type]}, not {value!r:.60}"
+
+    def converted(self, value: Any) -> Any:
+        """A value in its type: a whole number becomes a float."""
+        return float(value) if self.type == "float" and type(value) is int else value
