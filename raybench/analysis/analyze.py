@@ -44,7 +44,6 @@ from raybench.analysis.ratios import cost_ratio, cost_summary, quality_differenc
 from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
 from raybench.analysis.trust import Answered, with_trust
 from raybench.core.job import Target
-from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
 from raybench.results import energy, timing
@@ -134,7 +133,7 @@ def measure_all(
     by_cell: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         by_cell.setdefault(attempt.cell_id, []).append(attempt)
-    runs = [_with_warmup(by_cell.get(cell.cell_id, ()), cell) for cell in request.cells]
+    runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
     scale = percent_scale(run for each in runs for run in each)
     unit = choose_unit(run for each in runs for run in each)
     steps = RoundingSteps.of([run for each in runs for run in each], scale)
@@ -186,7 +185,7 @@ class _Grid:
                 or self._request.workload
             ),
             reference=reference,
-            planned=cell.repeats * max(1, len(set(map(host_of, runs)))),
+            planned=cell.repeats,
             completed=len(runs),
             endings=endings,
             skip=cell.skip or _skip_reason(own.attempts),
@@ -278,17 +277,6 @@ class _Grid:
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
             curve=curve,
         )
-
-
-def _with_warmup(attempts: Iterable[Attempt], cell: PlannedCell) -> list[Attempt]:
-    """Return attempts with the warm-up epochs of the current request, not of the one that they ran for."""
-    epochs = cell.content.warmup_epochs
-    return [
-        run
-        if epochs is MISSING or not run.cell or run.cell.warmup_epochs == epochs
-        else replace(run, cell=replace(run.cell, warmup_epochs=epochs))
-        for run in attempts
-    ]
 
 
 def _in_fractions(target: Target | None) -> Target | None:

@@ -291,7 +291,8 @@ def _ending(new: Measured | None) -> str:
 def _are_same(pairs: Sequence[tuple[Measured, Measured]]) -> bool:
     """Return whether both versions have the same runs."""
     sides = [
-        {(run.run or run.trial.partition("-")[2], run.started) for run in _runs(pairs, number)} for number in range(2)
+        {(run.run or run.trial.partition("-")[2], run.started, timing.steady(run)) for run in _runs(pairs, number)}
+        for number in range(2)
     ]
     return bool(sides[0]) and sides[0] == sides[1]
 

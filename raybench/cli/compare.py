@@ -163,8 +163,7 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     from raybench.results.grid_request import request_of_runs
 
     found = one_grid([source], results, grid=grid)
-    attempts = [record.attempt for record in found.records]
-    return attempts, found.request or request_of_runs(str(found.name), attempts)
+    return found.attempts, found.request or request_of_runs(str(found.name), found.attempts)
 
 
 def _run_both(
@@ -202,6 +201,7 @@ def _run_both(
     from raybench.cli.live import Display
     from raybench.cli.notebook import progress_display
     from raybench.planning.request import request_of
+    from raybench.results.machines import as_requested
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
@@ -216,7 +216,8 @@ def _run_both(
     console = Terminal(stderr=True) if quiet else page()
     display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
     outcome = run_grid(spec, executor, display, options)
-    comparison = compare(list(outcome.history.attempts.values()), request_of(outcome.plan), limits)
+    attempts, request = as_requested(outcome.history, request_of(outcome.plan))
+    comparison = compare(attempts, request or request_of(outcome.plan), limits)
     _write(comparison, data)
     if not can_run(outcome):
         show_skipped(outcome, console)
@@ -314,8 +315,9 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     for each in changes:
         if each.verdict is Verdict.MISSING:
             yield f"{each.label}: {each.reason}."
-        elif each.quality_kept is False and each.verdict is not Verdict.WORSE:
-            yield f"{each.label}: that {comparison.metric} is kept is not shown."
+    unsure = [each for each in changes if each.quality_kept is False and each.verdict is not Verdict.WORSE]
+    if unsure:
+        yield f"That {comparison.metric} is kept is not shown for {_names(unsure)}."
     if comparison.same_runs:
         yield "These are the same runs: base and new name one measurement."
 
@@ -330,7 +332,7 @@ def _remedy(change: Change) -> str:
 
 def _names(changes: list[Change]) -> str:
     names = [each.label for each in changes[:SHOWN_VALUES]]
-    return ", ".join(names) + (f" and {len(changes) - SHOWN_VALUES} more" if len(changes) > SHOWN_VALUES else "")
+    return "; ".join(names) + (f"; and {len(changes) - SHOWN_VALUES} more" if len(changes) > SHOWN_VALUES else "")
 
 
 def _change(difference: ChangedValue) -> str:

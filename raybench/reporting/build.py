@@ -13,7 +13,7 @@ from raybench.checks.pretrial import PretrialChecks, missing_rooflines
 from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke, trial_id
+from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written
 from raybench.datasets.paths import user_path
@@ -24,7 +24,7 @@ from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
 from raybench.sources import load_grids, mlflow_store
-from raybench.sources.result_tables import GridSource, Record
+from raybench.sources.result_tables import GridSource
 
 if TYPE_CHECKING:
     from raybench.results.history import GridHistory
@@ -69,7 +69,7 @@ def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, every
         baseline: see `from_attempts`.
         everything: whether to include every configuration with results, not only those of the latest request.
     """
-    attempts = list(map(_with_cell, grid.records))
+    attempts = grid.attempts
     known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
     prices = {device: price for device, price in known if price is not None}
     request = grid.request
@@ -81,13 +81,6 @@ def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, every
         runs = words.plural(left_out, "run")
         warnings.append(f"{runs} of other configurations not shown; `raybench report {grid.name} --all` includes them")
     return from_attempts(attempts, request, baseline, warnings)
-
-
-def _with_cell(record: Record) -> Attempt:
-    """Return a record's attempt, named by its cell and repeat, which a CSV file has apart from the trial's name."""
-    attempt, columns = record.attempt, record.columns
-    cell, repeat = columns.get("cell", attempt.cell_id), columns.get("repeat", attempt.repeat)
-    return replace(attempt, trial=trial_id(cell, repeat))
 
 
 def history_warnings(history: GridHistory) -> list[str]:

@@ -165,7 +165,8 @@ class Attempt:
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        self.__dict__.pop("steady", None)
+        for name in ("steady", "steady_seconds"):
+            self.__dict__.pop(name, None)
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)

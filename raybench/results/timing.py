@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, median
+from typing import cast
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt
@@ -49,8 +50,11 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
 
 
 def steady_seconds(attempt: Attempt) -> Sequence[float]:
-    """Train + input_wait of each of these epochs."""
-    return seconds_of_each(steady_epochs(attempt), STEADY)
+    """Train + input_wait of each of these epochs; computed once, because a report needs it a dozen times."""
+    seconds = attempt.__dict__.get("steady_seconds")
+    if seconds is None:
+        seconds = attempt.__dict__["steady_seconds"] = seconds_of_each(steady_epochs(attempt), STEADY)
+    return cast("Sequence[float]", seconds)
 
 
 def steady(attempt: Attempt) -> float | None:

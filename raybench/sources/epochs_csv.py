@@ -5,8 +5,8 @@ Any program may write it. The first line names the columns, by the names they ha
 
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
 - optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
-  `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`, and any
-  metric by a name with a slash in it, such as `val/accuracy` (a fraction);
+  `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `energy_j`, `ended`,
+  and any metric by a name with a slash in it, such as `val/accuracy` (a fraction);
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
   `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
   `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
@@ -37,6 +37,7 @@ from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
+from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
 from raybench.results.epoch import Epoch, epoch_of_columns
@@ -107,6 +108,7 @@ class _Trial:
     values: dict[str, Any]
     epochs: dict[int, Epoch] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
+    joules: dict[int, float] = field(default_factory=dict)
 
 
 def load_csv(path: Path) -> list[Record]:
@@ -206,6 +208,8 @@ class _Reader:
             message = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
             self.problem(line, "epoch", message if "trial" in self._head else f"{message}; add a column trial")
         trial.lines[epoch] = line
+        if row.get("energy_j") is not None:
+            trial.joules[epoch] = row["energy_j"]
         values = epoch_of_columns(epoch, row.get("ended"), row)
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
 
@@ -217,6 +221,7 @@ class _Reader:
             for trial in trials:
                 trial.epochs = {number + 1: replace(e, epoch=number + 1) for number, e in trial.epochs.items()}
                 trial.lines = {number + 1: line for number, line in trial.lines.items()}
+                trial.joules = {number + 1: joules for number, joules in trial.joules.items()}
         elif from_zero:
             self.problem(from_zero[0].lines[0], "epoch", "0, and other trials of the file count from 1")
         for trial in trials:
@@ -302,7 +307,7 @@ class _Reader:
 def _attempt(trial: _Trial, grid: str) -> Attempt:
     values = trial.values
     metric, at_least, at_most = (values.get(name) for name in _TARGET)
-    return Attempt(
+    attempt = Attempt(
         values["trial"],
         values.get("attempt") or 1,
         cell=cell_of({name: values[name] for name in values if name in _CELL and values[name] is not None}),
@@ -318,6 +323,23 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         template_import=values.get("template_import_s"),
         epochs=[trial.epochs[number] for number in sorted(trial.epochs)],
     )
+    return replace(attempt, audit={"energy": _energy(attempt, trial.joules)}) if trial.joules else attempt
+
+
+def _energy(attempt: Attempt, joules: Mapping[int, float]) -> dict[str, Any]:
+    """Return the energy of epochs in the form of a run that was monitored (`raybench.results.energy`)."""
+    reached = timing.first_reaching(attempt, attempt.target) if attempt.target else None
+    parts = {
+        "epochs": attempt.epochs,
+        "steady": timing.steady_epochs(attempt),
+        "target": [epoch for epoch in attempt.epochs if reached and epoch.epoch <= reached],
+    }
+    stretches = {
+        name: {"device_j": sum(joules[epoch.epoch] for epoch in epochs), "count": len(epochs)}
+        for name, epochs in parts.items()
+        if epochs and all(epoch.epoch in joules for epoch in epochs)
+    }
+    return {**stretches, "each": {str(number): {"device_j": value} for number, value in joules.items()}}
 
 
 def _value(name: str, text: str, decimal: str) -> Any:

@@ -257,12 +257,11 @@ def test_four_interleaved_repeats_are_paired():
 
 def test_machines_of_one_model_are_samples():
     """Runs on two machines share each machine's speed: the interval is of machines."""
-    grid = MadeUpGrid().add({"device": "cpu"}, around(2, 4)).add({"device": "gpu"}, around(1, 4))
-    for attempt in list(grid.attempts):
-        again = MadeUpGrid().add({"device": attempt.profile}, [attempt.epochs[0].ledger["train"] * 1.2], host="node-2")
-        (copy,) = again.attempts
-        copy.trial, copy.cell, copy.origin = attempt.trial, attempt.cell, "other folder"
-        grid.attempts.append(copy)
+    grid = MadeUpGrid()
+    for device, seconds in (("cpu", 2), ("gpu", 1)):
+        grid.add({"device": device}, [*around(seconds, 4), *around(1.2 * seconds, 4)])
+    for attempt in grid.attempts:
+        attempt.host = {"name": f"node-{attempt.repeat // 4}"}
     gpu = by_label(grid.answer())["gpu"]
     assert (gpu.hosts, gpu.completed, gpu.planned) == (2, 8, 8)
     assert gpu.ratio.high / gpu.ratio.low > 1.5

@@ -34,7 +34,6 @@ def test_slower_version_does_not_pass(here):
     _, output = run("compare", "before", "after")
     assert "slower by more than 5%" in output.splitlines()[0]
     assert "torch: 2.13.0+cpu → 2.14.0" in output
-    assert max(map(len, output.splitlines())) <= 80
 
 
 def test_result_is_not_slower_than_itself(here):

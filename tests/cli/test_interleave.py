@@ -69,7 +69,7 @@ def test_the_slower_code_is_found(compare, tmp_path):
     write(tmp_path / "new", seconds=4.0)
     said = compare("--json", "out.json")
     assert said.status == 4, said.out
-    assert "2 of 2 configurations: slower by more than 5% (batch 4, batch 8)." in said.out
+    assert "2 of 2 configurations: slower by more than 5% (batch 4; batch 8)." in said.out
     assert "workload.digest: " in said.out
     changes = json.loads((tmp_path / "out.json").read_text())["changes"]
     assert [(change["label"], change["verdict"]) for change in changes] == [
@@ -108,7 +108,7 @@ def test_a_failed_trial(compare, tmp_path):
     said = compare()
     assert said.status == 4
     assert "ValueError: broken" in said.out and "--retry failed" in said.out
-    assert "2 of 2 configurations: no completed run in new (batch 4, batch 8)." in said.out
+    assert "2 of 2 configurations: no completed run in new (batch 4; batch 8)." in said.out
 
 
 def test_nothing_that_can_run(compare, tmp_path):

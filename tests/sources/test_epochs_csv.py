@@ -231,6 +231,16 @@ def test_workloads_are_never_compared_with_each_other(tmp_path):
     assert all(each.ratio is None for each in found.configurations)
 
 
+def test_energy_of_epochs_is_read(tmp_path):
+    head = "trial,epoch,train_s,device,energy_j,val/accuracy,target_metric,target_at_least\n"
+    joules = {("gpu", 1): 50, ("gpu", 2): 20, ("cpu", 1): 100, ("cpu", 2): 80}
+    rows = [f"{d},{e},5,{d},{j},{0.4 * e},val/accuracy,0.7\n" for (d, e), j in joules.items()]
+    gpu, cpu = answer(tmp_path, head + "".join(rows)).configurations
+    assert (gpu.energy_j, cpu.energy_j) == pytest.approx((20, 80))
+    assert (gpu.to_target.energy_j, cpu.to_target.energy_j) == (70, 180)
+    assert cpu.energy_ratio.value == pytest.approx(0.25)
+
+
 def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
     head = "trial,epoch,train_s,device,attempt\n"
     rows = [

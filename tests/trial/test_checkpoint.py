@@ -15,7 +15,6 @@ from support.sides import checkpoint_side
 from raybench.analysis.findings.finding import findings
 from raybench.results import timing
 from raybench.results.attempt import attempts
-from raybench.tracking import mapping
 from raybench.trial.checkpoint import FOLDER
 
 ADAM = {"optimizer": "adamw", "learning_rate": 0.003}
@@ -149,7 +148,6 @@ def test_what_is_told_of_a_resumed_trial(left):
     assert [epoch.epoch for epoch in timing.steady_epochs(told)] == [2, 3, 5, 6]
     (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
     assert note.text == "it was resumed from a checkpoint after epoch 3"
-    assert mapping.tags(told, "g")["raybench.resumed_after"] == "3"
 
 
 def test_lost_again_and_again(lost, left):
