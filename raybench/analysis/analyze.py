@@ -194,7 +194,6 @@ class _Grid:
             seconds=seconds,
             rate=_mean(work_per_second(run, self._unit) for run in runs),
             from_warmup=any(map(timing.steady_from_warmup, runs)),
-            epoch_parts_s=_epoch_parts(runs),
             run_parts_s=_run_parts(runs),
             total_s=_median(map(timing.total, runs)),
             quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
@@ -327,12 +326,6 @@ def _status(configurations: Sequence[Configuration], part: str) -> Status:
         skipped=len(configurations) - len(runnable),
         part=part,
     )
-
-
-def _epoch_parts(runs: Sequence[Attempt]) -> dict[str, float]:
-    epochs = [epoch for run in runs for epoch in timing.steady_epochs(run)]
-    names = dict.fromkeys(name for epoch in epochs for name in epoch.ledger)
-    return {name: fmean(epoch.ledger.get(name, 0.0) for epoch in epochs) for name in names}
 
 
 def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:

@@ -72,11 +72,6 @@ class Estimate:
         half = quantile(self.df, 1 - self.alpha * confidence_factor / (2 * comparisons)) * self.error
         return self.value - half, self.value + half
 
-    def excludes_zero(self, comparisons: int = 1) -> bool:
-        """Return whether the interval excludes 0."""
-        ends = self.interval(comparisons)
-        return ends is not None and not ends[0] <= 0 <= ends[1]
-
     def is_within(self, margin: float) -> bool:
         """Return whether the value is shown to be between ± a margin (two one-sided tests at 5%)."""
         ends = self.interval(confidence_factor=2)
