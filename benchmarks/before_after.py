@@ -54,7 +54,7 @@ def train(trial, *, width: int):
 """
 PRODUCTS, MORE_PRODUCTS = 20, 22
 SLOWER_STATUS = 4
-VERDICTS = ("slower", "inconclusive", "within the limit")
+VERDICTS = ("slower", "lower quality", "no completed run of new", "inconclusive", "within the limit")
 
 
 @dataclass
@@ -77,10 +77,10 @@ class Outcomes:
         """Count one comparison."""
         self.pairs += 1
         self.alarms += status == SLOWER_STATUS
-        for cell in comparison["cells"]:
-            self.cells[cell["verdict"]] += 1
-            if cell["ratio"]:
-                self.ratios.append(cell["ratio"]["ratio"])
+        for change in comparison["changes"]:
+            self.cells[change["verdict"]] += 1
+            if change["speed"]:
+                self.ratios.append(1 / change["speed"]["value"])
 
 
 def main() -> int:
