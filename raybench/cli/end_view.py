@@ -87,7 +87,7 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     attempt, count = group[0], len(group)
     head = "Trial" if count == 1 else f"{count} trials"
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
-    ending = HEADINGS.get(attempt.status or "", "Trial failed").removeprefix("Trial ")
+    ending = HEADINGS.get(attempt.status, "Trial failed").removeprefix("Trial ")
     lines = [f"{head} {ending}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
