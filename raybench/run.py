@@ -13,7 +13,6 @@ from types import FrameType
 from uuid import uuid4
 
 from raybench import datasets
-from raybench.analysis.cell_labels import differences, extended, without_repeat
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
@@ -43,6 +42,7 @@ from raybench.reporting.build import (
 )
 from raybench.reporting.report import Report
 from raybench.results.attempt import Attempt, latest
+from raybench.results.cell_labels import differences, extended, without_repeat
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,

@@ -194,7 +194,6 @@ class _Grid:
             seconds=seconds,
             rate=_mean(work_per_second(run, self._unit) for run in runs),
             from_warmup=any(map(timing.steady_from_warmup, runs)),
-            epoch_parts_s=_epoch_parts(runs),
             run_parts_s=_run_parts(runs),
             total_s=_median(map(timing.total, runs)),
             quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
@@ -298,13 +297,20 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     groups: dict[str, list[str]] = {}
     for run in attempts:
         if run.status != TrialStatus.COMPLETED:
-            message = str((run.error or {}).get("message") or "")
-            groups.setdefault(run.status or UNFINISHED, []).append(message)
+            groups.setdefault(run.status or UNFINISHED, []).append(_error_text(run))
     missing = cell.repeats - len({run.repeat for run in attempts})
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:
         endings.append(Ending(NOT_RUN, missing))
     return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
+
+
+def _error_text(run: Attempt) -> str:
+    """Return the error of a run in one line, with the line of code: `KeyError: 'x' (mine.py:3)`."""
+    error = run.error or {}
+    first = str(error.get("message") or "").strip().partition("\n")[0]
+    text = ": ".join(str(part) for part in (error.get("type"), first) if part)
+    return f"{text} ({error['where']})" if error.get("where") else text
 
 
 def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
@@ -327,12 +333,6 @@ def _status(configurations: Sequence[Configuration], part: str) -> Status:
         skipped=len(configurations) - len(runnable),
         part=part,
     )
-
-
-def _epoch_parts(runs: Sequence[Attempt]) -> dict[str, float]:
-    epochs = [epoch for run in runs for epoch in timing.steady_epochs(run)]
-    names = dict.fromkeys(name for epoch in epochs for name in epoch.ledger)
-    return {name: fmean(epoch.ledger.get(name, 0.0) for epoch in epochs) for name in names}
 
 
 def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:

@@ -221,7 +221,6 @@ class Configuration:
         seconds: steady time per unit of work; None if unknown.
         rate: work per second, such as examples per second (not per 1,000); None if the work is not known.
         from_warmup: whether a run has no epoch after its warm-up, so that its warm-up is used.
-        epoch_parts_s: mean seconds of `train`, `input_wait`, `evaluate` and `compile` per epoch.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
         total_s: wall time of a whole run, median over runs; None if unknown.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
@@ -255,7 +254,6 @@ class Configuration:
     seconds: Summary | None = None
     rate: float | None = None
     from_warmup: bool = False
-    epoch_parts_s: Mapping[str, float] = field(default_factory=dict)
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
     total_s: float | None = None
     ratio: Ratio | None = None

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
 from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
@@ -17,6 +12,8 @@ from raybench.core.job import DEVICES, GROUPED, SPMD
 from raybench.core.settings import SETTINGS, short_name
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
+from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
+from raybench.reporting.words import plural
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -33,16 +30,6 @@ TO_RUN = "to run"
 
 WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialStatus.TIMEOUT: "timed out"}
 """Statuses of trials as words; the others are words already."""
-
-GAP = 2
-"""Spaces between two columns."""
-
-NOTHING = "–"
-
-
-def plural(count: int, noun: str) -> str:
-    """A number and its noun: `1 cell`, `1,000 cells`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def size_text(plan: Plan) -> str:
@@ -167,109 +154,20 @@ def states(
     return {cell.cell_id: text(cell) for cell in cells}
 
 
-@dataclass(frozen=True)
-class CellTable:
-    """A table of cells.
-
-    Attributes:
-        omitted: the axes for which the width does not suffice.
-        reasons: the reasons for skipping that the table shows.
-    """
-
-    table: Table
-    omitted: Sequence[str]
-    reasons: Collection[str]
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    values: Sequence[str]
-    wraps: bool = False
-    right: bool = False
-
-    @property
-    def width(self) -> int:
-        """Columns of the terminal that it needs; a title is wrapped between words, values only if `wraps`."""
-        values = [word for value in self.values for word in value.split()] if self.wraps else self.values
-        return max(map(len, [*self.title.split(), *values]))
-
-    @property
-    def full_width(self) -> int:
-        return max(map(len, [*self.title.split(), *self.values]))
-
-
-def cell_table(
-    plan: Plan, cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator, width: int
-) -> CellTable:
-    """The table of some cells of a plan, as far as the width suffices.
-
-    Only axes on which the cells of the plan differ have a column. Axes that some cells lack, from `include`, share the
-    column "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for
-    skipping and the hardware's name, the other settings, and at last the axes with the fewest values.
-    """
-    titles, partial = _axes(plan.cells)
-    names = list(titles)
-    axes = {
-        name: _Column(title, [format_value(cell.axes[name]) for cell in cells], right=_is_count(name, cells))
-        for name, title in titles.items()
-    }
-    other = [", ".join(_partial_texts(cell, partial)) for cell in cells]
-    skipped = [cell for cell in cells if cell.skip and states[cell.cell_id].endswith("skipped")]
-    reason_counts = Counter(cell.skip for cell in skipped if cell.skip)
-    shown_reasons = {reason for reason, count in reason_counts.items() if count == 1}
-    with_reason = {cell.cell_id for cell in skipped if cell.skip in shown_reasons}
+def cell_columns(
+    plan: Plan, cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator
+) -> list[Column]:
+    """The table of some cells of a plan: settings that differ, device with its hardware, state, time of a trial."""
+    labels = TrialLabels(plan)
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
-    columns = {f"axis {name}": column for name, column in axes.items()} | {
-        "device": _Column("device", [_device(cell) for cell in cells]),
-        "state": _Column(
-            "state",
-            [
-                f"{states[cell.cell_id]}: {cell.skip}" if cell.cell_id in with_reason else states[cell.cell_id]
-                for cell in cells
-            ],
-        ),
-    }
-    if any(seconds):
-        columns["time"] = _Column("per trial", [duration(s) if s else NOTHING for s in seconds], right=True)
-    if any(other):
-        columns["other"] = _Column("other settings", other, wraps=True)
-    omitted: list[str] = []
-
-    def fits() -> bool:
-        return sum(column.width + GAP for column in columns.values()) - GAP <= width
-
-    if not fits():
-        columns.pop("time", None)
-    if not fits():
-        columns["state"] = _Column("state", [states[cell.cell_id] for cell in cells])
-        shown_reasons = set()
-    if not fits():
-        columns["device"] = _Column("device", [cell.profile for cell in cells])
-    if not fits() and "other" in columns:
-        del columns["other"]
-        omitted += partial
-    for name in sorted(axes, key=lambda name: (len(set(axes[name].values)), -names.index(name))):
-        if not fits():
-            del columns[f"axis {name}"]
-            omitted.append(name)
-    if not fits():
-        columns = {name: replace(column, wraps=True) for name, column in columns.items()}
-    return CellTable(_table(list(columns.values()), width), omitted, shown_reasons)
-
-
-def _table(columns: Sequence[_Column], width: int) -> Table:
-    spare = width - sum(column.width + GAP for column in columns) + GAP
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))  # and the box's divider
-    for column in columns:
-        table.add_column(
-            Text(column.title),
-            justify="right" if column.right else "left",
-            width=min(column.width + max(spare, 0), column.full_width) if column.wraps else column.width,
-        )
-    for values in zip(*(column.values for column in columns), strict=True):
-        table.add_row(*(Text(value, style="yellow" if value.startswith("skipped") else "") for value in values))
-    return table
+    times = [duration(each) if each else NOTHING for each in seconds]
+    columns = [
+        Column("configuration", [labels.settings(cell) for cell in cells], right=False, kind=LABEL),
+        Column("device", [_device(cell) for cell in cells], right=False, drop=1),
+        Column("state", [states[cell.cell_id] for cell in cells], right=False, kind=TEXT),
+        Column("per trial", times, drop=2),
+    ]
+    return [column for column in columns if not column.is_empty]
 
 
 def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
@@ -308,14 +206,17 @@ class TrialLabels:
         self._titles, self._partial = _axes(plan.cells)
         self._has_devices = len({cell.profile for cell in plan.cells}) > 1
 
+    def settings(self, cell: ResolvedCell) -> str:
+        """The values in which a cell differs from others, without its device: `batch 128, decay 5e-4`."""
+        values = [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
+        return ", ".join([*values, *_partial_texts(cell, self._partial)])
+
     def text(self, trial: Trial, with_device: bool = False) -> str:
         """The label of a trial; with the device, even if there is only one."""
         cell = trial.cell
         parts = [cell.profile] if with_device or self._has_devices else []
-        parts += [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
-        parts += _partial_texts(cell, self._partial)
-        parts += [f"repeat {trial.repeat}"] if cell.repeats > 1 else []
-        return ", ".join(parts) or f"{cell.content.shown_name} on {cell.profile}"
+        parts += [self.settings(cell), f"repeat {trial.repeat}" if cell.repeats > 1 else ""]
+        return ", ".join(filter(None, parts)) or f"{cell.content.shown_name} on {cell.profile}"
 
 
 def hardware_texts(plan: Plan) -> list[str]:
@@ -328,10 +229,6 @@ def hardware_texts(plan: Plan) -> list[str]:
             cores = "" if fit.accelerators else f", {plural(fit.cpus, 'core')}"
             texts.setdefault(cell.profile, f"{cell.profile}: {count}{fit.hardware.model}{cores}")
     return list(texts.values())
-
-
-def _is_count(name: str, cells: Sequence[ResolvedCell]) -> bool:
-    return all(isinstance(cell.axes[name], int) and not isinstance(cell.axes[name], bool) for cell in cells)
 
 
 def _device(cell: ResolvedCell) -> str:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from raybench.checks import roofline
 from raybench.checks.weight_decay import DecayCheckResult
-from raybench.cli.cell_table import TrialLabels, hardware_texts, plural, size_text
+from raybench.cli.cell_table import TrialLabels, hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
@@ -32,6 +32,7 @@ from raybench.datasets import DataSet
 from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
+from raybench.reporting.words import plural
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
@@ -51,7 +52,7 @@ FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "torch_tpu": "Torc
 NO_FRAMEWORK = "none"
 """The framework of training functions that use none that raybench knows."""
 
-HEADINGS = {
+HEADINGS: Mapping[str | None, str] = {
     TrialStatus.OOM: "Trial ran out of memory",
     TrialStatus.DIVERGED: "Trial diverged",
     TrialStatus.TIMEOUT: "Trial timed out",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,8 +65,9 @@ def command(
     costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.cli.cell_table import cell_table, headline, price_line, states, statuses
+    from raybench.cli.cell_table import cell_columns, headline, price_line, states, statuses
     from raybench.cli.console import page, print_text
+    from raybench.cli.tables import print_columns
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
@@ -89,7 +89,6 @@ def command(
     console = page()
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
-    reasons: Collection[str] = ()
     if order:
         shown = todo if everything else todo[:SHOWN]
         for number, work in enumerate(shown, 1):
@@ -97,15 +96,11 @@ def command(
         hidden = len(todo) - len(shown)
     else:
         shown_cells = plan.cells if everything else plan.cells[:SHOWN]
-        table = cell_table(plan, shown_cells, states(shown_cells, counts, others), estimator, console.width)
-        console.print(table.table)
-        if table.omitted:
-            print_text(console, f"Not shown at this width: {', '.join(table.omitted)}.")
+        print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
         hidden = len(plan.cells) - len(shown_cells)
-        reasons = () if hidden else table.reasons  # hidden cells may have the same reason
     if hidden:
         say(f"… and {hidden:,} more (--all)")
-    for line in (*notes(plan), *skip_lines(plan, reasons, complete), *price_line(todo, estimator)):
+    for line in (*notes(plan), *skip_lines(plan, complete), *price_line(todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
         print_text(console, f"warning: {line}")

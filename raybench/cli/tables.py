@@ -26,5 +26,10 @@ def print_list(
         Column(head, texts, right=head in right, kind=TEXT if head == heads[-1] else "")
         for head, texts in zip(heads, zip(*rows, strict=True), strict=True)
     ]
+    print_columns(console, columns)
+
+
+def print_columns(console: Console, columns: Sequence[Column]) -> None:
+    """Print a table that fits the console."""
     for text, style in table_lines(columns, console.width):
-        console.print(text, style=style or None, soft_wrap=True, markup=False)
+        console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)

@@ -169,17 +169,16 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         )
 
 
-def skip_lines(plan: Plan, shown: Collection[str] = (), done: Collection[str] = ()) -> Iterator[str]:
+def skip_lines(plan: Plan, done: Collection[str] = ()) -> Iterator[str]:
     """Each reason for skipped cells once, then a remedy if the hardware is missing.
 
     Args:
-        shown: reasons to leave out, since the user sees them elsewhere.
         done: the ids of cells to leave out, since other machines have run them.
     """
     reasons: dict[str, list[ResolvedCell]] = {}
     skipped = [cell for cell in plan.cells if cell.skip and cell.cell_id not in done]
     for cell in skipped:
-        if cell.skip and cell.skip not in shown:
+        if cell.skip:
             reasons.setdefault(cell.skip, []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))

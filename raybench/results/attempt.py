@@ -20,6 +20,7 @@ from raybench.results.parsing import (
     flat_in,
     mapping_in,
     seconds_in,
+    shared_values_in,
     target_in,
     text_in,
     time_in,
@@ -184,13 +185,13 @@ class Attempt:
         self.run, self.seed = text_in(event.get("run")) or self.run, whole_in(event.get("seed"))
         self.request_id, self.origin = text_in(event.get("request_id")), text_in(event.get("origin"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
-        self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
+        self.profile, self.machine = text_in(event.get("profile")), shared_values_in(event.get("machine"))
         self.target = target_in(event.get("target")) or target_in(self.cell.stop_at_target)
-        self.decay_check = valid_values_in(event.get("decay_check"))
-        self.roofline = valid_values_in(event.get("roofline"))
-        self.host, self.versions = flat_in(event.get("host")), flat_in(event.get("versions"))
-        self.hardware = valid_values_in(event.get("hardware"))
-        self.runtime_conditions = valid_values_in(event.get("runtime_conditions"))
+        self.decay_check = shared_values_in(event.get("decay_check"))
+        self.roofline = shared_values_in(event.get("roofline"))
+        self.host, self.versions = flat_in(event.get("host")), flat_in(shared_values_in(event.get("versions")))
+        self.hardware = shared_values_in(event.get("hardware"))
+        self.runtime_conditions = shared_values_in(event.get("runtime_conditions"))
         self.started = text_in(event.get("t"))
 
     def _epoch(self, event: Event) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from raybench.core.events import ENDS, Event, events_file, to_line
 from raybench.core.files import append_to
 
@@ -107,10 +109,11 @@ def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
     """Parse the content of a file of events; see `read_events`."""
     lines = data.splitlines()
     try:
-        events = json.loads(b"[%b]" % b",".join(lines))  # in less time than line by line
+        # In a third of the time that `json` takes line by line.
+        events = msgspec.json.decode(b"[%b]" % b",".join(lines))
         if len(events) == len(lines) and all(map(_is_event, events)):
             return list(events)
-    except (ValueError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         pass
     events = []
     for number, line in enumerate(lines, 1):

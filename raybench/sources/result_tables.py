@@ -6,12 +6,12 @@ See `raybench.results.columns`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.bottleneck import roofline
-from raybench.analysis.cell_labels import distinct_labels
 from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke, trial_id
@@ -20,6 +20,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
+from raybench.results.cell_labels import distinct_labels
 from raybench.results.epoch import QUANTITIES, Epoch, Quantity
 
 if TYPE_CHECKING:
@@ -318,32 +319,34 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
         records: the trials.
         trials: the columns of the table of trials.
     """
+    attempts = [record.attempt for record in records]
+    epochs = [epoch for attempt in attempts for epoch in attempt.epochs]
     table = _Columns()
-    for place, record in enumerate(records):
-        identity = {name: trials[name][place] for name in ("grid", "trial", "attempt")}
-        for row in _epoch_rows(record.attempt):
-            table.add(identity | row)
+    table.rows = len(epochs)
+    for name in dict.fromkeys(name for epoch in epochs for name in epoch.metrics):
+        table.values[name] = [epoch.metrics.get(name) for epoch in epochs]
+    for name in ("grid", "trial", "attempt"):
+        values = zip(trials[name], attempts, strict=True) if attempts else ()
+        table.values[name] = [value for value, attempt in values for _ in attempt.epochs]
+    table.values |= {quantity.column: [quantity.of(epoch) for epoch in epochs] for quantity in QUANTITIES}
+    table.values |= {"epoch": [epoch.epoch for epoch in epochs], "ended": [epoch.t for epoch in epochs]}
+    of_attempts = list(map(_epoch_columns, attempts))
+    for name in of_attempts[0] if of_attempts else ():
+        table.values[name] = [value for columns in of_attempts for value in columns[name]]
     return table.frame(c.EPOCHS)
 
 
-def _epoch_rows(attempt: Attempt) -> Iterator[dict[str, Any]]:
+def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
+    """Return the columns of epochs that depend on the whole attempt."""
     steady = {epoch.epoch for epoch in attempt.steady}
-    elapsed_s = 0.0
-    device_j, host_j = (energy.of_epochs(attempt, part) for part in (energy.DEVICE, energy.HOST))
-    for place, epoch in enumerate(attempt.epochs):
-        seconds = timing.epoch_seconds(epoch)
-        elapsed_s = round(elapsed_s + seconds, timing.DIGITS)
-        yield {
-            **epoch.metrics,
-            "epoch": epoch.epoch,
-            "ended": epoch.t,
-            "steady": epoch.epoch in steady,
-            **{quantity.column: quantity.of(epoch) for quantity in QUANTITIES},
-            "epoch_s": seconds,
-            "elapsed_s": elapsed_s,
-            "energy_j": device_j[place],
-            "host_energy_j": host_j[place],
-        }
+    seconds = list(map(timing.epoch_seconds, attempt.epochs))
+    return {
+        "steady": [epoch.epoch in steady for epoch in attempt.epochs],
+        "epoch_s": seconds,
+        "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, timing.DIGITS))),
+        "energy_j": energy.of_epochs(attempt),
+        "host_energy_j": energy.of_epochs(attempt, energy.HOST),
+    }
 
 
 def frame(rows: Iterable[Mapping[str, Any]], described: Iterable[c.Column]) -> DataFrame:

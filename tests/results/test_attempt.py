@@ -161,20 +161,16 @@ def test_the_evidence_for_an_epoch_s_times():
     ]
     (attempt,) = attempts(told).values()
     first, second = attempt.epochs
-    assert (first.cpu, first.settle_s, first.step_s) == (
-        {"train": 1.9, "compile": 0.2},
-        {"train": 2.1e-05},
-        (0.5, 0.25, 1.0),
-    )
+    assert (first.settle_s, list(first.step_s)) == ({"train": 2.1e-05}, [0.5, 0.25, 1.0])
     assert (first.device_s, second.device_s) == ({}, {"train": 0.98, "evaluate": 0.4})
-    assert (second.cpu, second.settle_s, second.step_s) == ({}, {}, ())
+    assert (second.settle_s, list(second.step_s)) == ({}, [])
     assert attempt.cpu == {"setup": 0.1, "train": 3.8}
 
 
-def test_a_journal_without_that_evidence_is_read_as_before(golden_events):
+def test_events_without_that_evidence_are_read(golden_events):
     (attempt,) = attempts(golden_events).values()
     assert attempt.cpu == {}
-    assert all((one.cpu, one.device_s, one.settle_s, one.step_s) == ({}, {}, {}, ()) for one in attempt.epochs)
+    assert all((one.device_s, one.settle_s, list(one.step_s)) == ({}, {}, []) for one in attempt.epochs)
     assert "cpu" not in events.trial_ended(TRIAL, 1, "completed"), "an end that a supervisor tells has none"
 
 

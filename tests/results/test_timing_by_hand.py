@@ -82,10 +82,5 @@ def test_every_rule_is_worked_out():
 def test_the_ledgers_of_real_trials_add_up(trial):
     told = attempts(TOLD)[trial, 1]
     assert sum(told.ledger.values()) == pytest.approx(told.wall, abs=1e-5)
-    for account, parts in ((told.ledger, "ledger"), (told.cpu, "cpu")):
-        for name in ("compile", "train", "input_wait", "evaluate"):
-            assert sum(getattr(epoch, parts)[name] for epoch in told.epochs) == pytest.approx(account[name], abs=1e-5)
-    assert all(epoch.cpu_s == pytest.approx(sum(epoch.cpu.values()), abs=1e-6) for epoch in told.epochs)
-    assert all(
-        0 < seconds < wall for epoch in told.epochs for seconds, wall in [(epoch.cpu["train"], epoch.ledger["train"])]
-    )
+    for name in ("compile", "train", "input_wait", "evaluate"):
+        assert sum(epoch.ledger[name] for epoch in told.epochs) == pytest.approx(told.ledger[name], abs=1e-5)
