@@ -1,7 +1,6 @@
 """A training function from its grid file to the journal, in this process and in one of its own."""
 
 import textwrap
-from pathlib import Path
 
 import pytest
 from support.executors import ForkingExecutor
@@ -142,8 +141,6 @@ def test_it_runs_in_a_copy_of_its_files(project):
     assert (project.folder / "words.txt").read_text() == "a b"
     (kept,) = project.folder.rglob("mine.txt")
     assert kept.read_text() == "kept"
-
-
 
 
 ERRORS = {
