@@ -54,7 +54,7 @@ def train(trial, *, width: int):
 """
 PRODUCTS, MORE_PRODUCTS = 20, 22
 SLOWER_STATUS = 4
-VERDICTS = ("slower", "inconclusive", "within the limit")
+VERDICTS = ("slower", "lower quality", "no completed run of new", "inconclusive", "within the limit")
 
 
 @dataclass
@@ -77,10 +77,10 @@ class Outcomes:
         """Count one comparison."""
         self.pairs += 1
         self.alarms += status == SLOWER_STATUS
-        for cell in comparison["cells"]:
-            self.cells[cell["verdict"]] += 1
-            if cell["ratio"]:
-                self.ratios.append(cell["ratio"]["ratio"])
+        for change in comparison["changes"]:
+            self.cells[change["verdict"]] += 1
+            if change["speed"]:
+                self.ratios.append(1 / change["speed"]["value"])
 
 
 def main() -> int:
@@ -99,7 +99,7 @@ def main() -> int:
     print(f"{asked.pairs} pairs of each kind, 2 cells, {asked.repeats} repeats; limit 5 %")
     print("change     sessions     alarms  slower  inconclusive  within  ratio: median (range)")
     for (change, how), found in outcomes.items():
-        counts = [found.cells[verdict] for verdict in VERDICTS]
+        counts = [found.cells[verdict] for verdict in ("slower", "inconclusive", "within the limit")]
         spread = f"{statistics.median(found.ratios):.3f} ({min(found.ratios):.3f} to {max(found.ratios):.3f})"
         print("{:<9}  {:<11}  {:6d}  {:6d}  {:12d}  {:6d}  {}".format(change, how, found.alarms, *counts, spread))
     return 0

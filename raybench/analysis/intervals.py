@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 ALPHA = 0.05
 """Probability that a 95% interval misses the true value."""
 
-POOLED_ALPHA = 0.03
-"""The same for intervals with a pooled variance, to make up for configurations with unequal noise."""
+POOLED_ALPHA = 0.02
+"""The same for intervals with a pooled variance, to make up for unequal noise and for what a device does in a repeat.
+
+0.03 covers 93% of pairs with 3 repeats if a device's speed varies by 2% from repeat to repeat.
+"""
 
 LEAST_POOLED = 3
 """Fewest runs of a side for a pooled variance: configurations may share what a device does in a repeat."""

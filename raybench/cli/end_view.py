@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
-from raybench.cli.live import evidence, trouble
+from raybench.cli.live import HEADINGS, evidence, trouble
 from raybench.cli.ui import in_a_browser
 from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.text import print_report
-from raybench.reporting.words import STATUSES, plural
+from raybench.reporting.words import plural
 from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
@@ -87,7 +87,8 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     attempt, count = group[0], len(group)
     head = "Trial" if count == 1 else f"{count} trials"
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
-    lines = [f"{head} {STATUSES.get(str(attempt.status), attempt.status)}: {attempt.label or attempt.trial}{others}"]
+    ending = HEADINGS.get(attempt.status, "Trial failed").removeprefix("Trial ")
+    lines = [f"{head} {ending}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)

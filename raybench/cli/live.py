@@ -52,7 +52,7 @@ FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "torch_tpu": "Torc
 NO_FRAMEWORK = "none"
 """The framework of training functions that use none that raybench knows."""
 
-HEADINGS = {
+HEADINGS: Mapping[str | None, str] = {
     TrialStatus.OOM: "Trial ran out of memory",
     TrialStatus.DIVERGED: "Trial diverged",
     TrialStatus.TIMEOUT: "Trial timed out",

@@ -7,9 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import printable
-from raybench.reporting import words
+from raybench.reporting import figures, words
 from raybench.reporting.columns import configuration_columns, effect_columns
-from raybench.reporting.figures import RenderedFigure, rendered_figures
 from raybench.reporting.layout import Column
 
 if TYPE_CHECKING:
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
     from raybench.reporting.report import Report
 
 
-def page(report: Report, figures: Mapping[str, RenderedFigure] | None = None) -> str:
+def page(report: Report, drawn: Mapping[str, figures.RenderedFigure] | None = None) -> str:
     """Return the report as an HTML page in one file.
 
     Args:
         report: the report.
-        figures: if they are drawn already (`raybench.reporting.figures.rendered_figures`).
+        drawn: its figures, if they are drawn already (`raybench.reporting.figures.rendered_figures`).
     """
-    drawn = rendered_figures(report.answer) if figures is None else figures
     module: Any = _template().module
-    return printable(str(module.page(report, drawn)).lstrip())
+    shown = figures.rendered_figures(report.answer) if drawn is None else drawn
+    return printable(str(module.page(report, shown)).lstrip())
 
 
 def overview(answer: Answer) -> str:
     """Return the answer, the table of effects and the figure of speeds as HTML, for a notebook."""
     module: Any = _template().module
-    return str(module.overview(answer, rendered_figures(answer, ["speed"])))
+    return str(module.overview(answer, figures.rendered_figures(answer, ["speed"])))
 
 
 @cache

@@ -74,7 +74,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def grid(raybench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, in_process: None) -> Callable[..., Said]:
     """Runs a grid in this process, without checks, MLflow and figures."""
-    monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: ([], {}))
+    monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda *_: {})
 
     def run(*arguments: object) -> Said:
         return raybench("grid", *arguments, "--no-checks", "--no-tracking")

@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from raybench.results.journal import JOURNAL
 
 from raybench import datasets
 from raybench.cli.cell_table import TrialLabels
@@ -115,7 +114,7 @@ class Watched:
         self.plan, self.page, self.now = plan, StringIO(), 1000.0
         monkeypatch.setattr("raybench.cli.live.time.monotonic", lambda: self.now)
         console = Terminal(file=self.page, force_terminal=terminal, width=width, color_system=None)
-        self.display, self.history = Display(console, ["Ray"]), GridHistory(Path(JOURNAL))
+        self.display, self.history = Display(console, ["Ray"]), GridHistory(Path("grid"))
         self.display.begin(plan, [WorkItem(trial) for trial in plan.trials], self.history)
 
     def tell(self, event):
@@ -124,7 +123,7 @@ class Watched:
 
     def start(self, number, attempt=1):
         trial = self.plan.trials[number]
-        fields = {"cell": trial.cell.content.to_json(), "label": self.plan.label(trial)}
+        fields = {"cell": trial.cell.content.to_json(), "label": self.plan.label(trial), "run": "run-1"}
         self.tell(events.trial_started(trial.trial_id, attempt, **fields))
 
     def epoch(self, number, epoch, accuracy, train=2.0):
@@ -298,7 +297,7 @@ def test_failures_stay_above_the_live_display(terminal, tmp_path):
     terminal.end(0, wall=12.0)
     terminal.start(1)
     trial = terminal.plan.trials[1]
-    folder = Path("trials") / trial.trial_id / "attempt-1"
+    folder = Path("grid/attempts") / trial.trial_id / "run-1"
     folder.mkdir(parents=True)
     (folder / "output.log").write_text("more")
     error = {"type": "ValueError", "message": "[red]no\nmore", "where": "my/model.py:41"}
@@ -368,7 +367,7 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
         f"started    {second}",
         f"Trial ran out of memory: cpu, {second}   (2/2)",
         "  MemoryError: too large",
-        f"  Files: trials/{plain.plan.trials[1].trial_id}/attempt-1",
+        f"  Files: grid/attempts/{plain.plan.trials[1].trial_id}/run-1",
     ]
 
 
@@ -411,5 +410,5 @@ def test_on_a_real_terminal(digits, tmp_path):
     assert re.search(r"batch (32|64)   epoch ./2", plain), plain
     assert re.search(r"[12]/2 trials", plain), plain
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
-    assert plain.index("runs  s/epoch") > plain.rindex(" so far"), "the table comes when the display is gone"
+    assert plain.index("#  configuration") > plain.rindex(" so far"), "the table comes when the display is gone"
     assert "Traceback" not in plain

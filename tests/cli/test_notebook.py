@@ -4,7 +4,6 @@ import re
 import time
 
 import pytest
-from raybench.results.journal import JOURNAL
 
 from raybench import datasets
 from raybench.cli import notebook
@@ -32,7 +31,7 @@ def test_a_grid_in_one_output_that_is_redrawn(digits, tmp_path, display, cell, m
     monkeypatch.setattr(notebook, "REDRAW", 0.0)
     monkeypatch.setenv("TERM", "dumb")
     plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
-    history = GridHistory(tmp_path / JOURNAL)
+    history = GridHistory(tmp_path)
     display.begin(plan, [WorkItem(trial) for trial in plan.trials], history)
     trial = plan.trials[0]
     try:

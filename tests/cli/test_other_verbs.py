@@ -73,7 +73,7 @@ def small(monkeypatch, tmp_path):
 def states(raybench):
     said = raybench("data")
     assert (said.status, said.err) == (0, "")
-    return {line.split()[0]: line.split()[1:4] for line in said.lines[2:]}
+    return {line.split()[0]: line.split()[1:4] for line in said.lines[3:]}
 
 
 def test_data_are_listed_and_fetched(raybench, small, tmp_path):

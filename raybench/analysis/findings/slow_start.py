@@ -45,7 +45,8 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     """
     values = np.array(seconds, dtype=float)
     size = -(-len(values) // BATCHES) or 1
-    means = np.array([values[first : first + size].mean() for first in range(0, len(values), size)])
+    starts = np.arange(0, len(values), size)
+    means = np.add.reduceat(values, starts) / np.diff([*starts, len(values)]) if len(values) else values
     logs = np.log(means[means > 0])
     count = len(logs)
     if count < 3:
