@@ -175,15 +175,16 @@ class _Grid:
         endings = _endings(cell, own.attempts)
         quality = own.qualities.get(self._metric, ())
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
+        workload = str(
+            next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
+            or self._request.workload
+        )
         return Configuration(
             index=own.index,
             cell_id=cell.cell_id,
-            label=configuration_label(cell.axes, self._matching.axes) or cell.cell_id,
+            label=configuration_label(cell.axes, self._matching.axes) or workload,
             axes=cell.axes,
-            workload=str(
-                next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
-                or self._request.workload
-            ),
+            workload=workload,
             reference=reference,
             planned=cell.repeats,
             completed=len(runs),
@@ -297,7 +298,7 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     groups: dict[str, list[str]] = {}
     for run in attempts:
         if run.status != TrialStatus.COMPLETED:
-            groups.setdefault(run.status or UNFINISHED, []).append(_error_text(run))
+            groups.setdefault(run.status or UNFINISHED, []).append(error_text(run))
     missing = cell.repeats - len({run.repeat for run in attempts})
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:
@@ -305,11 +306,12 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
 
 
-def _error_text(run: Attempt) -> str:
-    """Return the error of a run in one line, with the line of code: `KeyError: 'x' (mine.py:3)`."""
+def error_text(run: Attempt) -> str:
+    """Return the error of a run in one line, such as `KeyError: 'x' (train.py:12)`; empty without one."""
     error = run.error or {}
-    first = str(error.get("message") or "").strip().partition("\n")[0]
-    text = ": ".join(str(part) for part in (error.get("type"), first) if part)
+    lines = str(error.get("message") or "").strip().splitlines()
+    kind = None if run.status == TrialStatus.SKIPPED else error.get("type")
+    text = ": ".join(str(part) for part in (kind, *lines[:1]) if part)
     return f"{text} ({error['where']})" if error.get("where") else text
 
 
@@ -317,7 +319,7 @@ def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
     """Return why all runs were skipped; None if one was not."""
     if not attempts or any(run.status != TrialStatus.SKIPPED for run in attempts):
         return None
-    return str((attempts[0].error or {}).get("message") or "skipped")
+    return error_text(attempts[0]) or "skipped"
 
 
 def _status(configurations: Sequence[Configuration], part: str) -> Status:

@@ -1,4 +1,4 @@
-"""`--smoke`, from the command to what a person reads."""
+"""`--smoke`: the same grid in miniature on the CPU."""
 
 import pytest
 
@@ -7,26 +7,34 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 @pytest.fixture
 def gpus(digits):
-    digits.write_text(digits.read_text().replace("[cpu]", "[cpu, cuda]") + "baseline: {device: cpu}\n")
+    """A grid file whose axis `device` has a GPU that is not here."""
+    digits.write_text(digits.read_text().replace("[cpu]", "[cpu, cuda]") + "baseline: {batch_size: 32}\n")
     return digits
 
 
-def test_a_smoke_run_is_a_grid_of_its_own(raybench, grid, gpus):
-    assert raybench("plan", gpus, "--smoke").lines[0].startswith("digits~smoke on this machine: 2 trials")
+def test_smoke_run_is_a_separate_grid(raybench, grid, gpus):
+    plan = raybench("plan", gpus, "--smoke")
+    assert plan.lines[0].startswith("digits~smoke on this machine: 2 trials")
+    missing = raybench("report", gpus, "--smoke")
+    assert missing.status == 2 and f"`raybench grid {gpus} --smoke` makes them" in missing.out + missing.err
+
     said = grid(gpus, "--smoke")
     assert (said.status, said.err) == (0, "")
     assert said.lines[0].startswith("digits~smoke  2 cells x 1 repeat = 2 trials  ·  cpu: ")
-    assert "Smoke run: its numbers are not results." in said.out
-    assert said.lines[-1] == "These numbers are not results of the grid: run the same command without --smoke."
-    assert "Nothing was left to run" in grid(gpus, "--smoke").out
-    assert raybench("report", gpus).status == 2, "of the grid itself there is nothing"
+    assert "Smoke run: its numbers are not results." in said.lines
+    assert "Report  raybench-results/digits~smoke/report.html" in said.lines
+    again = grid(gpus, "--smoke")
+    assert again.status == 0 and "Nothing was left to run" in again.out
+
+    assert raybench("report", gpus).status == 2, "the grid itself has no results"
     for words in ([gpus, "--smoke"], ["digits", "--smoke"], ["digits~smoke"]):
-        assert "Smoke run: its numbers are not results." in raybench("report", *words).out
-    assert grid(gpus, "--where", "device=cpu").lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
+        report = raybench("report", *words)
+        assert report.status == 0 and report.lines[0] == "Smoke run: its numbers are not results."
+    assert ": 4 trials (2 to run, 2 skipped)" in raybench("plan", gpus).lines[0]
 
 
-def test_set_and_where_come_first(raybench, gpus):
-    given = ("--set", "axes.batch_size=[128,256]", "--where", "batch_size=256")
-    assert raybench("plan", gpus, "--smoke", *given).lines[0].startswith("digits~smoke on this machine: 1 trial,")
+def test_set_and_where_apply_before_scaling(raybench, gpus):
+    said = raybench("plan", gpus, "--smoke", "--set", "axes.batch_size=[32,256]", "--where", "batch_size=256")
+    assert said.lines[0].startswith("digits~smoke on this machine: 1 trial")
     wrong = raybench("plan", gpus, "--smoke", "--where", "batch_size=12")
-    assert wrong.status == 2 and "digits~smoke has no batch_size 12; use one of 32, 64" in wrong.err
+    assert wrong.status == 2 and "has no batch_size 12; use one of 32, 64" in wrong.err

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,11 +15,12 @@ from raybench import datasets
 from raybench.config import load_grid
 from raybench.config.load import shipped_grids
 from raybench.datasets import DataFile, DataSet, Source
+from raybench.environments import RECIPES
 
 GRIDS = sorted(path.name for path in shipped_grids().glob("*.yaml"))
 
 
-def test_devices_are_this_machines(raybench):
+def test_devices_and_ready_environments(raybench, tmp_path):
     from raybench.planning.node import probe_node
 
     said = raybench("devices")
@@ -30,6 +32,11 @@ def test_devices_are_this_machines(raybench):
     assert any(line.startswith("frameworks: torch 2.") for line in said.lines)
     (row,) = [line for line in said.lines if line.startswith("xla_cpu")]
     assert row.split()[:6] == ["xla_cpu", "XLA", "CPU", "device", "torch_xla", "yes"]
+    built = {"recipe": RECIPES["tensorflow"].digest, "version": "3", "packages": {}, "size": 1}
+    (tmp_path / "environments" / "tensorflow" / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "environments" / "tensorflow" / "built.json").write_text(json.dumps(built))
+    assert any(line.startswith("environment tensorflow: ") for line in raybench("devices").lines)
 
 
 @pytest.fixture
