@@ -120,7 +120,10 @@ def _be(rank: Rank, work: Callable[[], Iterator[Event]], pipe: Connection, of_pa
         of_parent.close()
         watch(pipe.fileno())  # where the parent's end does not end this process
         set_rank(rank)
+        own_pid = os.getpid()
         for event in work():
+            if os.getpid() != own_pid:  # a process that the training code has forked
+                os._exit(0)
             pipe.send((time.perf_counter_ns(), event))
         sys.stdout.flush()
         sys.stderr.flush()

@@ -36,7 +36,7 @@ from raybench.trial.command_output import Lines, Metrics, OutputError
 from raybench.trial.kept_output import write_through
 from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
-from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
+from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
@@ -94,19 +94,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     if error:
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
-    send(
-        events.trial_ended(
-            job.trial,
-            job.attempt,
-            status,
-            ledger=run.ledger(wall_s) if run else {"setup": wall_s},
-            wall=wall_s,
-            template_import=round(template_import, 6),
-            warnings=warnings,
-            error=error,
-            **({"cpu": run.cpu} if run and run.cpu else {}),
-        )
-    )
+    sections = run.ledger(wall_s) if run else {"setup": wall_s}
+    send(ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import))
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
