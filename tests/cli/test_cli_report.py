@@ -114,8 +114,3 @@ def test_wrong_baseline_names_the_nearest(raybench, results, mine, source, text,
 def test_missing_source(raybench, results, source, message):
     said = raybench("report", source)
     assert (said.status, said.lines) == (2, [message])
-
-
-def test_grid_that_has_not_run(raybench, digits):
-    message = f"{digits}: no results of the grid digits in raybench-results; `raybench grid {digits}` makes them"
-    assert raybench("report", digits).lines == [message]

@@ -231,15 +231,6 @@ def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
     assert "0/2 trials" in terminal.frame()[0]
 
 
-def test_a_narrow_terminal_keeps_one_line_a_trial(plan, monkeypatch):
-    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch, width=60)
-    for number in (0, 1):
-        watched.start(number)
-    frame = watched.frame()
-    assert [line.split()[1:3] for line in frame[-2:]] == [["batch", "32"], ["batch", "64"]]
-    assert all(len(line) <= 60 for line in frame)
-
-
 def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
     plain.start(0)
     for epoch in range(1, 4):
@@ -260,13 +251,6 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
         "  MemoryError: too large",
         f"  Files: grid/attempts/{plain.plan.trials[1].trial_id}/run-1",
     ]
-
-
-def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(plan, monkeypatch):
-    monkeypatch.setenv("TERM", "dumb")
-    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch)
-    watched.start(0)
-    assert watched.lines()[-1] == "started    batch 32"
 
 
 @pytest.mark.slow

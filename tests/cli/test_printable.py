@@ -43,12 +43,6 @@ def test_a_report_of_a_grid(raybench, hostile, options):
     assert UNPRINTABLE.findall(said.out + said.err) == []
 
 
-@pytest.mark.slow
-def test_a_page(raybench, hostile, tmp_path):
-    assert raybench("report", hostile, "--html", tmp_path / "page.html").status == 0
-    assert UNPRINTABLE.findall((tmp_path / "page.html").read_text()) == []
-
-
 def test_a_plan_and_its_errors(raybench, tmp_path):
     device = json.dumps(f"c{HOSTILE}")
     text = f"name: g\nworkload: digits_cnn\naxes: {{device: [{device}]}}\ndevices: {{{device}: {{kind: tpu}}}}\n"

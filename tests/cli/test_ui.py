@@ -177,24 +177,6 @@ def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
     assert (said.status, said.lines) == (2, [f"port {port} is in use; choose another, such as --port {port + 1}"])
 
 
-def test_no_store_yet(raybench, tmp_path):
-    said = raybench("ui", "--results", "elsewhere")
-    store = tmp_path / "elsewhere" / "mlflow.db"
-    assert said.status == 2
-    assert said.lines == [f"no runs in {store}; run a grid first, or choose the results folder with --results"]
-
-
-@pytest.mark.parametrize("named", ["option", "variable"])
-def test_a_server_has_a_ui_of_its_own(raybench, monkeypatch, named):
-    uri = f"https://me:{SECRET}@mlflow.example:5000"
-    options = ["--tracking-uri", uri] if named == "option" else []
-    if named == "variable":
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    said = raybench("ui", *options)
-    assert (said.status, said.err) == (0, "")
-    assert said.out == "The runs are on an MLflow server: open https://mlflow.example:5000 in a browser.\n"
-
-
 def test_a_password_of_a_database_goes_to_mlflow_alone(raybench, monkeypatch):
     """Neither the terminal nor the command line, which anybody on the machine can read, has it."""
     started = {}

@@ -164,12 +164,6 @@ def test_a_script_reports_by_itself(project):
     assert all(ended["ledger"][name] > 0 for name in ("setup", "build", "train", "input_wait", "evaluate", "other"))
 
 
-def test_a_script_that_reports_stops_at_the_target(project):
-    grid = "epochs: 9\ntarget: {metric: train/loss, at_most: 0.4}\nstop_at_target: true\n"
-    attempt = project.one(REPORTS, grid=grid)
-    assert (attempt.status, len(attempt.epochs)) == ("completed", 3)
-
-
 RANKS = """
 import os, subprocess, sys, threading, time
 if "RANK" not in os.environ:
@@ -335,12 +329,6 @@ def test_two_processes_of_rank_0(project):
     error = failed(project, script, grid="epochs: 3\n")
     assert error["type"] == "RankConflict"
     assert "report as rank 0: start them with torchrun" in error["message"]
-
-
-def test_smoke_of_a_script_that_reports_takes_a_few_steps(project):
-    project.smoke = True
-    attempt = project.one(REPORTS.replace("range(4)", "range(400)"), grid="epochs: 30\n")
-    assert [epoch.steps for epoch in attempt.epochs] == [4, 4]
 
 
 def test_a_timeout_ends_it_gently_first(project):

@@ -165,24 +165,12 @@ def test_a_target_that_is_never_logged_is_an_error(project):
     )
 
 
-def test_training_stops_at_the_target(project):
-    attempt = project.one(grid="epochs: 9\ntarget: {metric: train/loss, at_most: 0.4}\nstop_at_target: true\n")
-    assert (attempt.status, len(attempt.epochs)) == ("completed", 3)
-
-
 def test_an_epoch_with_a_loss_that_is_not_finite_is_recorded_and_ends_the_trial(project):
     train = TRAIN.replace("1 / (epoch + 1)", 'float("nan") if epoch else 1.0')
     attempt = project.one(train, "epochs: 3\n")
     assert attempt.status == "diverged"
     assert attempt.error["message"] == "train/loss is nan in epoch 2"
     assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
-
-
-def test_a_test_loss_that_is_not_finite_is_diverged(project):
-    train = TRAIN.replace('trial.log({"test/accuracy": 0.5})', 'trial.log({"test/accuracy": 0.5, "test/loss": np.nan})')
-    attempt = project.one(train)
-    assert (attempt.status, attempt.error["message"]) == ("diverged", "test/loss is nan after the last epoch")
-    assert attempt.epochs[-1].metrics["test/accuracy"] == 0.5
 
 
 def test_no_memory_is_oom(project):
@@ -194,12 +182,6 @@ def test_epochs_may_stand_in_the_loop_alone(project):
     attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(3)"), "")
     assert (attempt.status, len(attempt.epochs)) == ("completed", 3), attempt.error
     assert "epochs" not in project.events("trial_started")[0]["cell"]["settings"]
-
-
-def test_a_fractional_number_of_epochs_and_steps_per_epoch(project):
-    attempt = project.one(grid="epochs: 1.5\nsteps_per_epoch: 4\n")
-    assert [epoch.steps for epoch in attempt.epochs] == [4, 2]
-    assert len(attempt.full_epochs) == 1
 
 
 RESUMABLE = """
