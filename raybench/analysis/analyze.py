@@ -298,20 +298,12 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     groups: dict[str, list[str]] = {}
     for run in attempts:
         if run.status != TrialStatus.COMPLETED:
-            groups.setdefault(run.status or UNFINISHED, []).append(_error_text(run))
+            groups.setdefault(run.status or UNFINISHED, []).append(error_text(run))
     missing = cell.repeats - len({run.repeat for run in attempts})
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:
         endings.append(Ending(NOT_RUN, missing))
     return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
-
-
-def _error_text(run: Attempt) -> str:
-    """Return the error of a run in one line, with the line of code: `KeyError: 'x' (mine.py:3)`."""
-    error = run.error or {}
-    first = str(error.get("message") or "").strip().partition("\n")[0]
-    text = ": ".join(str(part) for part in (error.get("type"), first) if part)
-    return f"{text} ({error['where']})" if error.get("where") else text
 
 
 def error_text(run: Attempt) -> str:
