@@ -27,7 +27,7 @@ Examples:
 \b
 Exit status: 4 if NEW must not pass: a configuration is slower by more than
 the limit, loses more quality than the limit, or has no completed run in NEW;
-otherwise 0 or, with --interleave, that of `raybench grid` (1 if a run failed).
+otherwise 0 or, with --interleave, the status of `raybench grid`.
 """
 
 FAILED_STATUS = 4

@@ -27,7 +27,7 @@ from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
 from raybench.training.epoch_record import Diverged
 from raybench.training.peak_memory import PeakMemory
-from raybench.training.trial import SavedState, Trial, TrialOptions
+from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
@@ -202,7 +202,7 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     return {"type": "UsageError", "message": message, "phase": "train", **where}
 
 
-class TrialJournal:
+class TrialJournal(Recorder):
     """Sends what a trial reports as events.
 
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
@@ -251,13 +251,6 @@ class TrialJournal:
         self._send(event)
         if self._state:
             self._checkpoints.after(event, self._state, self._ledger)
-
-    def left(self, fields: dict[str, Any]) -> None:
-        """Wait for `Trial.finish`: it may have been by an error."""
-
-    def decide(self, epoch: int, stop: bool) -> bool:
-        """Return this process's own decision, as there is no other rank."""
-        return stop
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Add metrics to the last epoch."""

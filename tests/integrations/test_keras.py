@@ -70,20 +70,3 @@ def test_a_loss_that_is_not_finite_ends_the_training(tmp_path):
     trained = train(tmp_path, epochs=3, nan=True)
     assert trained["problem"].endswith("loss is nan in epoch 1")
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
-
-
-def test_a_lost_training_goes_on_as_if_it_had_not_been_lost(tmp_path):
-    whole = train(tmp_path, epochs=4, saves=True)
-    rest = train(tmp_path, epochs=4, saves=True, done=2)
-    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
-    assert rest["weights"] == pytest.approx(whole["weights"], rel=1e-6)
-    assert rest["epochs"][-1]["metrics"] == pytest.approx(whole["epochs"][-1]["metrics"], rel=1e-5)
-
-
-def test_seeds_are_used(tmp_path):
-    first, second, again = (train(tmp_path, epochs=1, seed=seed)["weights"] for seed in (1, 2, 1))
-    assert first == again != second
-
-
-def test_the_strategy_is_that_of_the_trial_s_devices():
-    assert call("tensorflow", "keras_side:strategies") == [["_DefaultDistributionStrategy", 1], ["MirroredStrategy", 2]]

@@ -304,17 +304,6 @@ def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
     )  # fmt: skip
 
 
-def test_output_that_is_no_utf_8_and_progress_bars(project):
-    script = r"""
-    import sys
-    for part in (b"\xff\xfe 10%\r", b"\xe9 100%\r", b"\xff loss=0.5\r", b"epoch 1\r\n"):
-        sys.stdout.buffer.write(part)
-    """
-    workload = r"command: python script.py" "\n" r"metrics: {epoch: '^epoch (.)', train/loss: 'loss=(\S+)'}"
-    attempt = project.one(textwrap.dedent(script), workload)
-    assert (attempt.status, attempt.epochs[0].metrics) == ("completed", {"train/loss": 0.5})
-
-
 def test_epochs_that_arrive_together_are_a_finding(project):
     script = "import os\nos.write(1, b'epoch 1\\nepoch 2\\nepoch 3\\n')"
     outcome = project.run(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
@@ -346,12 +335,6 @@ def test_two_processes_of_rank_0(project):
     error = failed(project, script, grid="epochs: 3\n")
     assert error["type"] == "RankConflict"
     assert "report as rank 0: start them with torchrun" in error["message"]
-
-
-def test_smoke_adds_arguments(project):
-    project.smoke = True
-    attempt = project.one(PRINTS, "command: python script.py" + METRICS + "smoke: [--epochs=1]\n")
-    assert (attempt.status, len(attempt.epochs)) == ("completed", 1)
 
 
 def test_smoke_of_a_script_that_reports_takes_a_few_steps(project):
