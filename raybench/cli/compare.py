@@ -114,7 +114,7 @@ def command(
 ) -> int:
     """Compare one grid in BASE with the same grid in NEW, measured after a change.
 
-    BASE and NEW are results folders, grid folders, bundles of `raybench export`, MLflow stores, or names of grids in
+    BASE and NEW are results folders, grid folders, zip files of `raybench export`, MLflow stores, or names of grids in
     the results folder. The change may be a different version of PyTorch, of a driver or of your code. Configurations
     are matched by their values on the axes.
 
