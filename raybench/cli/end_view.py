@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from raybench.run import Outcome
     from raybench.tracking.store import Store
 
-MOST = 5
+MAX_PROBLEM_KINDS = 5
 """Number of kinds of problems that are reported."""
 
 
@@ -65,9 +65,9 @@ def show_ends(outcome: Outcome, console: Console) -> None:
     for attempt in troubled:
         groups.setdefault((str(attempt.status), *_error_lines(attempt)), []).append(attempt)
     shown_groups = sorted(groups.values(), key=len, reverse=True)
-    for group in shown_groups[:MOST]:
+    for group in shown_groups[:MAX_PROBLEM_KINDS]:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
-    if rest := sum(map(len, shown_groups[MOST:])):
+    if rest := sum(map(len, shown_groups[MAX_PROBLEM_KINDS:])):
         console.print(f"… and {rest} more; see {outcome.folder / ATTEMPTS}", soft_wrap=True)
     console.print()
     for line in _next(outcome):

@@ -30,7 +30,7 @@ from raybench.core.rank import Rank, set_rank
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 
-GRACE = 1.0
+GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has reported an error.
 
 They may report the same error, or one that follows from the death of a rank."""
@@ -165,7 +165,7 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
             yield _end_of_all(end_events, len(processes))
             return None
         if deadline is None and any(event["error"] for _, event in end_events.values()):
-            deadline = time.monotonic() + GRACE
+            deadline = time.monotonic() + GRACE_SECONDS
 
 
 def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:

@@ -27,7 +27,7 @@ def display(cell):
 
 
 def test_a_grid_in_one_output_that_is_redrawn(digits, tmp_path, display, cell, monkeypatch):
-    monkeypatch.setattr(notebook, "REDRAW", 0.0)
+    monkeypatch.setattr(notebook, "REDRAW_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "dumb")
     plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
     history = GridHistory(tmp_path)

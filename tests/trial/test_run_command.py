@@ -349,7 +349,7 @@ def test_a_timeout_ends_it_gently_first(project):
 
 
 def test_a_program_that_ignores_sigterm_is_killed(project, monkeypatch):
-    monkeypatch.setattr("raybench.trial.run_command.TERMINATION_TIMEOUT", 0.3)
+    monkeypatch.setattr("raybench.trial.run_command.TERMINATION_SECONDS", 0.3)
     script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(1)\ntime.sleep(60)"
     attempt = project.one(script, grid="timeout: 0.7\n")
     assert attempt.status == "timeout"
