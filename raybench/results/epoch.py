@@ -1,6 +1,6 @@
 """Epoch record of an attempt, with the declaration of each measured field.
 
-A field of `Epoch` made by `measured` is read from events, combined over ranks, and shown in tables and MLflow as
+A field of `Epoch` made by `measured` is read from events, combined over ranks, and shown in tables as
 declared. To add a measurement, add one field here and its value to the event (`raybench.trial.run`).
 """
 
@@ -68,7 +68,7 @@ _EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.SEQUENCE: (), Kind.RECORDS: ()
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number of an epoch, as the tables and MLflow show it.
+    """One number of an epoch, as the tables show it.
 
     Attributes:
         column: its column in the table of epochs.
@@ -76,7 +76,6 @@ class Quantity:
         meaning: one-line description.
         key: its key, if the field is a map.
         missing: its value if the map lacks it.
-        metric: its metric in MLflow; empty if it has none.
         over_epochs: rule to combine a run's epochs for the table of trials; None if that table has no such column.
         total: the name of that column.
         field: the field of `Epoch` that holds it.
@@ -88,7 +87,6 @@ class Quantity:
     meaning: str
     key: str = ""
     missing: float | None = None
-    metric: str = ""
     over_epochs: Combine | None = None
     total: str = ""
     field: str = ""
@@ -110,7 +108,7 @@ class EpochField:
         name: name in the event and of the attribute.
         meaning: description.
         over_ranks: rule to combine the values of a trial's ranks.
-        quantities: the numbers in it that tables and MLflow show.
+        quantities: the numbers in it that tables show.
     """
 
     name: str
@@ -134,7 +132,7 @@ def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combin
     return field(default=_EMPTY.get(kind), metadata={"declared": declared})
 
 
-def _section(name: str, meaning: str, metric: bool = True, missing: float | None = 0.0) -> Quantity:
+def _section(name: str, meaning: str, missing: float | None = 0.0) -> Quantity:
     """A section of the ledger; `missing` is its time if an epoch's ledger lacks it."""
     return Quantity(
         column=f"{name}_s",
@@ -142,7 +140,6 @@ def _section(name: str, meaning: str, metric: bool = True, missing: float | None
         meaning=meaning,
         key=name,
         missing=missing,
-        metric=f"time/{name}_s" if metric else "",
         over_epochs=Combine.SUM,
     )
 
@@ -169,15 +166,14 @@ class Epoch:
     examples: int = measured(
         Kind.COUNT,
         "examples trained on",
-        # MLflow has it as a throughput.
         Quantity("examples", "examples", "trained on", over_epochs=Combine.SUM, total="examples_done"),
     )
     ledger: Mapping[str, float] = measured(
         Kind.SECONDS,
         "seconds in each section",
         _section("train", "in steps of training"),
-        # The rest of `time/epoch_s`; some loops do not measure it.
-        _section("input_wait", "waiting for the next batch; missing if not measured", metric=False, missing=None),
+        # Some loops do not measure it.
+        _section("input_wait", "waiting for the next batch; missing if not measured", missing=None),
         _section("compile", "in the first step of each new shape beyond a steady one"),
         _section("evaluate", "in evaluation"),
         _section("compile_evaluate", "compiling for evaluation"),
@@ -188,7 +184,9 @@ class Epoch:
         Quantity("cpu_s", "s", "processor time of the process"),
         over_ranks=Combine.SUM,
     )
-    metrics: Mapping[str, float] = measured(Kind.NUMBERS, "such as `val/accuracy`; each has a column and a metric")
+    metrics: Mapping[str, float] = measured(
+        Kind.NUMBERS, "such as `val/accuracy`; each has a column, and a metric in MLflow"
+    )
     memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
         "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
@@ -198,7 +196,6 @@ class Epoch:
             "bytes",
             "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; of "
             "the process if the device is the CPU",
-            metric="memory/peak_bytes",
             over_epochs=Combine.MAX,
         ),
         over_ranks=Combine.MAX,
@@ -275,7 +272,7 @@ EPOCH_FIELDS = _fields()
 """Every measured field of an epoch."""
 
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
-"""Every number of an epoch that tables and MLflow show, except metrics and values derived from these numbers."""
+"""Every number of an epoch that tables show, except metrics and values derived from these numbers."""
 
 # `cpu` stays in the files: no table and no finding needs more than its sum, and a large grid has 240,000 epochs.
 _READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS if each.name != "cpu"}

@@ -24,9 +24,8 @@ DEAD = f"http://me:{SECRET}@127.0.0.1:9"
 
 
 def table(said):
-    """The comparison, without what stands around it."""
-    text = "\n".join(said.lines)
-    return text[text.index("batch  ") : text.index("\n\n", text.index("batch  "))]
+    """The rows of all configurations."""
+    return [line for line in said.lines if re.match(r"\d  batch \d+ ", line)]
 
 
 @pytest.fixture
@@ -64,14 +63,13 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     first = raybench("grid", digits)
     assert (first.status, first.err) == (0, "")
     assert first.lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
-    assert "Starting Ray, MLflow and PyTorch …" in first.lines
     assert any(re.match(r"Checks: weight decay ok · peak .+ [GM]FLOP/s on cpu", line) for line in first.lines)
     started = [line for line in first.lines if line.startswith("started ")]
     ended = [line for line in first.lines if line.startswith("completed ")]
     assert sorted(started) == ["started    batch 32", "started    batch 64"]
     assert re.search(r"batch \d\d   .+   accuracy \d+\.\d%   \(1/2, (about .+ left|nearly done)\)$", ended[0])
     assert re.search(r"batch \d\d   .+   accuracy \d+\.\d%   \(2/2\)$", ended[1]), "nothing is left"
-    assert table(first).count("  1/1  ") == 2
+    assert len(table(first)) == 2
     report = Path("raybench-results") / "digits" / "report.html"
     assert first.lines[-2:] == [f"Report  {report}", "MLflow  raybench ui"]
     again = raybench("grid", digits)
@@ -195,7 +193,7 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
         digits.write_text(digits.read_text() + f"tracking_uri: {DEAD}\n")
     said = raybench("grid", digits, "--no-checks", *options)
     assert said.status == 0
-    assert table(said).count("  1/1  ") == 2
+    assert len(table(said)) == 2
     assert any(line.startswith("warning: MLflow store http://***@127.0.0.1:9: ") for line in said.lines)
     assert said.lines[-1] == "MLflow  http://127.0.0.1:9"
     assert SECRET not in said.out + said.err

@@ -20,7 +20,7 @@ def nothing(monkeypatch):
 def states(raybench):
     said = raybench("env")
     assert (said.status, said.err) == (0, "")
-    return {line.split()[0]: line for line in said.lines[2:]}
+    return {line.split()[0]: line for line in said.lines[3:]}
 
 
 @pytest.mark.slow
