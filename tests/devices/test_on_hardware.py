@@ -373,11 +373,6 @@ def raybench(tmp_path: Path) -> Iterator[Any]:
     return run
 
 
-def journal(folder: Path) -> list[dict[str, Any]]:
-    (file,) = folder.glob("results/*/journal.jsonl")
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def device_of(place: Place) -> str:
     limit = f", memory_limit: {CPU_LIMIT >> 20}MB" if place.on_host else ""
     return f"{{kind: {place.kind}, framework: {place.framework}, count: 1{limit}}}"
@@ -393,7 +388,8 @@ def test_a_grid_of_the_device_and_the_cpu(place: Place, tmp_path: Path, raybench
     )
     done = raybench("grid", "grid.yaml", "--results", "results")
     assert done.returncode == 0, done.stdout + done.stderr
-    events = journal(tmp_path)
+    files = (tmp_path / "results").glob("both/*/*/*.jsonl")
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     ends = [event for event in events if event["event"] == "trial_ended"]
     assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
     used = {event["cell"]["device"]["kind"] for event in events if event["event"] == "trial_started"}
