@@ -23,6 +23,8 @@ from datetime import datetime
 from functools import cache
 from importlib import import_module
 
+import numpy as np
+
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
@@ -185,19 +187,20 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
     """Return the fraction of each run's time with other trials on its machine, and their number."""
     hosts: dict[str, list[tuple[float, float, int]]] = {}
     for run in runs:
-        if span := span_of(run):
+        if (span := span_of(run)) and span[0] < span[1]:
             hosts.setdefault(str(run.host.get("name")), []).append((*span, id(run)))
     overlaps: dict[int, tuple[float, int]] = {}
     for spans in hosts.values():
-        running: list[tuple[float, float, int]] = []
-        for start, end, key in sorted(spans):
-            running = [each for each in running if each[1] > start]
-            for other_start, other_end, other in running:
-                shared = min(end, other_end) - start
-                for each, duration in ((key, end - start), (other, other_end - other_start)):
-                    fraction, others = overlaps.get(each, (0.0, 0))
-                    overlaps[each] = (min(1.0, fraction + (shared / duration if duration else 0.0)), others + 1)
-            running.append((start, end, key))
+        starts, ends, keys = map(np.array, zip(*spans, strict=True))
+        times = np.unique([starts, ends])
+        started, ended = np.sort(starts), np.sort(ends)
+        # Between two times the number of others is one less than that of the running trials.
+        others = started.searchsorted(times[:-1], "right") - ended.searchsorted(times[:-1], "right") - 1
+        shared = np.concatenate([[0.0], np.cumsum(others * np.diff(times))])
+        shares = (shared[times.searchsorted(ends)] - shared[times.searchsorted(starts)]) / (ends - starts)
+        counts = started.searchsorted(ends) - ended.searchsorted(starts, "right") - 1
+        pairs = zip(np.minimum(shares, 1.0).tolist(), counts.tolist(), strict=True)
+        overlaps.update(zip(keys.tolist(), pairs, strict=True))
     return overlaps
 
 
