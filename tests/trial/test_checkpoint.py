@@ -32,11 +32,12 @@ CASES = [
 ]
 
 
-def attempt(framework, folder, number=1, **how):
-    """The events of an attempt: in this process by PyTorch, in a new process of its own by another framework."""
+def attempt(framework, folder, number=1, lost_in=None, **how):
+    """The events of an attempt: in this process by PyTorch, in a process of its own by other frameworks."""
+    arguments = {"job": checkpoint_side.job(framework, str(folder), number, **how).to_json(), "folder": str(folder)}
     if framework == "torch":
-        return checkpoint_side.attempt("torch", str(folder), number, **how)
-    return call(framework, "checkpoint_side:attempt", by=framework, folder=str(folder), number=number, **how)
+        return checkpoint_side.attempt(**arguments, lost_in=lost_in)
+    return call(framework, "checkpoint_side:attempt", **arguments, lost_in=lost_in)
 
 
 @pytest.fixture(autouse=True, scope="module")
