@@ -57,10 +57,12 @@ def _own_modules(executed: Iterable[str], package: Path) -> dict[str, str]:
 
     names = {str(getattr(module, "__file__", "")): name for name, module in list(sys.modules.items())}
     ours = (package, Path(str(sys.modules["raybench"].__file__)).parent)
+    # PyTorch executes modules that it generates, and deletes their files.
+    files = [path for path in executed if path.endswith(".py") and Path(path).is_file()]
     return {
         path: names.get(path) or Path(path).stem
-        for path in executed
-        if path.endswith(".py") and not any(map(Path(path).is_relative_to, ours)) and not is_installed(Path(path))
+        for path in files
+        if not any(map(Path(path).is_relative_to, ours)) and not is_installed(Path(path))
     }
 
 
