@@ -99,7 +99,7 @@ def main() -> int:
     print(f"{asked.pairs} pairs of each kind, 2 cells, {asked.repeats} repeats; limit 5 %")
     print("change     sessions     alarms  slower  inconclusive  within  ratio: median (range)")
     for (change, how), found in outcomes.items():
-        counts = [found.cells[verdict] for verdict in VERDICTS]
+        counts = [found.cells[verdict] for verdict in ("slower", "inconclusive", "within the limit")]
         spread = f"{statistics.median(found.ratios):.3f} ({min(found.ratios):.3f} to {max(found.ratios):.3f})"
         print("{:<9}  {:<11}  {:6d}  {:6d}  {:12d}  {:6d}  {}".format(change, how, found.alarms, *counts, spread))
     return 0

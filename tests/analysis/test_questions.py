@@ -313,7 +313,7 @@ def test_out_of_memory_is_no_row_without_reason():
     grid.add({"batch_size": 4096}, around(1), status="oom", error=error)
     row = by_label(grid.answer())["batch 4096"]
     assert (row.rank, row.completed, row.endings[0].status, row.endings[0].runs) == (None, 0, "oom", 3)
-    assert row.endings[0].message == "out of memory in train"
+    assert row.endings[0].message == "OutOfMemoryError: out of memory in train"
 
 
 def test_no_attempts_at_all():
