@@ -175,15 +175,16 @@ class _Grid:
         endings = _endings(cell, own.attempts)
         quality = own.qualities.get(self._metric, ())
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
+        workload = str(
+            next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
+            or self._request.workload
+        )
         return Configuration(
             index=own.index,
             cell_id=cell.cell_id,
-            label=configuration_label(cell.axes, self._matching.axes) or cell.cell_id,
+            label=configuration_label(cell.axes, self._matching.axes) or workload,
             axes=cell.axes,
-            workload=str(
-                next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
-                or self._request.workload
-            ),
+            workload=workload,
             reference=reference,
             planned=cell.repeats,
             completed=len(runs),
@@ -313,11 +314,20 @@ def _error_text(run: Attempt) -> str:
     return f"{text} ({error['where']})" if error.get("where") else text
 
 
+def error_text(run: Attempt) -> str:
+    """Return the error of a run in one line, such as `KeyError: 'x' (train.py:12)`; empty without one."""
+    error = run.error or {}
+    lines = str(error.get("message") or "").strip().splitlines()
+    kind = None if run.status == TrialStatus.SKIPPED else error.get("type")
+    text = ": ".join(str(part) for part in (kind, *lines[:1]) if part)
+    return f"{text} ({error['where']})" if error.get("where") else text
+
+
 def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
     """Return why all runs were skipped; None if one was not."""
     if not attempts or any(run.status != TrialStatus.SKIPPED for run in attempts):
         return None
-    return str((attempts[0].error or {}).get("message") or "skipped")
+    return error_text(attempts[0]) or "skipped"
 
 
 def _status(configurations: Sequence[Configuration], part: str) -> Status:

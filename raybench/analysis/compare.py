@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from raybench.analysis.analyze import analyze, measure_all
+from raybench.analysis.analyze import analyze, error_text, measure_all
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.intervals import ALPHA, Estimate, difference, mean, quantile
 from raybench.analysis.labels import configuration_label
@@ -284,7 +284,7 @@ def _ending(new: Measured | None) -> str:
     endings = [run for run in new.attempts if run.status != TrialStatus.COMPLETED]
     if not endings:
         return "none of its runs was started"
-    message = str((endings[0].error or {}).get("message") or "")
+    message = error_text(endings[0])
     return f"{endings[0].status or 'unfinished'}{f': {message}' if message else ''}"
 
 

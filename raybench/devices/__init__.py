@@ -100,8 +100,8 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
     if framework not in loop_frameworks(kind):
         choices = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
         raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {choices}")
-    module, name = {**KINDS[kind].loop_adapters, **KINDS[kind].adapters}[framework].split(":")
-    device: Device = getattr(import_module(module), name)(assignment)
+    path = {**KINDS[kind].loop_adapters, **KINDS[kind].adapters}[framework]
+    device: Device = pkgutil.resolve_name(path)(assignment)
     device.kind = kind
     return device
 

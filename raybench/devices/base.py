@@ -59,7 +59,7 @@ class DeviceKind:
         counts: how many accelerators a trial may take, as aligned blocks; empty if any number is allowed.
         one_per_trial: returns whether a trial takes at most one accelerator of a given model.
         devices_per_accelerator: returns the number of devices that a framework sees in an accelerator of a given model.
-        sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.accelerators`).
+        sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.sampler`).
         energy: the class that reads its energy counters during a trial (`raybench.monitoring.energy`).
         environments: by framework, the name of the Python environment, if it needs its own on this kind.
         aliases: other names, which error messages for a grid file translate.

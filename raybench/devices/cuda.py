@@ -30,11 +30,11 @@ KIND = DeviceKind(
     loop_adapters={"jax": "raybench.devices.jax:Cuda"},
     precisions=("fp32", "tf32", "bf16", "fp16"),
     status="never run on a GPU; PyTorch's part was run on a stub of CUDA, whose kernels compute nothing; tests run its "
-    "detection on made-up output of NVML and `nvidia-smi`, and look up the kernels of TensorFlow's part",
+    "detection on made-up output of NVML, and look up the kernels of TensorFlow's part",
     probe=probe,
     ray_resource="GPU",
     one_per_trial=nvidia.is_slice,
-    sensors="raybench.monitoring.nvidia:Nvidia",
+    sensors="raybench.monitoring.nvidia:NvidiaSensors",
     energy="raybench.monitoring.nvidia:NvidiaEnergy",
     aliases=("gpu",),
     visible_variable="CUDA_VISIBLE_DEVICES",

@@ -90,38 +90,6 @@ def total_memory() -> int | None:
         return None
 
 
-def available_memory() -> int:
-    """Bytes available without swapping, within the cgroup's limit; 0 if unknown."""
-    return memory_now()[0]
-
-
-def memory_now() -> tuple[int, int]:
-    """Bytes available without swapping, and total bytes.
-
-    Both are of the node, or of the cgroup if it has a limit, and 0 if unknown. A cgroup's page cache counts as
-    available, as the node's does.
-    """
-    try:
-        meminfo = Path("/proc/meminfo").read_text()
-    except OSError:
-        return 0, 0
-    free, total = (_count(rf"^{name}:\s*(\d+) kB", meminfo) * 1024 for name in ("MemAvailable", "MemTotal"))
-    try:
-        limit_text, usage_text, stat_text = (
-            Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat")
-        )
-        limit = int(limit_text)  # "max" if there is no limit
-        cache = _count(r"^inactive_file (\d+)", stat_text) + _count(r"^active_file (\d+)", stat_text)
-        return max(0, min(free, limit - int(usage_text) + cache)), min(total, limit)
-    except (OSError, ValueError):
-        return free, total
-
-
-def _count(pattern: str, text: str) -> int:
-    match = re.search(pattern, text, re.MULTILINE)
-    return int(match.group(1)) if match else 0
-
-
 def peak_resident() -> int:
     """Peak resident memory of this process in bytes (VmHWM, otherwise ru_maxrss)."""
     try:
@@ -196,8 +164,9 @@ class Host:
     def synchronize(self) -> None:
         """Do nothing: work on a CPU is done when the call returns."""
 
-    mark = staticmethod(time.perf_counter_ns)
-    """Read the host's clock."""
+    def mark(self) -> Any:
+        """The host's clock."""
+        return time.perf_counter_ns()
 
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two marks."""
@@ -235,3 +204,14 @@ class Host:
         The message is examined, because frameworks raise one type for every error.
         """
         return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))
+
+
+class AsynchronousHost(Host):
+    """Common part of adapters whose devices do work later, and have no clock of their own."""
+
+    synchronous = False
+
+    def mark(self) -> Any:
+        """The host's clock after a `synchronize`."""
+        self.synchronize()
+        return time.perf_counter_ns()

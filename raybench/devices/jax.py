@@ -6,20 +6,16 @@ They are written to JAX's documentation; that for GPUs has not been run yet.
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
-from typing import Any
 
 from raybench.core.memory import looks_like_oom
 from raybench.devices import cuda
 from raybench.devices.base import Hardware
-from raybench.devices.host import Host
+from raybench.devices.host import AsynchronousHost
 
 
-class Asynchronous(Host):
-    """Devices on which JAX works asynchronously: all of them, CPUs too."""
-
-    synchronous = False
+class JaxHost(AsynchronousHost):
+    """A host on which JAX computes: asynchronously also on the CPU."""
 
     def set_threads(self, count: int) -> None:
         """Set the threads of XLA's pool, which is made by the first computation."""
@@ -35,17 +31,12 @@ class Asynchronous(Host):
 
         jax.block_until_ready(jax.live_arrays())
 
-    def mark(self) -> Any:
-        """The host's clock after a `synchronize`: JAX has no timed events."""
-        self.synchronize()
-        return time.perf_counter_ns()
-
     def is_oom(self, error: BaseException) -> bool:
         """Return whether the memory of the device or of the host ran out."""
         return super().is_oom(error) or looks_like_oom(str(error))
 
 
-class Cpu(Asynchronous):
+class Cpu(JaxHost):
     """A CPU trial: it owns its cores, by default all of the node."""
 
     def hide_others(self) -> None:
@@ -54,7 +45,7 @@ class Cpu(Asynchronous):
         os.environ["JAX_PLATFORMS"] = "cpu"
 
 
-class Cuda(cuda.Nvidia, Asynchronous):
+class Cuda(cuda.Nvidia, JaxHost):
     """NVIDIA GPUs: JAX computes on the first visible one by default."""
 
     def hide_others(self) -> None:

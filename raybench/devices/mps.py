@@ -6,12 +6,10 @@ Written to its documentation, and not run on such a machine yet.
 from __future__ import annotations
 
 import platform
-import time
-from typing import Any
 
 from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cpu import TorchHost
-from raybench.devices.host import model_name, total_memory
+from raybench.devices.host import AsynchronousHost, model_name, total_memory
 
 
 def probe() -> list[Hardware]:
@@ -33,10 +31,9 @@ KIND = DeviceKind(
 )
 
 
-class Mps(TorchHost):
-    """The one GPU of an Apple machine."""
+class Mps(AsynchronousHost, TorchHost):
+    """The one GPU of an Apple machine; its events cannot be timed in every version of torch."""
 
-    synchronous = False
     torch_name = "mps"
 
     def open(self, precision: str) -> None:
@@ -56,14 +53,6 @@ class Mps(TorchHost):
         import torch
 
         torch.mps.synchronize()
-
-    def mark(self) -> Any:
-        """The host's clock after the queue is empty.
-
-        MPS events cannot be timed in every torch version.
-        """
-        self.synchronize()
-        return time.perf_counter_ns()
 
     def peak_memory(self) -> int:
         """Bytes that the driver holds for this process now; Metal records no peak."""

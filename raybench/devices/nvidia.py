@@ -1,15 +1,10 @@
 """The NVIDIA GPUs of this machine, read from the driver without a framework.
 
-NVML is read through the package `nvidia-ml-py`; without the package or the library, the output of `nvidia-smi`,
-which describes no slices.
+They are read from NVML through the package `nvidia-ml-py`.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import shutil
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,8 +14,6 @@ from raybench.devices.visible import selected
 
 LIBRARY = "pynvml"
 """The module of the package `nvidia-ml-py`."""
-
-MIB = 1024**2
 
 
 @dataclass(frozen=True)
@@ -85,21 +78,15 @@ def _own_name(gpu: Gpu, name: str) -> str:
 
 
 def installed() -> list[Gpu]:
-    """All GPUs and MIG slices; empty if there is no driver."""
-    gpus = _from_nvml()
-    return _from_nvidia_smi() if gpus is None else gpus
-
-
-def _from_nvml() -> list[Gpu] | None:
-    """The GPUs according to NVML; None if it cannot be loaded."""
+    """All GPUs and MIG slices; empty without the package or a driver."""
     try:
         nvml: Any = import_module(LIBRARY)
     except ImportError:
-        return None
+        return []
     try:
         nvml.nvmlInit()
     except nvml.NVMLError:
-        return None
+        return []
     gpus = []
     try:
         driver = nvml.nvmlSystemGetDriverVersion()
@@ -107,7 +94,7 @@ def _from_nvml() -> list[Gpu] | None:
             with suppress(nvml.NVMLError):  # a GPU that has fallen off the bus
                 gpus += _of_handle(nvml, nvml.nvmlDeviceGetHandleByIndex(index), str(index), driver)
     except nvml.NVMLError:
-        return None
+        return []
     finally:
         nvml.nvmlShutdown()
     return gpus
@@ -138,22 +125,3 @@ def _memory(nvml: Any, handle: Any) -> int | None:
         return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
     except nvml.NVMLError:
         return None
-
-
-def _from_nvidia_smi() -> list[Gpu]:
-    """The GPUs according to `nvidia-smi`, without those in MIG mode; empty if it is missing or fails."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    fields = "index,uuid,name,memory.total,driver_version,mig.mode.current"
-    query = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-    try:
-        table = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = [row for row in csv.reader(io.StringIO(table), skipinitialspace=True) if len(row) == 6]
-    return [
-        Gpu(index, uuid, name, int(memory) * MIB if memory.isdecimal() else None, driver)
-        for index, uuid, name, memory, driver, mode in rows
-        if mode != "Enabled"
-    ]

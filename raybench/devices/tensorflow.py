@@ -10,14 +10,13 @@ before a kernel without memory ends the process.
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from typing import Any
 
 from raybench.core.memory import looks_like_oom
 from raybench.devices import cuda, tpu
 from raybench.devices.base import Assignment, Hardware
-from raybench.devices.host import Host
+from raybench.devices.host import AsynchronousHost, Host
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -95,21 +94,14 @@ class Cpu(TensorFlowHost):
     """
 
 
-class Asynchronous(TensorFlowHost):
-    """Devices that execute submitted work asynchronously."""
-
-    synchronous = False
+class Asynchronous(AsynchronousHost, TensorFlowHost):
+    """Devices that execute submitted work asynchronously; TensorFlow has no timed events."""
 
     def synchronize(self) -> None:
         """Wait until every device has done its submitted work."""
         import tensorflow as tf
 
         tf.test.experimental.sync_devices()
-
-    def mark(self) -> Any:
-        """The host's clock after a `synchronize`: TensorFlow has no timed events."""
-        self.synchronize()
-        return time.perf_counter_ns()
 
 
 class Cuda(cuda.Nvidia, Asynchronous):

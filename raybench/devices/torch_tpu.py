@@ -6,12 +6,12 @@ Written to the Python interface of torch_tpu 0.2, and not run on a TPU yet.
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
 from raybench.devices import tpu
 from raybench.devices.base import Hardware
 from raybench.devices.cpu import TorchHost
+from raybench.devices.host import AsynchronousHost
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Environment variable: whether torch loads the packages of other devices when it is imported."""
@@ -22,10 +22,9 @@ LEGACY = "TORCH_TPU_ALLOW_LEGACY_DEVICE_APIS"
 Checkpoints need them, and torch 2.13 has no replacement."""
 
 
-class TorchTpu(TorchHost):
-    """One TPU chip of this host."""
+class TorchTpu(AsynchronousHost, TorchHost):
+    """One TPU chip of this host; torch_tpu measures events on the host."""
 
-    synchronous = False
     torch_name = "tpu"
     _last: Any = None
 
@@ -68,11 +67,6 @@ class TorchTpu(TorchHost):
         if self._last is None:  # a program of the user opens the device itself
             self._last = torch.zeros(1, device=self.torch_name)
         self._last.add_(1.0).cpu()
-
-    def mark(self) -> Any:
-        """The host's clock after a `synchronize`: torch_tpu measures events on the host."""
-        self.synchronize()
-        return time.perf_counter_ns()
 
     def peak_memory(self) -> int:
         """Peak bytes allocated on the chip."""

@@ -10,7 +10,6 @@ counts as a chip here.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from raybench.devices.xla import Xla
 
 GIB = 1024**3
 GOOGLE = "0x1ae0"
-LOCK = "/tmp/libtpu_lockfile"  # noqa: S108 — the place is libtpu's choice
 
 
 @dataclass(frozen=True)
@@ -161,20 +159,6 @@ KIND = DeviceKind(
 )
 
 
-def explain(error: BaseException) -> str | None:
-    """Explain libtpu's error about a used or locked chip; None for others."""
-    text = str(error)
-    match = re.search(r"already in use by (?:a )?process with pid (\d+)", text)
-    if match:
-        return f"the TPU is in use by process {match.group(1)}; a chip serves one process at a time"
-    if "lockfile" in text or "already in use" in text:
-        return (
-            f"libtpu found {LOCK}, and no process that has the TPU: another user's, or left by one that died; "
-            f"if nothing here uses the TPU (sudo lsof {LOCK}), remove it: sudo rm {LOCK}"
-        )
-    return None
-
-
 class Tpu(Xla):
     """TPU chips of this host."""
 
@@ -187,20 +171,6 @@ class Tpu(Xla):
         """
         super().hide_others()
         show(self.assignment.visible, current_rank())
-
-    def open(self, precision: str) -> None:
-        """Open the device as any XLA device; report a held libtpu lock.
-
-        Raises:
-            RuntimeError: the chip cannot be opened.
-        """
-        try:
-            super().open(precision)
-        except RuntimeError as error:
-            explanation = explain(error)
-            if explanation is None:
-                raise
-            raise RuntimeError(explanation) from error
 
     def peak_memory(self) -> int:
         """Peak bytes held, of the device that held most."""

@@ -1,33 +1,32 @@
-"""Energy of a trial's epochs, from the joules in its samples."""
+"""Energy of a trial's epochs, from readings of cumulative counters."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any
 
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.settings import MISSING
-from raybench.monitoring.energy import parts_of
-from raybench.monitoring.summary import Sample, Window, moment, widen
+from raybench.devices import hosted
+from raybench.monitoring.energy import Joules
+from raybench.monitoring.summary import Window, widen
 from raybench.results.warmup import is_steady
 
-LEAST_PERIODS = 5
-"""Minimum length of a stretch of time whose energy is given, in periods.
+MIN_INTERVALS = 5
+"""Minimum length of a measured window, in intervals between readings: power is taken as constant within one."""
 
-A period is the longest of those between two updates of a counter and of the samples in which the stretch begins and
-ends: the power within a sample is taken as constant.
-"""
+MIN_SECONDS = 0.5
+"""Minimum seconds of a measured window: GPUs update their counters every 0.1 s or less often."""
 
-MOST_UNREAD = 0.02
-"""Maximum fraction of a stretch of time in which the counters were not read.
+MAX_UNREAD = 0.02
+"""Maximum fraction of a window without readings, as at the start of a trial: its power is taken as the mean."""
 
-Its joules are those of the rest, extended in proportion. It is more if the sampler began late or stopped early, and if
-the wall clock was set meanwhile.
-"""
+Reading = tuple[float, Joules]
+"""The time in seconds since 1970, and the cumulative joules by counter."""
 
 
 @dataclass
@@ -45,15 +44,12 @@ class EpochWindows:
 
     def see(self, event: Event) -> None:
         """Record an epoch; one without a number is ignored."""
-        number = event.get("epoch")
+        number, target = event.get("epoch"), self.job.target
         if not isinstance(number, int):
             return
         self.windows[number] = widen(None, event)
-        if self.reached is None and 1 in self.windows and self._reached(event):
+        if self.reached is None and 1 in self.windows and target and target.reached(event.get("metrics") or {}):
             self.reached = number
-
-    def _reached(self, event: Event) -> bool:
-        return bool(self.job.target and self.job.target.reached(event.get("metrics") or {}))
 
     @property
     def steady(self) -> list[int]:
@@ -65,153 +61,76 @@ class EpochWindows:
         return [number for number in sorted(self.windows) if is_steady(number, warmup, gaps, epochs)]
 
 
-def summarise_energy(
-    samples: Sequence[Sample],
-    epochs: EpochWindows,
-    period_s: float,
-    missing: Sequence[str],
-    no_counter: Sequence[str] = (),
-) -> dict[str, Any]:
+def summarise_energy(readings: Sequence[Reading], epochs: EpochWindows, missing: Sequence[str]) -> dict[str, Any]:
     """Summarise the energy of a trial's epochs.
 
-    Each of the parts has `seconds`, `device_j` and, on an accelerator, `host_j`; what was not measured is left out.
+    Each of the parts has `device_j` and, on an accelerator, `host_j`; what was not measured is left out.
 
     - `epochs`: all epochs (`count`), with evaluation and the time between two epochs.
     - `steady`: the same of the epochs after the warm-up.
     - `target`: from the beginning to the end of the first epoch that reached the target.
     - `each`: single epochs, by number.
-    - `counters`: joules by counter, over all epochs.
-    - `others_share`: fraction of the processor time on the CPU's sockets that other processes used during the epochs.
-    - `missing`: why something is not measurable; `no_counter`: those of the reasons that are the hardware's, if any.
-
-    Args:
-        samples: the samples in order.
-        epochs: the times of the epochs.
-        period_s: seconds between two updates of the slowest counter.
-        missing: reasons why counters could not be read.
-        no_counter: those of them that are the hardware's.
+    - `missing`: why something is not measurable.
     """
+    numbers = sorted(epochs.windows)
+    curves = _curves(readings, hosted(epochs.job.cell.device.kind))
+    until_target = [number for number in numbers if number <= (epochs.reached or 0)]
     energy: dict[str, Any] = {}
+    for name, chosen in {"epochs": numbers, "steady": epochs.steady, "target": until_target}.items():
+        windows = [epochs.windows[number] for number in chosen]
+        if windows and (sums := _measure(curves, (windows[0][0], windows[-1][1]))):
+            energy[name] = {"count": len(chosen), **sums}
+    each = {str(number): _measure(curves, epochs.windows[number]) for number in numbers}
+    energy["each"] = {number: sums for number, sums in each.items() if sums}
     reasons = list(dict.fromkeys(missing))
-    meter = _Meter(samples, period_s, parts_of(epochs.job.cell.device.kind))
-    # A period is that of a counter which could be opened, even if no sample has it.
-    if epochs.windows and (period_s > 0 or any("energy_j" in sample for sample in samples)):
-        every = sorted(epochs.windows)
-        stretches = {"epochs": every, "steady": epochs.steady}
-        if epochs.reached:
-            stretches["target"] = list(takewhile(lambda number: number <= (epochs.reached or 0), every))
-        for name, numbers in stretches.items():
-            if numbers and (found := meter.measure(_span(epochs.windows[number] for number in numbers))):
-                energy[name] = {"count": len(numbers), **found}
-        energy["each"] = {str(number): found for number in every if (found := meter.measure(epochs.windows[number]))}
-        whole = _span(epochs.windows.values())
-        if "epochs" in energy:
-            energy["counters"] = meter.counters(whole)
-            energy |= meter.others(whole)
-        elif meter.is_short(whole):
-            reasons.append(
-                f"energy: the epochs took {whole[1] - whole[0]:.2g} s, less than {LEAST_PERIODS} times the "
-                f"{meter.period(whole):.2g} s between two readings"
-            )
-        reasons += _unread(meter, epochs.windows, stretches)
-    return {**energy, "missing": reasons} | ({"no_counter": list(no_counter)} if no_counter else {})
+    if numbers and curves and "epochs" not in energy:
+        reasons.append("energy: the epochs were too short, or the counters were not read in all of them")
+    return {**energy, "missing": reasons}
 
 
-def _unread(meter: _Meter, windows: Mapping[int, Window], stretches: Mapping[str, Sequence[int]]) -> list[str]:
-    """The reason why a stretch is not measurable, or a single epoch, if the counters were not read in all of it.
+@dataclass
+class _Curve:
+    """The readings of one counter: times in seconds since 1970, and cumulative joules."""
 
-    Only the first is given: the others have the same cause.
-    """
-    names = {"epochs": "the epochs", "steady": "the epochs after the warm-up", "target": "the epochs until the target"}
-    candidates = [
-        (names[name], _span(windows[number] for number in numbers)) for name, numbers in stretches.items() if numbers
-    ]
-    candidates += [(f"epoch {number}", window) for number, window in sorted(windows.items())]
-    for name, window in candidates:
-        if not meter.is_short(window) and not meter.is_covered(window):
-            return [
-                f"energy: the counters were read in {meter.covered_s(window):.3g} of the {window[1] - window[0]:.3g} s "
-                f"of {name}"
-            ]
-    return []
+    part: str
+    times: list[float] = field(default_factory=list)
+    joules: list[float] = field(default_factory=list)
 
-
-def _span(windows: Iterable[Window]) -> Window:
-    begins, ends = zip(*windows, strict=True)
-    return min(begins), max(ends)
-
-
-class _Meter:
-    """Joules in parts of a trial's time.
-
-    The times of the samples are parsed once, and those of a window are found by bisection, because a trial may have
-    many thousands of epochs and samples.
-    """
-
-    def __init__(self, samples: Sequence[Sample], period_s: float, parts: Mapping[str, Sequence[str]]) -> None:
-        self._samples, self._period_s, self._parts = samples, period_s, parts
-        self._lengths = [float(sample["seconds"]) for sample in samples]
-        self._ends = [moment(sample["t"]) for sample in samples]
-        self._begins = [end - length for end, length in zip(self._ends, self._lengths, strict=True)]
-
-    def measure(self, window: Window) -> dict[str, float] | None:
-        """The joules of each part; None if the window is too short or nothing was measured in all of it."""
-        if self.is_short(window) or not self.is_covered(window):
-            return None
-        counters = self.counters(window)
-        sums = {
-            name: round(sum(joules), 3)
-            for name, words in self._parts.items()
-            if (joules := [value for counter, value in counters.items() if counter.split()[0] in words])
-        }
-        # A counter that stands still, as in some virtual machines, has measured nothing.
-        sums = {name: joules for name, joules in sums.items() if joules > 0}
-        return {"seconds": round(window[1] - window[0], 3), **sums} if sums else None
-
-    def is_short(self, window: Window) -> bool:
-        """Whether the window is too short to divide samples at its ends in proportion."""
-        return window[1] - window[0] < LEAST_PERIODS * self.period(window)
-
-    def is_covered(self, window: Window) -> bool:
-        """Whether the samples cover the window once, except for a small part."""
+    def used(self, window: Window) -> float:
+        """The joules in a window; nan if they were not measured."""
+        begin, end = max(window[0], self.times[0]), min(window[1], self.times[-1])
         length = window[1] - window[0]
-        return abs(self.covered_s(window) - length) <= MOST_UNREAD * length
+        if len(self.times) < 2 or end - begin < (1 - MAX_UNREAD) * length:
+            return math.nan
+        (begin_j, begin_s), (end_j, end_s) = self._at(begin), self._at(end)
+        if length < max(MIN_SECONDS, MIN_INTERVALS * max(begin_s, end_s)):
+            return math.nan
+        return (end_j - begin_j) * length / (end - begin)
 
-    def covered_s(self, window: Window) -> float:
-        """The seconds of the window in which there are samples."""
-        return float(sum(part * sample["seconds"] for sample, part in self._within(window)))
+    def _at(self, time: float) -> tuple[float, float]:
+        """The joules at a time, and the seconds between the readings around it."""
+        after = min(max(1, bisect_left(self.times, time)), len(self.times) - 1)
+        (begin, end), (begin_j, end_j) = self.times[after - 1 : after + 1], self.joules[after - 1 : after + 1]
+        return begin_j + (end_j - begin_j) * (time - begin) / (end - begin), end - begin
 
-    def counters(self, window: Window) -> dict[str, float]:
-        """The joules of each counter that every sample of the window has."""
-        weighted = list(self._within(window))
-        readings = [sample.get("energy_j", {}).keys() for sample, _ in weighted]
-        names = set(readings[0]).intersection(*readings[1:]) if readings else set()
-        to_whole = (window[1] - window[0]) / self.covered_s(window) if weighted else 1.0
-        return {
-            name: round(to_whole * sum(sample["energy_j"][name] * part for sample, part in weighted), 3)
-            for name in sorted(names)
-        }
 
-    def period(self, window: Window) -> float:
-        """Seconds between two readings at the window's ends."""
-        lengths = [
-            length
-            for end in window
-            for length in self._lengths[bisect_left(self._ends, end) : bisect_right(self._begins, end)]
-        ]
-        return max([self._period_s, *lengths])
+def _curves(readings: Sequence[Reading], is_hosted: bool) -> list[_Curve]:
+    curves: dict[str, _Curve] = {}
+    for time, joules in readings:
+        for name, value in joules.items():
+            is_gpu = name.startswith("gpu")
+            if is_gpu and is_hosted:  # that of an Apple chip
+                continue
+            curve = curves.setdefault(name, _Curve("device_j" if is_gpu or is_hosted else "host_j"))
+            curve.times.append(time)
+            curve.joules.append(value)
+    return list(curves.values())
 
-    def others(self, window: Window) -> dict[str, float]:
-        """The share of other processes in the busy time of the CPU's sockets; empty if it is not known."""
-        own = busy = 0.0
-        for sample, part in self._within(window):
-            if "socket_busy_s" in sample and "own_cpu_s" in sample:
-                own, busy = own + part * sample["own_cpu_s"], busy + part * sample["socket_busy_s"]
-        return {"others_share": round(max(0.0, 1 - own / busy), 4)} if busy > 0 else {}
 
-    def _within(self, window: Window) -> Iterator[tuple[Sample, float]]:
-        """The samples that overlap the window, each with the fraction of it that does."""
-        for number in range(bisect_right(self._ends, window[0]), bisect_left(self._begins, window[1])):
-            overlap = min(self._ends[number], window[1]) - max(self._begins[number], window[0])
-            if overlap > 0:
-                yield self._samples[number], overlap / self._lengths[number]
+def _measure(curves: Sequence[_Curve], window: Window) -> dict[str, float]:
+    """The joules of each part; those that were not measured are left out."""
+    sums: dict[str, float] = {}
+    for curve in curves:
+        sums[curve.part] = sums.get(curve.part, 0.0) + curve.used(window)
+    # A counter that stands still, as in some virtual machines, has measured nothing.
+    return {part: round(joules, 3) for part, joules in sums.items() if joules > 0}

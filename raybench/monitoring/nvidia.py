@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from raybench.devices.nvidia import LIBRARY, visible
-from raybench.monitoring.accelerators import Unavailable
+from raybench.monitoring.energy import Joules, Unavailable
 
 REASONS: Mapping[int, str] = {
     0x2: "applications_clocks",
@@ -32,8 +32,8 @@ _QUANTITIES: Mapping[str, Callable[[Any, Any], float]] = {
 """Values read of each GPU: SM and memory clock, watts, °C, and the share of time in which a kernel ran."""
 
 
-class Nvidia:
-    """The sensors of some NVIDIA GPUs.
+class _Gpus:
+    """Handles of some NVIDIA GPUs.
 
     Args:
         names: their indices on the PCI bus, or names in `CUDA_VISIBLE_DEVICES`; empty for all.
@@ -46,28 +46,32 @@ class Nvidia:
         try:
             self._nvml: Any = import_module(LIBRARY)
         except ImportError:
-            raise Unavailable("GPU sensors: the package nvidia-ml-py is not installed") from None
+            raise Unavailable("the package nvidia-ml-py is not installed") from None
         try:
             self._nvml.nvmlInit()
         except self._nvml.NVMLError as error:
-            raise Unavailable(f"GPU sensors: {error}") from None
+            raise Unavailable(str(error)) from None
         try:
             names = names or [str(index) for index in range(self._nvml.nvmlDeviceGetCount())]
             self._gpus = {name: self._handle(name) for name in names}
         except self._nvml.NVMLError as error:
             self.close()
-            raise Unavailable(f"GPU sensors: {error}") from None
+            raise Unavailable(str(error)) from None
 
     def _handle(self, name: str) -> Any:
         if name.isdecimal():
             return self._nvml.nvmlDeviceGetHandleByIndex(int(name))
-        try:
-            return self._nvml.nvmlDeviceGetHandleByUUID(name)
-        except self._nvml.NVMLError:  # an abbreviation, or a slice by its GPU and instances
-            gpu = visible(name).get(name)
-            if gpu is None:
-                raise
-            return self._nvml.nvmlDeviceGetHandleByUUID(gpu.full_name)
+        gpu = visible(name).get(name)  # the name may be abbreviated, or that of a slice by its GPU and instances
+        return self._nvml.nvmlDeviceGetHandleByUUID(gpu.full_name if gpu else name)
+
+    def close(self) -> None:
+        """Release the library, whose users the driver counts."""
+        with suppress(self._nvml.NVMLError):
+            self._nvml.nvmlShutdown()
+
+
+class NvidiaSensors(_Gpus):
+    """The sensors of some NVIDIA GPUs (`raybench.monitoring.sampler`)."""
 
     def read(self) -> list[dict[str, Any]]:
         """The current values of each GPU; `throttled` lists the reasons for reduced clocks."""
@@ -90,47 +94,17 @@ class Nvidia:
             # Drivers and libraries before 535 use the old name.
             return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
 
-    def energy(self) -> dict[str, float]:
-        """The joules of each GPU since its driver was loaded.
 
-        Raises:
-            Unavailable: a GPU has no such counter, as those before Volta and slices of a GPU.
-        """
-        try:
-            read = self._nvml.nvmlDeviceGetTotalEnergyConsumption  # in millijoules
-            return {name: read(gpu) / 1000 for name, gpu in self._gpus.items()}
-        except self._nvml.NVMLError as error:
-            raise Unavailable(f"energy of the GPU: {error}") from None
-
-    def close(self) -> None:
-        """Release the library, whose users the driver counts."""
-        with suppress(self._nvml.NVMLError):
-            self._nvml.nvmlShutdown()
-
-
-class NvidiaEnergy:
+class NvidiaEnergy(_Gpus):
     """The energy counters of some NVIDIA GPUs (`raybench.monitoring.energy`).
 
-    Args:
-        names: as for `Nvidia`.
-
-    Raises:
-        Unavailable: no library, no driver, or no such GPU.
+    GPUs before Volta and slices of a GPU have none.
     """
 
-    period_s = 0.1
-    longest_pause_s = float("inf")
-
-    def __init__(self, names: Sequence[str]) -> None:
-        try:
-            self._gpus = Nvidia(names)
-        except Unavailable as error:
-            raise Unavailable(str(error).replace("GPU sensors", "energy of the GPU")) from None
-
-    def read(self) -> dict[str, float]:
+    def read(self) -> Joules:
         """The joules of each GPU since its driver was loaded."""
-        return {f"gpu {name}": joules for name, joules in self._gpus.energy().items()}
-
-    def close(self) -> None:
-        """Release the library."""
-        self._gpus.close()
+        read = self._nvml.nvmlDeviceGetTotalEnergyConsumption  # in millijoules
+        try:
+            return {f"gpu {name}": read(gpu) / 1000 for name, gpu in self._gpus.items()}
+        except self._nvml.NVMLError as error:
+            raise Unavailable(str(error)) from None

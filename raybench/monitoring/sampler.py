@@ -3,41 +3,68 @@
 from __future__ import annotations
 
 import json
-import os
+import pkgutil
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Protocol, Self
+
+import psutil
 
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
+from raybench.devices import KINDS
 from raybench.devices.host import usable_cores
 from raybench.monitoring import host
-from raybench.monitoring.accelerators import Sensors, Unavailable, open_sensors
-from raybench.monitoring.energy import EnergyMeter
-from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
+from raybench.monitoring.energy import EnergyMeter, Unavailable
+from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
 from raybench.monitoring.processes import Session, Usage
 from raybench.monitoring.summary import Sample, Window, summarise, widen
 
 SAMPLES = "samples.jsonl"
 """The file of an attempt's samples, one JSON object per line (`raybench.monitoring.summary.Sample`)."""
 
-PERIOD = 1.0
-QUICKEST = 0.05
-MANY = 600
+
+class Sensors(Protocol):
+    """The sensors of the accelerators assigned to a trial."""
+
+    def read(self) -> list[dict[str, Any]]:
+        """The current values of each accelerator, with its `id`.
+
+        Values that it does not report are left out.
+        """
+
+    def close(self) -> None:
+        """Release the driver."""
+
+
+def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
+    """The sensors of a trial's accelerators; None for a kind without sensors.
+
+    Args:
+        kind: the device kind.
+        visible: the assigned accelerators, by the driver's names; empty for all.
+
+    Raises:
+        Unavailable: the kind has sensors, but they cannot be read.
+    """
+    if kind not in KINDS or not KINDS[kind].sensors:
+        return None
+    sensors: Sensors = pkgutil.resolve_name(KINDS[kind].sensors)(visible)
+    return sensors
 
 
 def pause(elapsed: float) -> float:
     """Seconds until the next sample, `elapsed` seconds into a trial.
 
     Usually one second. Shorter at first, because some trials take a second; longer after ten minutes, so that a trial
-    of a day has some thousands of samples, each weighted by its duration.
+    of a day has some thousands of samples. At most 30 s, in which no energy counter starts again at 0.
     """
-    return max(min(PERIOD, QUICKEST + elapsed), elapsed / MANY)
+    return min(30.0, max(min(1.0, 0.05 + elapsed), elapsed / 600))
 
 
 class Monitor:
@@ -51,14 +78,13 @@ class Monitor:
         self._job = job
         self._cores = job.cores or usable_cores()
         self._samples: list[Sample] = []
+        self._readings: list[Reading] = []
         self._missing: list[str] = []
         self._window: Window | None = None
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._clock: dict[str, float] = {}
         self._epochs = EpochWindows(job)
         self._energy: EnergyMeter | None = None
-        self._cost = 0.0
 
     def begin(self, leader: int) -> None:
         """Start sampling.
@@ -78,22 +104,20 @@ class Monitor:
     def end(self) -> Event | None:
         """Stop sampling and return the summary; None if there was no process to sample.
 
-        In addition to the summary of the samples: `clock`, the sampled seconds on the monotonic clock and the
-        additional advance of the wall clock (`drift_s`); `energy` (`raybench.monitoring.energy_summary`); `cost_cpu_s`,
-        the cost of sampling; `missing`, unavailable quantities.
+        In addition to the summary of the samples: `energy` (`raybench.monitoring.energy_summary`), with
+        `others_share`, the fraction of the processor time on the CPU's sockets that other processes used; `missing`,
+        unavailable quantities.
         """
         self._stop()
         if self._thread is None:
             return None
-        summary = summarise(self._samples, self._window)
-        summary["host"] = {"cores": len(self._cores), **summary["host"]}
-        summary["clock"] = self._clock
+        audit = {**summarise(self._samples, self._window), "missing": self._missing}
+        conditions = audit["host"] = {"cores": len(self._cores), **audit["host"]}
         if self._energy:
-            meter = self._energy
-            summary["energy"] = summarise_energy(
-                self._samples, self._epochs, meter.period_s, meter.missing, meter.no_counter
-            )
-        audit = {**summary, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
+            audit["energy"] = summarise_energy(self._readings, self._epochs, self._energy.missing)
+            own, busy = conditions.get("own_cpu_s"), conditions.get("socket_busy_s")
+            if own is not None and busy:
+                audit["energy"]["others_share"] = round(max(0.0, 1 - own / busy), 4)
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
 
     def __enter__(self) -> Self:
@@ -120,13 +144,12 @@ class Monitor:
                     sensors.close()
         except Exception as error:
             self._missing.append(f"sampling stopped: {type(error).__name__}: {error}")
-        self._cost = time.thread_time()
 
     def _sensors(self) -> Sensors | None:
         try:
             return open_sensors(self._job.cell.device.kind, self._job.visible)
         except Unavailable as error:
-            self._missing.append(str(error))
+            self._missing.append(f"GPU sensors: {error}")
             return None
 
     def _sample(self, leader: int, sensors: Sensors | None, energy: EnergyMeter) -> None:
@@ -134,36 +157,28 @@ class Monitor:
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
-        wall_start = time.time()  # its drift from the monotonic clock is measured, too
-        energy.read()
+        self._readings.append((time.time(), energy.read()))
         previous = _counters(self._cores, session.read(), energy.socket_cores)
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
             while not over:
-                over = self._over.wait(min(pause(previous_s - start_s), energy.longest_pause_s))
-                usage, now_s, wall_now, t = session.read(), time.perf_counter(), time.time(), events.now()
-                times = {"t": t, "at": round(now_s - start_s, 3), "seconds": round(now_s - previous_s, 4)}
-                energy_j = {"energy_j": joules} if (joules := energy.read()) else {}
+                over = self._over.wait(pause(previous_s - start_s))
+                usage, now_s, t = session.read(), time.perf_counter(), events.now()
+                self._readings.append((time.time(), joules := energy.read()))
                 counters = _counters(self._cores, usage, energy.socket_cores)
-                if counters.keys() < previous.keys() or not _alive(leader):
-                    # The trial's process has ended, and with it its counters. Those of energy are the machine's.
-                    if energy_j:
-                        self._keep({**times, **energy_j}, file)
-                    return
-                deltas = {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
-                levels = _levels(self._cores, usage)
+                if counters.keys() < previous.keys() or not psutil.pid_exists(leader):
+                    return  # the trial's process has ended, and with it its counters
+                sample: dict[str, Any] = {"t": t, "at": round(now_s - start_s, 3)}
+                sample["seconds"] = round(now_s - previous_s, 4)
+                sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
+                sample |= _levels(self._cores, usage)
                 if sensors:
-                    levels["gpus"] = sensors.read()
-                self._keep({**times, **deltas, **levels, **energy_j}, file)
-                self._clock = {
-                    "seconds": round(now_s - start_s, 3),
-                    "drift_s": round(wall_now - wall_start - (now_s - start_s), 6),
-                }
+                    sample["gpus"] = sensors.read()
+                if joules:
+                    sample["energy_j"] = joules
+                self._samples.append(sample)
+                file.write(json.dumps(sample, separators=(",", ":")) + "\n")
                 previous, previous_s = counters, now_s
-
-    def _keep(self, sample: Sample, file: TextIO) -> None:
-        self._samples.append(sample)
-        file.write(json.dumps(sample, separators=(",", ":")) + "\n")
 
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:
@@ -177,17 +192,8 @@ def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) ->
 
 def _levels(cores: list[int], usage: Usage | None) -> dict[str, Any]:
     """Gauges, which rise and fall; quantities that the system does not report are left out."""
-    load, mhz = host.load(), host.mhz(cores)
-    levels: dict[str, Any] = {} if load is None else {"load_1m": round(load, 2)}
-    if mhz is not None:
-        levels["mhz"] = round(mhz, 1)
+    mhz = host.mhz(cores)
+    levels: dict[str, Any] = {} if mhz is None else {"mhz": round(mhz, 1)}
     if usage and usage.rss_bytes:  # an ending process has none
         levels |= {"rss_bytes": usage.rss_bytes, "peak_rss_bytes": usage.peak_rss_bytes}
     return levels
-
-
-def _alive(process: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(process, 0)
-        return True
-    return False

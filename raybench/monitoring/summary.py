@@ -12,10 +12,9 @@ Sample = Mapping[str, Any]
 """A sample in a trial's `samples.jsonl`, which covers one interval.
 
 `t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` its length. Over the interval,
-in processor seconds: `busy_s`, `idle_s`, `iowait_s` and `steal_s` of the trial's cores, and `own_cpu_s` of its
-processes. At its end: `load_1m`, `mhz`, `rss_bytes`, `peak_rss_bytes` until then, and `gpus`. Quantities that the
-system does not report are left out. `energy_j` has joules by counter, and `socket_busy_s` the processor seconds on the
-sockets of the counters (`raybench.monitoring.energy`). The last sample of a process that has ended has joules alone.
+in processor seconds: `busy_s` and `steal_s` of the trial's cores, `own_cpu_s` of its processes, and `socket_busy_s` on
+the sockets of energy counters. At its end: `mhz`, `rss_bytes`, `peak_rss_bytes` until then, `gpus`, and `energy_j`, the
+cumulative joules by counter. Quantities that the system does not report are left out.
 """
 
 Window = tuple[float, float]
@@ -55,29 +54,22 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
         samples: the samples in order.
         window: the time to summarise; None for all of it.
     """
-    samples = [sample for sample in samples if has_conditions(sample)]
-    overlaps = [(sample, inside(sample, window)) for sample in samples]
-    weighted = [(sample, seconds) for sample, seconds in overlaps if seconds > 0]
-    if window is not None and sum(seconds for _, seconds in weighted) < LEAST_S:
+    weighted = [(sample, seconds) for sample in samples if (seconds := _overlap(sample, window)) > 0]
+    total_s = sum(seconds for _, seconds in weighted)
+    if window is not None and total_s < LEAST_S:
         return summarise(samples)
-    conditions: dict[str, Any] = {
-        "seconds": round(sum(seconds for _, seconds in weighted), 3),
+    peaks = [sample["peak_rss_bytes"] for sample in samples if "peak_rss_bytes" in sample]
+    return {
+        "seconds": round(total_s, 3),
         "samples": len(weighted),
         "within": "trial" if window is None else "epochs",
         "host": _host(weighted),
+        "process": {"peak_rss_bytes": max(peaks)} if peaks else {},
+        "gpus": _gpus(weighted),
     }
-    peaks = [sample["peak_rss_bytes"] for sample in samples if "peak_rss_bytes" in sample]
-    conditions["process"] = {"peak_rss_bytes": max(peaks)} if peaks else {}
-    conditions["gpus"] = _gpus(weighted)
-    return conditions
 
 
-def has_conditions(sample: Sample) -> bool:
-    """Whether a sample has more than the joules of a process that has ended."""
-    return "energy_j" not in sample or not sample.keys() <= {"t", "at", "seconds", "energy_j"}
-
-
-def inside(sample: Sample, window: Window | None) -> float:
+def _overlap(sample: Sample, window: Window | None) -> float:
     """Seconds of a sample's interval that lie in the window."""
     length = float(sample["seconds"])
     if window is None:
@@ -91,38 +83,29 @@ Weighed = Sequence[tuple[Sample, float]]
 
 
 def _host(weighted: Weighed) -> dict[str, Any]:
-    conditions: dict[str, Any] = {}
-    own, busy = _sum(weighted, "own_cpu_s"), _sum(weighted, "busy_s")
-    if own is not None:
-        conditions["own_cpu_s"] = round(own, 3)
-        if busy is not None:
-            conditions["other_cpu_s"] = round(max(0.0, busy - own), 3)
-    for name in ("steal_s", "iowait_s"):
-        total = _sum(weighted, name)
-        if total is not None:
-            conditions[name] = round(total, 3)
-    return conditions | _level(weighted, "load_1m") | _trend(weighted, "mhz")
+    sums = {}
+    for name in ("own_cpu_s", "busy_s", "steal_s", "socket_busy_s"):
+        parts = [sample[name] * seconds / sample["seconds"] for sample, seconds in weighted if name in sample]
+        if parts:
+            sums[name] = round(sum(parts), 3)
+    if "own_cpu_s" in sums and "busy_s" in sums:
+        sums["other_cpu_s"] = round(max(0.0, sums["busy_s"] - sums["own_cpu_s"]), 3)
+    return sums | _trend(weighted, "mhz")
 
 
-def _sum(weighted: Weighed, name: str) -> float | None:
-    parts = [sample[name] * seconds / sample["seconds"] for sample, seconds in weighted if name in sample]
-    return sum(parts) if parts else None
+def _values(weighted: Weighed, name: str) -> list[tuple[Any, float]]:
+    return [(sample[name], seconds) for sample, seconds in weighted if name in sample]
 
 
 def _level(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The mean over time and the maximum, under the quantity's name.
-
-    Empty if it was not reported.
-    """
-    pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
-    if not pairs:
-        return {}
-    return {name: {"mean": _mean(pairs), "max": round(max(value for value, _ in pairs), 3)}}
+    """The mean over time and the maximum, by the quantity's name; empty if it was not reported."""
+    pairs = _values(weighted, name)
+    return {name: {"mean": _mean(pairs), "max": round(max(value for value, _ in pairs), 3)}} if pairs else {}
 
 
 def _trend(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The means of the first and last quarter of the samples, and extremes."""
-    pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
+    """The means of the first and last quarter of the samples, and extremes; empty if it was not reported."""
+    pairs = _values(weighted, name)
     if not pairs:
         return {}
     quarter = -(-len(pairs) // 4)
@@ -148,15 +131,12 @@ def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
             summary |= _trend(readings, quantity)
         for quantity in _LEVELS:
             summary |= _level(readings, quantity)
-        summaries.append(summary | _throttled(readings))
+        if throttled := _values(readings, "throttled"):
+            total_s = sum(seconds for _, seconds in throttled)
+            names = sorted({name for reasons, _ in throttled for name in reasons})
+            summary["throttled"] = {
+                name: round(sum(seconds for reasons, seconds in throttled if name in reasons) / total_s, 3)
+                for name in names
+            }
+        summaries.append(summary)
     return summaries
-
-
-def _throttled(weighted: Weighed) -> dict[str, Any]:
-    samples = [(sample["throttled"], seconds) for sample, seconds in weighted if "throttled" in sample]
-    if not samples:
-        return {}
-    total_s = sum(seconds for _, seconds in samples)
-    reasons = sorted({reason for reasons, _ in samples for reason in reasons})
-    shares = {reason: sum(seconds for reasons, seconds in samples if reason in reasons) / total_s for reason in reasons}
-    return {"throttled": {reason: round(share, 3) for reason, share in shares.items()}}

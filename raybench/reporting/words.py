@@ -457,7 +457,7 @@ def reference_text(answer: Answer) -> str:
     if len(references) == 1:
         return f"speed is relative to {references[0].label}"
     values = join_words([axis_text(axis, value) for axis, value in answer.baseline.items() if axis in answer.axes])
-    return f"speed is relative to the same configuration with {values}"
+    return f"speed is relative to the same configuration with {values}" if values else ""
 
 
 def runs_text(answer: Answer) -> str:

@@ -64,19 +64,10 @@ def missing(attempt: Attempt) -> str | None:
     return "; ".join(missing_reasons(attempt)) or None
 
 
-def missing_reasons(attempt: Attempt, with_hardware: bool = True) -> list[str]:
-    """The reasons why something was not measurable.
-
-    Args:
-        attempt: the attempt.
-        with_hardware: whether to include that the hardware has no counter.
-    """
-    recorded = _energy(attempt)
-    reasons, of_hardware = (
-        [text for reason in listed if (text := text_in(reason))] if isinstance(listed, list) else []
-        for listed in (recorded.get("missing"), recorded.get("no_counter"))
-    )
-    return [reason for reason in reasons if with_hardware or reason not in of_hardware]
+def missing_reasons(attempt: Attempt) -> list[str]:
+    """The reasons why something was not measurable."""
+    listed = _energy(attempt).get("missing")
+    return [text for reason in listed if (text := text_in(reason))] if isinstance(listed, list) else []
 
 
 def _energy(attempt: Attempt) -> Mapping[str, Any]:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,8 +37,6 @@ If the last one is damaged, training resumes from the one before."""
 
 ABOUT = "about"
 """Name of the JSON header (as bytes) among an archive's arrays."""
-
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -102,18 +98,20 @@ class Checkpoints:
             return []
         due = job.resume // job.checkpoint_every * job.checkpoint_every
         for epoch in sorted(self._epochs(), reverse=True):
-            checkpoint = self._read(epoch)
-            if checkpoint is None:
+            try:
+                checkpoint = self._read(epoch)
+            except Exception as error:  # damaged, or without the part of a rank
+                self._warnings.append(f"checkpoint of epoch {epoch} not used: {type(error).__name__}: {error}")
                 continue
             try:
                 engine.restore(checkpoint.arrays, epoch)
             except ValueError as error:
-                self._warn(f"checkpoint of epoch {epoch} not used: {error}")
+                self._warnings.append(f"checkpoint of epoch {epoch} not used: {error}")
                 continue
             ledger.go_on(checkpoint.ledger)
             return self._go_on(checkpoint, epoch)
         if due:
-            self._warn(f"no checkpoint of epoch {due} on {platform.node()}; restarted from epoch 1")
+            self._warnings.append(f"no checkpoint of epoch {due} on {platform.node()}; restarted from epoch 1")
         return []
 
     def _go_on(self, saved: Checkpoint, epoch: int) -> list[Event]:
@@ -143,7 +141,7 @@ class Checkpoints:
                 self._write(number, engine.state(), ledger)
             except Exception as error:  # full disk, out of memory, a model without tensors: training goes on
                 reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-                self._warn(f"checkpoint of epoch {number} not written: {reason}")
+                self._warnings.append(f"checkpoint of epoch {number} not written: {reason}")
                 return
             for stale_epoch in sorted(self._epochs())[:-KEPT]:
                 self._path(stale_epoch).unlink(missing_ok=True)
@@ -164,87 +162,32 @@ class Checkpoints:
         return [int(number) for name in names if (number := name.removeprefix("epoch-")).isdecimal()]
 
     def _write(self, epoch: int, arrays: Mapping[str, Array], ledger: Ledger) -> None:
-        """Write a checkpoint atomically.
-
-        It is written to a temporary file, synchronised to disk and renamed, so that a file with its final name is
-        complete.
-
-        Raises:
-            OSError: it cannot be written; no part of it is left.
-        """
-        job = self._job
-        account_fields = {
-            "trial": job.trial,
-            "attempt": job.attempt,
-            "seed": job.seed,
-            "epoch": epoch,
+        """Write a checkpoint to a temporary file and rename it, so that a file with its final name is complete."""
+        about = {
+            "attempt": self._job.attempt,
             "gaps": self._gaps,
             "ledger": ledger.state(),
             "told": self._told,
         }
-        account = np.frombuffer(json.dumps(account_fields, allow_nan=False).encode(), np.uint8)
+        header = np.frombuffer(json.dumps(about, allow_nan=False).encode(), np.uint8)
         path = self._path(epoch)
         temporary = path.with_suffix(".npz-unfinished")
         self._folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, **cast(Any, {ABOUT: account, **arrays}))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        with temporary.open("wb") as file:
+            np.savez(file, **cast(Any, {ABOUT: header, **arrays}))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
 
-    def _read(self, epoch: int) -> Checkpoint | None:
-        """Read the checkpoint of an epoch.
-
-        Returns:
-            None if a rank's part is damaged or belongs to another trial.
-        """
-        try:
-            parts = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
-            for header, _ in parts:
-                self._check(header, epoch)
-        except _DAMAGE as error:
-            self._warn(f"checkpoint of epoch {epoch} not used: {_in_short(error)}")
-            return None
+    def _read(self, epoch: int) -> Checkpoint:
+        """Read the checkpoint of an epoch, with the parts of all ranks, which have to use the same one."""
+        parts = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
         header, arrays = parts[current_rank().number]
         return Checkpoint(header["told"], header["ledger"], header["gaps"], header["attempt"], arrays)
 
-    def _check(self, header: Mapping[str, Any], epoch: int) -> None:
-        """Check that a header belongs to this trial and epoch.
-
-        Raises:
-            ValueError: it belongs to another trial, or to another epoch than its file name.
-        """
-        if (header["trial"], header["seed"]) != (self._job.trial, self._job.seed):
-            raise ValueError(f"it belongs to the trial {header['trial']}")
-        epochs = [event["epoch"] for event in header["told"]]
-        if header["epoch"] != epoch or epochs != list(range(1, epoch + 1)):
-            raise ValueError("it is not what its name says")
-        Ledger().go_on(header["ledger"])
-
-    def _warn(self, message: str) -> None:
-        self._warnings.append(message)
-
 
 def _load(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read the header and the arrays of a file.
-
-    Reading an archive verifies the checksum of every part of it.
-    """
-    if not zipfile.is_zipfile(path):
-        raise ValueError("it is damaged (not a whole archive)")
+    """Read the header and the arrays of a file, and verify the checksum of every part of it."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     return json.loads(arrays.pop(ABOUT).tobytes()), arrays
-
-
-def _in_short(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "a part of it is missing"
-    if isinstance(error, KeyError):
-        return f"it is damaged ({error} is missing)"
-    return str(error) if isinstance(error, ValueError) and str(error).startswith("it ") else f"it is damaged ({error})"

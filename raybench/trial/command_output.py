@@ -12,11 +12,11 @@ from typing import Any
 
 from raybench.workloads.command import EPOCH, Command
 
-LONGEST_LINE = 1 << 20
-"""Characters after which an unfinished line counts as one."""
+MAX_LINE_CHARS = 1 << 16
+"""Length after which an unfinished line counts as one."""
 
-LONGEST_QUOTED = 100
-"""Characters that are quoted of the nearest line."""
+MAX_QUOTED_CHARS = 100
+"""Length of the part of the nearest line that is quoted."""
 
 PREFIX = 3
 """Letters in which two words agree that are taken for the same, such as acc and accuracy."""
@@ -47,9 +47,12 @@ class Lines:
             chunk: the part.
             last: whether it is the last one, so that the rest is a line too.
         """
-        text = self._rest + self._decoder.decode(chunk, last)
-        *lines, self._rest = _ENDS.split(text)
-        if last or len(self._rest) > LONGEST_LINE:
+        *lines, rest = _ENDS.split(self._decoder.decode(chunk, last))
+        if lines:
+            lines[0], self._rest = self._rest + lines[0], rest
+        else:
+            self._rest += rest
+        if last or len(self._rest) > MAX_LINE_CHARS:
             lines, self._rest = [*lines, self._rest], ""
         return [clean for line in lines if (clean := _COLOURS.sub("", line))]
 
@@ -84,7 +87,7 @@ class Metrics:
         Raises:
             OutputError: a value is no number, or an epoch ends twice.
         """
-        self._lines.append(line[:LONGEST_QUOTED])
+        self._lines.append(line[:MAX_QUOTED_CHARS])
         values = dict(self._values(line))
         self._counts.update(values.keys())
         epoch = values.pop(EPOCH, None)

@@ -7,8 +7,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from raybench.training.epoch_record import Diverged
 from raybench.training.local import program_device
 from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import SavedState, Trial
-from raybench.trial.channel import JOB, VARIABLE, RankConflict, Writer
+from raybench.trial.channel import JOB, VARIABLE, Writer
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
 from raybench.trial.run import failure
@@ -55,12 +53,7 @@ def current_trial(*, epochs: float | None = None) -> Trial:
 
 
 class _Process:
-    """The trial of this process.
-
-    Attributes:
-        writer: the file in which it reports.
-        warnings: for the end of the trial.
-    """
+    """The trial of this process."""
 
     def __init__(self, channel: Path) -> None:
         number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
@@ -68,13 +61,16 @@ class _Process:
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
         self._ledger = Ledger(int(os.environ[STARTED]))
-        self.writer = Writer(channel, number, count)
-        self.warnings: list[str] = []
-        self._checkpoints = Checkpoints(self._job, self.warnings)
+        self._writer = Writer(channel, number, count)
+        self._warnings: list[str] = []
+        self._checkpoints = Checkpoints(self._job, self._warnings)
         self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
-        self._journal: _Journal | None = None
         self._info = WorkloadInfo.from_json(self._job.workload)
-        self.trial = Trial(options_of(self._job), _Recorder(self), self._open_clock)
+        self._journal = _Journal(
+            self._job, self._send, self._ledger, self._checkpoints, self._warnings, writer=self._writer
+        )
+        self.trial = Trial(options_of(self._job), self._journal, self._open_clock)
+        self._journal.trial = self.trial
 
     def _open_clock(self) -> TrainingClock:
         """Open the clock of the framework that the script has imported by now."""
@@ -83,22 +79,12 @@ class _Process:
         of_process = 1 if current_rank().count > 1 else job.cell.device.devices or 1
         device = program_device(framework, job.cell.device.kind, of_process)
         loop = open_loop(framework, device)
-        peak = PeakMemory(device, loop)
-        self._journal = _Journal(job, self.send, peak, self._ledger, self._checkpoints, self.warnings)
-        self._journal.writer = self.writer
-        return TrainingClock(self._ledger, device, loop, self._phase.enter, peak)
+        self._journal.peak = PeakMemory(device, loop)
+        return TrainingClock(self._ledger, device, loop, self._phase.enter, self._journal.peak)
 
-    @property
-    def journal(self) -> _Journal:
-        """The events of this rank; the clock is opened first."""
-        if self._journal is None:
-            _ = self.trial.device
-        assert self._journal
-        return self._journal
-
-    def send(self, event: Event) -> None:
+    def _send(self, event: Event) -> None:
         """Report an event, with the ledger until now, in case that this process does not end by itself."""
-        self.writer.send(event=event, totals=self._totals())
+        self._writer.send(event=event, totals=self._totals())
 
     def _totals(self) -> dict[str, Any]:
         return {"ledger": self._ledger.close()[0], "cpu": self._ledger.cpu()}
@@ -113,9 +99,8 @@ class _Process:
             if exception is not None:
                 raise exception
             self.trial.finish()
-            if self.writer.is_open:
-                before = self._journal.logged_before if self._journal else frozenset()
-                error = misuse(self.trial, before, self._info, self._job)
+            if self._writer.is_open:
+                error = misuse(self.trial, self._journal.logged_before, self._info, self._job)
                 error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
         except Diverged as exc:
@@ -124,15 +109,13 @@ class _Process:
             status, error = failure(exc, None, self._phase, self._job)
         finally:
             self.trial.abandon()
-        if not self.writer.is_open and error is None:
+        if not self._writer.is_open and error is None:
             return  # it has not trained, such as a worker that loads data
-        if self._journal:
-            self._journal.flush(self.trial)
+        self._journal.flush(self.trial)
         if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
             self._checkpoints.remove()
-        end = {"status": status, "error": error, "warnings": self.warnings, "at": time.time_ns()}
-        with suppress(RankConflict):  # which the trial's process reports
-            self.writer.send(end=end, totals=self._totals())
+        end = {"status": status, "error": error, "warnings": self._warnings, "at": time.time_ns()}
+        self._writer.send(end=end, totals=self._totals())
         if current_rank().count > 1 and "torch.distributed" in sys.modules:
             # A thread that still holds a tensor when the interpreter ends aborts the process (pytorch/pytorch#190489).
             time.sleep(GLOO_RELEASE)
@@ -141,43 +124,25 @@ class _Process:
 class _Journal(TrialJournal):
     """The events of one rank."""
 
-    writer: Writer
+    trial: Trial
+
+    def __init__(self, *arguments: Any, writer: Writer) -> None:
+        super().__init__(*arguments)
+        self._writer = writer
+
+    def begin(self, state: SavedState | None) -> int:
+        """Claim the rank and open the clock; load the state of an earlier attempt, if there is one."""
+        if not self._writer.is_open:
+            self._writer.open()
+        _ = self.trial.device
+        return super().begin(state)
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Send an epoch; the last one at once too, in case that the process ends without its exit handlers."""
         super().epoch_ended(fields, more)
         if self._last:
-            self.writer.send(provisional=self._last)
-
-
-class _Recorder:
-    """Receives what the trial reports; the journal is opened with the clock, when the framework is known."""
-
-    def __init__(self, process: _Process) -> None:
-        self._of = process
-
-    def begin(self, state: SavedState | None) -> int:
-        """Claim the rank, and load the state of an earlier attempt, if there is one."""
-        if not self._of.writer.is_open:
-            self._of.writer.claim()
-        return self._of.journal.begin(state)
-
-    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
-        """Record an epoch."""
-        self._of.journal.epoch_ended(fields, more)
-
-    def left(self, fields: dict[str, Any]) -> None:
-        """Wait for the end: the loop may have been left by an error."""
+            self._writer.send(provisional=self._last)
 
     def decide(self, epoch: int, stop: bool) -> bool:
         """Let rank 0 decide whether training ends with an epoch."""
-        return self._of.writer.decide(epoch, stop)
-
-    def logged_later(self, metrics: Mapping[str, float]) -> None:
-        """Record metrics that were logged after the last epoch."""
-        self._of.journal.logged_later(metrics)
-
-    def warn(self, message: str) -> None:
-        """Record a warning."""
-        if message not in self._of.warnings:
-            self._of.warnings.append(message)
+        return self._writer.decide(epoch, stop)

@@ -14,14 +14,15 @@ from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
+from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import ranks_of, run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_check import check
 from raybench.trial.run_command import run_command
 from raybench.trial.run_function import Send, run_function
 
-LONGEST, LONGEST_TRACEBACK = 4_000, 16_000
-"""Maximum characters of a message or output, and of a traceback, in an event."""
+MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000
+"""Length of a message or output, and of a traceback, in an event."""
 
 
 def shortened(event: Event) -> Event:
@@ -34,7 +35,7 @@ def shortened(event: Event) -> Event:
 
 
 def _cut(name: str, value: Any) -> Any:
-    longest = LONGEST_TRACEBACK if name == "traceback" else LONGEST
+    longest = MAX_TRACEBACK_CHARS if name == "traceback" else MAX_MESSAGE_CHARS
     if not isinstance(value, str) or len(value) <= longest:
         return value
     half = longest // 2
@@ -99,6 +100,7 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
         if os.getpid() != own_pid:  # a process that the user's function has forked
             os._exit(0)
         append_event(Path(job.folder), event)
+        cut_output(Path(job.folder))
         send(shortened(event))
 
     if job.cell.has_own_loop and not job.check:

@@ -6,7 +6,6 @@ from the scripts' own processes (`raybench.trial.command_trial`) by a channel.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -16,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +33,7 @@ from raybench.devices import Device, hosted
 from raybench.results.epoch import over_ranks
 from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import Lines, Metrics, OutputError
+from raybench.trial.kept_output import write_through
 from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
@@ -45,27 +45,14 @@ from raybench.workloads.parameters import PASSED
 STARTED = "RAYBENCH_TRIAL_STARTED"
 """The environment variable with the time at which the trial began, by the host's monotonic clock."""
 
-LAST = 20
-"""Lines of the output that are kept with an error."""
+KEPT_LINES = 20
+"""Last lines of the output that are kept with an error."""
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
 
-_PROGRAMS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-"""The first bytes of scripts and of compiled programs on Linux and macOS."""
-
-_NO_INTERPRETER = "; begin the script with a line such as #!/bin/sh, or write its interpreter before it"
-_START_HINTS = {
-    errno.ENOENT: "; it is looked up in the PATH of the environment",
-    errno.EACCES: _NO_INTERPRETER,
-    errno.ENOEXEC: _NO_INTERPRETER,
-}
-"""Remedies for a program that cannot be started, by error."""
-
 RANK_TIMEOUT = 30.0
-"""Seconds that the epoch of rank 0 waits for those of other ranks, whose numbers are added to it.
-
-Ranks that have reported nothing by then are not waited for again."""
+"""Seconds after the first message of a rank in which the others have to begin to report, or are not waited for."""
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
@@ -83,7 +70,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     command = info.command
     assert command
     code = copy_files(info, job)
-    _make_programs_executable(code, info.files)
+    for name in info.files:
+        (code / name).chmod(0o755)  # copies have lost that permission
     job = replace(job, code=str(code))
     status, error = TrialStatus.COMPLETED, None
     run: _Run | None = None
@@ -119,15 +107,6 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
             **({"cpu": run.cpu} if run and run.cpu else {}),
         )
     )
-
-
-def _make_programs_executable(folder: Path, names: Mapping[str, str]) -> None:
-    """Make the copies of scripts and compiled programs executable: copies have lost that permission."""
-    for name in names:
-        path = folder / name
-        with path.open("rb") as file:
-            if file.read(4).startswith(_PROGRAMS):
-                path.chmod(0o755)
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -166,7 +145,8 @@ class _Run:
         assert info.command
         self._job, self._info, self._command, self._send = job, info, info.command, send
         self._channel, self._started_ns, self._warnings = channel, started_ns, warnings
-        self._last_lines: deque[str] = deque(maxlen=LAST)
+        self._last_lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._streams, self._is_stopping = (Lines(), Lines()), False
         self._program: Program | None = None
         self._oom_kills = memory.oom_kills()
         self.cpu: Mapping[str, float] = {}
@@ -198,27 +178,26 @@ class _Run:
         try:
             program = self._start()
         except OSError as error:
-            name = str(error.filename or self._command.arguments[0])
-            hint = _START_HINTS.get(error.errno or 0, "")
-            if error.errno == errno.ENOENT and os.sep in name:
-                hint = "; list it under `files`, if it is a file of the grid file's folder"
-            message = f"cannot start {name}: {error.strerror}{hint}"
+            name = error.filename or self._command.arguments[0]
+            message = (
+                f"cannot start {name}: {error.strerror}; a program is looked up in the PATH, and a file of the grid "
+                "file's folder has to be listed under `files`"
+            )
             return TrialStatus.FAILED, {"type": "UsageError", "message": message}
         self._program = program
         deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
-        streams = (Lines(), Lines())
         try:
             while program.code is None:
                 left_s = deadline - time.perf_counter_ns() * NANO
                 if left_s <= 0:
                     message = f"took longer than its timeout of {self._job.timeout:g} s"
                     return self._stop(TrialStatus.TIMEOUT, "Timeout", message)
-                self._read(program, streams, min(PERIOD, left_s))
+                self._read(min(PERIOD, left_s))
                 self._look()
-            self._read_rest(program, streams)
-            for name in program.end_left():
-                self._warnings.append(f"{name} was still running after the end of the command, and was killed")
-            self._read_rest(program, streams)
+            self._read_rest()
+            if left := program.end_left():
+                self._warnings.append(f"killed, as they ran on after the end of the command: {', '.join(left)}")
+                self._read_rest()
             self._look()
         except _End as end:
             return self._stop(end.status, end.kind, str(end))
@@ -254,48 +233,38 @@ class _Run:
         }
         return environ | {name: fill(text, values) for name, text in self._command.env.items()}
 
-    def _read(self, program: Program, streams: tuple[Lines, Lines], seconds: float) -> int:
-        """Take the new output; return the number of bytes."""
-        size = 0
-        for stream, chunk, at_ns in program.read(seconds):
-            size += len(chunk)
-            _write_through(chunk)
-            lines = streams[stream].feed(chunk, last=not chunk)
+    def _read(self, seconds: float) -> bool:
+        """Take the new output; return whether there was some."""
+        assert self._program
+        is_new = False
+        for stream, chunk, at_ns in self._program.read(seconds):
+            is_new |= bool(chunk)
+            write_through(chunk, Path(self._job.folder))
+            lines = self._streams[stream].feed(chunk, last=not chunk)
             self._last_lines.extend(lines)
-            self._lines(lines, at_ns)
-        return size
+            if not self._is_stopping:
+                self._lines(lines, at_ns)
+        return is_new
 
-    def _read_rest(self, program: Program, streams: tuple[Lines, Lines]) -> None:
+    def _read_rest(self) -> None:
         """Take all output that is there; a child that runs on may keep a stream open, and write without end."""
         deadline = time.monotonic() + SETTLE
-        while self._read(program, streams, 0) and time.monotonic() < deadline:
+        while self._read(0) and time.monotonic() < deadline:
             pass
 
     def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any]]:
         """End the program, and return the error because of which."""
         program = self._program
         assert program
+        self._is_stopping = True
         program.signal(signal.SIGTERM)
-        deadline, streams = time.monotonic() + TERMINATION_TIMEOUT, (Lines(), Lines())
-
-        def keep_output(seconds: float) -> bool:
-            chunks = list(program.read(seconds))
-            for stream, chunk, _ in chunks:
-                _write_through(chunk)
-                self._last_lines.extend(streams[stream].feed(chunk, last=not chunk))
-            return any(chunk for _, chunk, _ in chunks)
-
+        deadline = time.monotonic() + TERMINATION_TIMEOUT
         while program.code is None and time.monotonic() < deadline:
-            keep_output(PERIOD)
+            self._read(PERIOD)
             with suppress(_End):
                 self._look()
-        program.signal(signal.SIGKILL)
-        while program.code is None:
-            time.sleep(0.01)
-        program.end_left()
-        deadline = time.monotonic() + SETTLE  # a child that is not found may write without end
-        while keep_output(0) and time.monotonic() < deadline:
-            pass
+        program.kill()
+        self._read_rest()
         return status, self._described(kind, message)
 
     def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
@@ -436,51 +405,46 @@ class _Reported(_Run):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._reader = Reader(self._channel)
-        self._events: dict[int, deque[Event]] = {}
-        self._first_waits = 0.0
-        self._waits_for_all = True
+        self._queue: deque[Event] = deque()
+        """Events of rank 0 that wait for those of other ranks."""
+        self._epochs: dict[int, dict[int, Event]] = defaultdict(dict)
+        """The epochs of each rank by their number."""
         self._ends: dict[int, Mapping[str, Any]] = {}
         self._totals: dict[int, Mapping[str, Any]] = {}
         self._provisional: Event | None = None
+        self._begun_by = math.inf
 
     def _look(self) -> None:
         for rank, message in self._reader.read():
-            for name in ("event", "provisional") if rank else ("event",):
-                if name in message:
-                    self._events.setdefault(rank, deque()).append(message[name])
+            event = message.get("event") or message.get("provisional") or {}
+            if "epoch" in event and event["event"] == "epoch_ended":
+                self._epochs[rank][event["epoch"]] = event
+            self._begun_by = min(self._begun_by, time.monotonic() + RANK_TIMEOUT)
+            if rank == 0 and "event" in message:
+                self._queue.append(event)
+            elif rank == 0 and event:
+                self._provisional = event
             if "end" in message:
                 self._ends[rank] = message["end"]
-            if rank == 0 and "provisional" in message:
-                self._provisional = message["provisional"]
             if "totals" in message:
                 self._totals[rank] = message["totals"]
         self._forward(final=False)
-        conflict = self._reader.conflict
-        if conflict:
-            raise _End(TrialStatus.FAILED, "RankConflict", conflict)
+        if self._reader.conflict:
+            raise _End(TrialStatus.FAILED, "RankConflict", self._reader.conflict)
 
     def _forward(self, final: bool) -> None:
         """Send the events of rank 0, with the numbers of other ranks added once they are there."""
-        own = self._events.get(0, deque())
-        while own:
-            others = range(1, self._reader.world_size) if self._waits_for_all else [*self._reader.processes]
-            others = [rank for rank in others if rank]
-            number = own[0].get("epoch") if own[0]["event"] == "epoch_ended" else None
-            same = [self._epoch_of(rank, number) for rank in others] if number else []
-            now = time.monotonic()
-            if not all(same) and not final and now < (self._first_waits or now) + RANK_TIMEOUT:
-                self._first_waits = self._first_waits or now
-                return
-            if not all(same) and not final:
-                self._waits_for_all = False
-            self._first_waits = 0.0
-            self._send(_combined([own.popleft(), *filter(None, same)]))
-
-    def _epoch_of(self, rank: int, number: int | None) -> Event | None:
-        waiting = self._events.get(rank, deque())
-        while number and waiting and waiting[0].get("epoch", 0) < number:
-            waiting.popleft()  # that epoch of rank 0 has been sent
-        return next((event for event in waiting if event.get("epoch") == number), None)
+        while self._queue:
+            event = self._queue[0]
+            same = [event]
+            for rank in range(1, self._reader.world_size) if event["event"] == "epoch_ended" else ():
+                may_report = rank in self._reader.processes or time.monotonic() < self._begun_by
+                if other := self._epochs[rank].get(event["epoch"]):
+                    same.append(other)
+                elif may_report and rank not in self._ends and not final:
+                    return
+            self._queue.popleft()
+            self._send(_combined(same))
 
     def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
         self._forward(final=True)
@@ -496,18 +460,23 @@ class _Reported(_Run):
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
         self._warn()
         if self._provisional and 0 not in self._ends:
-            self._events.setdefault(0, deque()).append(self._provisional)
+            self._queue.append(self._provisional)
             self._forward(final=True)
             self._warnings.append("rank 0 ended by os._exit: what it logged after its last epoch is missing")
-        message = ""
+        reached = {rank: max(self._epochs[rank], default=0) for rank in self._reader.processes}
+        message, of_rank = "", {}
         if not self._reader.processes:
             message = "ended without an epoch: write `for epoch in trial.epochs():` around its loop"
         elif 0 not in self._reader.processes:
-            message = f"has reports of rank {join_ranks(self._reader.processes)}, and none of rank 0"
+            message = f"has reports of rank {', '.join(map(str, sorted(reached)))}, and none of rank 0"
         elif 0 not in self._ends and not self._provisional:
             message = "ended before its training did: rank 0 has reported neither its last epoch nor its end"
+        elif len(set(reached.values())) > 1:
+            first = min(reached, key=lambda rank: reached[rank])
+            message = f"ended in rank {first} after epoch {reached[first]}, in others after {max(reached.values())}"
+            of_rank = {"rank": first}
         if message:
-            return TrialStatus.FAILED, self._described("UsageError", f"{self._info.name} {message}")
+            return TrialStatus.FAILED, self._described("UsageError", f"{self._info.name} {message}") | of_rank
         return TrialStatus.COMPLETED, None
 
     def _warn(self) -> None:
@@ -530,11 +499,6 @@ class _Reported(_Run):
         self.cpu = cpu
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
-
-
-def join_ranks(ranks: Mapping[int, Any]) -> str:
-    """The numbers of some ranks."""
-    return ", ".join(map(str, sorted(ranks)))
 
 
 def _combined(same: list[Event]) -> Event:
@@ -563,10 +527,3 @@ def _finite(metrics: Mapping[str, float], warnings: list[str]) -> tuple[dict[str
         elif (message := f"{name} is {value}, and was left out") not in warnings:
             warnings.append(message)
     return {name: value for name, value in metrics.items() if math.isfinite(value)}, diverged
-
-
-def _write_through(chunk: bytes) -> None:
-    """Write a part of the output to the trial's own, which is a file."""
-    with suppress(OSError):
-        sys.stdout.flush()
-        os.write(1, chunk)

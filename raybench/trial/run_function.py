@@ -79,7 +79,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         loop = open_loop(job.cell.framework, device)
         peak = PeakMemory(device, loop)
         clock = TrainingClock(ledger, device, loop, phase.enter, peak)
-        recorder = TrialJournal(job, send, peak, ledger, checkpoints, warnings)
+        recorder = TrialJournal(job, send, ledger, checkpoints, warnings, peak)
         trial = Trial(options_of(job), recorder, lambda: clock)
         set_current(trial)
         try:
@@ -94,7 +94,6 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, phase, job)
-        error["message"] += _missing_file(exc, info)
     finally:
         set_current(None)
         if trial:
@@ -203,28 +202,26 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     return {"type": "UsageError", "message": message, "phase": "train", **where}
 
 
-def _missing_file(exc: BaseException, info: WorkloadInfo) -> str:
-    """The remedy for a relative path that exists in the user's folder and not in the copy of its files."""
-    name = exc.filename if isinstance(exc, FileNotFoundError) else None
-    if not isinstance(name, str) or Path(name).is_absolute():
-        return ""
-    original = Path(str(info.file)).absolute().parent / name
-    return own_files.not_copied(original, Path(name)) if original.exists() else ""
-
-
 class TrialJournal:
     """Sends what a trial reports as events.
 
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
 
     Attributes:
+        peak: the peak of the memory, once the clock is open.
         logged_before: the names of metrics in the epochs of earlier attempts.
     """
 
     def __init__(
-        self, job: Job, send: Send, peak: PeakMemory, ledger: Ledger, checkpoints: Checkpoints, warnings: list[str]
+        self,
+        job: Job,
+        send: Send,
+        ledger: Ledger,
+        checkpoints: Checkpoints,
+        warnings: list[str],
+        peak: PeakMemory | None = None,
     ) -> None:
-        self._job, self._send, self._peak, self._ledger = job, send, peak, ledger
+        self._job, self._send, self.peak, self._ledger = job, send, peak, ledger
         self._checkpoints, self._warnings = checkpoints, warnings
         self._state: _UserState | None = None
         self._last: Event | None = None
@@ -245,7 +242,7 @@ class TrialJournal:
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Send an epoch, and make a checkpoint if one is due."""
-        peak = self._peak.now(ended=not more)
+        peak = self.peak.now(ended=not more) if self.peak else None
         measured = fields if peak is None else fields | {"memory_peak_bytes": peak}
         event = events.epoch_ended(self._job.trial, self._job.attempt, **measured)
         if not more:

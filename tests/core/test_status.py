@@ -18,9 +18,9 @@ def test_a_status_is_its_word_in_json():
 
 
 @pytest.mark.parametrize("status", TrialStatus)
-def test_a_result_is_neither_a_failure_nor_run_again(status):
+def test_results_are_not_failures_nor_run_again(status):
     assert not (status.is_result and (status.is_failure or status.is_rerun))
-    assert status.mlflow_status == mapping.state(str(status))
+    assert status.mlflow_status == mapping.mlflow_status(str(status))
     assert (status.mlflow_status == "FINISHED") == status.is_result
 
 
@@ -29,9 +29,9 @@ def test_another_word_is_no_status(word):
     assert TrialStatus.parse(word) is None
 
 
-def test_an_attempt_with_a_word_of_another_program_stands_and_is_a_failed_run_in_mlflow():
+def test_unknown_status_is_kept_and_failed_in_mlflow():
     told = [events.trial_ended("a-r0", number, word) for number, word in ((1, "preempted"), (2, TrialStatus.LOST))]
     foreign, lost = attempts(told).values()
     assert foreign.status == "preempted"
     assert precedence(foreign) > precedence(lost), "what was lost is run again"
-    assert mapping.state("preempted") == "FAILED"
+    assert mapping.mlflow_status("preempted") == "FAILED"

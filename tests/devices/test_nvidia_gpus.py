@@ -1,4 +1,4 @@
-"""NVIDIA GPUs as NVML and nvidia-smi list them, and what CUDA_VISIBLE_DEVICES leaves of them."""
+"""NVIDIA GPUs as NVML lists them, and what CUDA_VISIBLE_DEVICES leaves of them."""
 
 import importlib
 import os
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.made_up_gpus import Nvml, install_nvml, install_program
+from support.made_up_gpus import Nvml, install_nvml
 
 from raybench.devices import Assignment, Hardware, cuda, open_device
 from raybench.devices.program import open_for_program
@@ -19,13 +19,6 @@ A100, OLD_A100 = "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f", "GPU-e109d8d9-923e-
 HALF, SMALL = "MIG-c7384736-a75d-5afc-978f-d2f1294409fd", "MIG-a28ad590-3fda-56dd-84fc-0a0b96edc58d"
 A100_NAME, HALF_NAME, SMALL_NAME = (f"NVIDIA A100-SXM4-40GB{end}" for end in ("", " MIG 3g.20gb", " MIG 1g.5gb"))
 
-QUERY = "--query-gpu=index,uuid,name,memory.total,driver_version,mig.mode.current --format=csv,noheader,nounits"
-TABLE = f"""\
-0, {T4}, Tesla T4, 15360, 550.54.15, [N/A]
-1, {T4_TOO}, Tesla T4, 15360, 550.54.15, [N/A]
-2, {A100}, {A100_NAME}, 40960, 550.54.15, Enabled
-3, {OLD_A100}, {A100_NAME}, 40960, 550.54.15, Disabled
-"""
 GPUS = (
     {"uuid": T4, "name": "Tesla T4", "mib": 15360},
     {"uuid": T4_TOO, "name": "Tesla T4", "mib": 15360},
@@ -43,23 +36,16 @@ GPUS = (
 
 
 @pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """An empty folder of programs, and no NVML."""
+def environment(monkeypatch):
+    """No variables and no NVML."""
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "JAX_PLATFORMS"):
         monkeypatch.setenv(name, "restored after the test")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     install_nvml(monkeypatch, None)
-    return tmp_path
 
 
 @pytest.fixture
-def smi(programs):
-    install_program(programs, "nvidia-smi", {QUERY: TABLE})
-
-
-@pytest.fixture
-def nvml(programs, monkeypatch):
+def nvml(environment, monkeypatch):
     library = Nvml(list(GPUS))
     install_nvml(monkeypatch, library)
     return library
@@ -69,13 +55,14 @@ def ids():
     return {entry.model: entry.ids for entry in cuda.probe()}
 
 
-def test_gpus_are_grouped_by_model_and_slices_are_described_by_themselves(nvml):
+def test_gpus_and_slices_are_grouped_by_model(nvml):
     assert cuda.probe() == [
         Hardware("cuda", "Tesla T4", 2, 15 * GIB, "550.54.15", ("0", "1")),
         Hardware("cuda", HALF_NAME, 1, 19968 * MIB, "550.54.15", (HALF,)),
         Hardware("cuda", SMALL_NAME, 1, 4864 * MIB, "550.54.15", (SMALL,)),
         Hardware("cuda", A100_NAME, 1, 40 * GIB, "550.54.15", ("3",)),
     ]
+    assert nvml.open == 0, "the library is released"
 
 
 @pytest.mark.parametrize(
@@ -102,68 +89,41 @@ def test_gpus_are_grouped_by_model_and_slices_are_described_by_themselves(nvml):
         (SMALL, {SMALL_NAME: (SMALL,)}),
         (f"{SMALL},{HALF}", {SMALL_NAME: (SMALL,), HALF_NAME: (HALF,)}),
         ("MIG-a28ad590", {SMALL_NAME: ("MIG-a28ad590",)}),
+        (f"MIG-{A100}/9/0", {SMALL_NAME: (f"MIG-{A100}/9/0",)}),
+        (f"MIG-{A100}/9", {SMALL_NAME: (f"MIG-{A100}/9",)}),
     ],
 )
-def test_the_variable_selects_gpus_and_slices_by_any_name(nvml, monkeypatch, setting, shown):
+def test_the_variable_selects_by_any_name(nvml, monkeypatch, setting, shown):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
     assert ids() == shown
 
 
-@pytest.mark.parametrize("name", [f"MIG-{A100}/9/0", "MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/9"])
-def test_a_slice_may_be_named_by_its_gpu_and_instances(nvml, monkeypatch, name):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", name)
-    assert ids() == {SMALL_NAME: (name,)}
+@pytest.mark.parametrize(
+    ("gpus", "shown"),
+    [
+        ([{**GPUS[2], "slices": []}, GPUS[0]], {"Tesla T4": ("1",)}),
+        ([GPUS[0], None, GPUS[1]], {"Tesla T4": ("0", "2")}),
+        ([{**GPUS[0], "mib": None}], {"Tesla T4": ("0",)}),
+        (None, {}),
+    ],
+    ids=["MIG mode without slices", "a lost GPU", "memory of the host", "no package"],
+)
+def test_incomplete_gpus(environment, monkeypatch, gpus, shown):
+    install_nvml(monkeypatch, gpus and Nvml(gpus))
+    assert ids() == shown
 
 
-def test_a_gpu_in_mig_mode_without_slices_is_not_usable(programs, monkeypatch):
-    install_nvml(monkeypatch, Nvml([{**GPUS[2], "slices": []}, GPUS[0]]))
-    assert ids() == {"Tesla T4": ("1",)}
+def test_without_a_driver_there_is_no_gpu(nvml, monkeypatch):
+    def fail():
+        raise nvml.NVMLError("NVML Shared Library Not Found")
+
+    monkeypatch.setattr(nvml, "nvmlInit", fail)
+    assert cuda.probe() == []
 
 
-def test_a_lost_gpu_does_not_hide_the_others(programs, monkeypatch):
-    install_nvml(monkeypatch, Nvml([GPUS[0], None, GPUS[1]]))
-    assert ids() == {"Tesla T4": ("0", "2")}
-
-
-def test_memory_that_is_the_hosts_is_unknown(programs, monkeypatch):
-    install_nvml(monkeypatch, Nvml([{**GPUS[0], "mib": None}]))
-    assert cuda.probe()[0].memory_bytes is None
-    install_nvml(monkeypatch, None)
-    install_program(programs, "nvidia-smi", {QUERY: f"0, {T4}, NVIDIA GB10, [N/A], 580.95.05, [N/A]"})
-    assert cuda.probe() == [Hardware("cuda", "NVIDIA GB10", 1, None, "580.95.05", ("0",))]
-
-
-def test_the_made_up_library_has_the_functions_of_the_real_one():
+def test_the_made_up_library_has_real_functions():
     real = vars(importlib.import_module("pynvml"))
     assert [name for name in vars(Nvml) if name.startswith(("nvml", "NVML")) and name not in real] == []
-
-
-def test_the_library_is_released(nvml):
-    cuda.probe()
-    assert nvml.open == 0
-
-
-def test_nvidia_smi_is_asked_if_the_library_does_not_load(smi, monkeypatch):
-    library = Nvml([])
-
-    def fail():
-        raise library.NVMLError("NVML Shared Library Not Found")
-
-    monkeypatch.setattr(library, "nvmlInit", fail)
-    install_nvml(monkeypatch, library)
-    assert ids() == {"Tesla T4": ("0", "1"), A100_NAME: ("3",)}, "no GPU in MIG mode"
-
-
-@pytest.mark.parametrize("output", [None, "No devices were found\n"])
-def test_without_a_driver_there_is_no_gpu(programs, output):
-    if output:
-        install_program(programs, "nvidia-smi", {QUERY: output})
-    assert cuda.probe() == []
-
-
-def test_a_failing_nvidia_smi_is_no_gpu(programs):
-    install_program(programs, "nvidia-smi", {})
-    assert cuda.probe() == []
 
 
 @pytest.fixture

@@ -105,16 +105,15 @@ def test_hip_counts_what_rocr_leaves(smi, monkeypatch, rocr, hip, cuda, shown):
 
 
 @pytest.mark.parametrize("identities", [[], [{"gpu": 0}], [identity(0, 2, "N/A", MI210)], "no list", None])
-def test_without_identities_there_is_no_gpu(programs, identities):
+def test_incomplete_output_shows_no_gpu(programs, identities):
+    assert rocm.probe() == [], "no amd-smi"
     install(programs, identities=identities)
     assert rocm.probe() == []
 
 
-def test_without_amd_smi_or_with_an_older_one_there_is_no_gpu(programs):
-    assert rocm.probe() == []
-    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": json.dumps(STATIC)})
-    assert rocm.probe() == [], "amd-smi list -e is of ROCm 6.4"
-    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": "no JSON"})
+@pytest.mark.parametrize("output", [json.dumps(STATIC), "no JSON"], ids=["before ROCm 6.4", "no JSON"])
+def test_an_old_or_broken_amd_smi(programs, output):
+    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": output})
     assert rocm.probe() == []
 
 
@@ -146,26 +145,22 @@ def test_a_trial_on_the_cpu_sees_no_amd_gpu(smi):
     assert rocm.probe() == []
 
 
-def test_a_trial_is_described_by_the_model_that_was_planned(smi, build):
+@pytest.mark.parametrize(
+    ("is_listed", "model", "driver"), [(True, "AMD Instinct MI300X", "6.10.5"), (False, "AMD Radeon Graphics", None)]
+)
+def test_hardware_of_a_trial(programs, build, is_listed, model, driver):
+    if is_listed:
+        install(programs)
     device = open_device("rocm", "torch", Assignment([], ["0"], 1))
     device.hide_others()
-    assert device.describe() == Hardware("rocm", "AMD Instinct MI300X", 1, 191 * 1024 * MIB, "6.10.5")
+    assert device.describe() == Hardware("rocm", model, 1, 191 * 1024 * MIB, driver)
 
 
-def test_a_gpu_that_the_driver_does_not_list_is_described_by_torch(programs, build):
-    described = open_device("rocm", "torch", Assignment([], ["0"], 1)).describe()
-    assert (described.model, described.driver) == ("AMD Radeon Graphics", None)
-
-
-def test_a_build_without_rocm_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(RuntimeError, match="sees no AMD GPU \\(a build without ROCm, or no driver\\)"):
-        open_device("rocm", "torch", Assignment([], ["0"], 1)).open("fp32")
-
-
-def test_a_build_without_a_driver_is_refused(build, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(RuntimeError, match="sees no AMD GPU"):
+@pytest.mark.parametrize(("hip", "is_available"), [(None, True), ("6.4", False)])
+def test_a_torch_without_rocm_or_driver_is_refused(monkeypatch, hip, is_available):
+    monkeypatch.setattr(torch.version, "hip", hip, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: is_available)
+    with pytest.raises(RuntimeError, match=r"sees no AMD GPU \(a build without ROCm, or no driver\)"):
         open_device("rocm", "torch", Assignment([], ["0"], 1)).open("fp32")
 
 

@@ -55,61 +55,44 @@ def host(tmp_path, monkeypatch):
     return add
 
 
-def test_four_chips_of_the_second_generation(host):
-    host("0x1237", vendor="0x8086")
-    for chip in range(4):
-        host("0x0027", "0x004e", accel=chip)
-    assert tpu.probe(host.root) == [Hardware("tpu", "TPU v2", 4, 16 * GIB, ids=("0", "1", "2", "3"))]
-
-
 @pytest.mark.parametrize(
-    ("device", "subsystem", "model", "cores"),
+    ("device", "subsystem", "model", "memory_gib", "devices"),
     [
-        ("0x0027", "0x004f", "TPU v3", 2),
-        ("0x005e", "0x0000", "TPU v4", 1),
-        ("0x0062", "0x0000", "TPU v5p", 1),
-        ("0x0063", "0x0000", "TPU v5e", 1),
-        ("0x006f", "0x0000", "TPU v6e", 1),
-        ("0x0076", "0x0000", "TPU7x", 1),
+        ("0x0027", "0x004e", "TPU v2", 16, 2),
+        ("0x0027", "0x004f", "TPU v3", 32, 2),
+        ("0x005e", "0x0000", "TPU v4", 32, 1),
+        ("0x0062", "0x0000", "TPU v5p", 95, 1),
+        ("0x0063", "0x0000", "TPU v5e", 16, 1),
+        ("0x006f", "0x0000", "TPU v6e", 32, 1),
+        ("0x0076", "0x0000", "TPU7x", 96, 1),
     ],
 )
-def test_a_generation_is_known_by_its_number(host, device, subsystem, model, cores):
+def test_generations(host, device, subsystem, model, memory_gib, devices):
+    host("0x1237", vendor="0x8086")
     host(device, subsystem, group=7)
-    (found,) = tpu.probe(host.root)
-    assert (found.model, found.count) == (model, 1)
-    assert KINDS["tpu"].devices_per_accelerator(model) == cores
+    host(device, subsystem, accel=1)
+    assert tpu.probe(host.root) == [Hardware("tpu", model, 2, memory_gib * GIB, ids=("0", "1"))]
+    assert KINDS["tpu"].devices_per_accelerator(model) == devices
 
 
-def test_what_cannot_be_opened_or_was_hidden_is_not_there(host, monkeypatch):
+@pytest.mark.parametrize(("setting", "ids"), [(None, [("0", "2")]), ("2,3", [("2",)]), ("", [])])
+def test_hidden_and_unusable_chips_are_left_out(host, monkeypatch, setting, ids):
     host("0x0063", group=3)
-    host("0x0063")  # on the bus, but no device file: another container has it
+    host("0x0063")  # on the bus, but no device file: a different container has it
     host("0x0063", group=5)
     host("0x0063", "0x1234", vendor="0x10de", group=6)
     host("0xffff", group=8)
-    assert [entry.ids for entry in tpu.probe(host.root)] == [("0", "2")]
-    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "2,3")
-    assert [entry.ids for entry in tpu.probe(host.root)] == [("2",)]
-    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "")
-    assert tpu.probe(host.root) == []
+    if setting is not None:
+        monkeypatch.setenv("TPU_VISIBLE_CHIPS", setting)
+    assert [entry.ids for entry in tpu.probe(host.root)] == ids
 
 
-def test_a_host_without_such_a_bus_has_no_tpu(tmp_path):
-    assert tpu.probe(tmp_path) == []
-
-
-def test_xla_cpu_is_the_processor_by_another_name():
+def test_xla_cpu_is_the_processor():
     assert KINDS["xla_cpu"].virtual and not KINDS["tpu"].virtual
     assert hosted("xla_cpu") and not hosted("tpu")
     assert frameworks("xla_cpu") == ("torch_xla",)
     node = Node("box", (Hardware("cpu", "AMD EPYC", 8),))
     assert node.find("xla_cpu") == [Hardware("xla_cpu", "AMD EPYC", 8)]
-
-
-def test_counts_and_cores():
-    assert KINDS["tpu"].counts == (1, 2, 4, 8)
-    assert not KINDS["cuda"].counts
-    for kind, model in (("cuda", "Tesla T4"), ("tpu", "TPU v9")):
-        assert KINDS[kind].devices_per_accelerator(model) == 1
 
 
 @pytest.mark.parametrize(
@@ -124,13 +107,13 @@ def test_a_trial_sees_its_chips_only(host, monkeypatch, chips, bounds):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
 
 
-def test_a_trial_that_was_given_no_numbers_sees_what_its_caller_sees(host, monkeypatch):
+def test_without_assigned_chips_the_callers_are_visible(host, monkeypatch):
     monkeypatch.setenv("TPU_VISIBLE_CHIPS", "1")
     open_device("tpu", "torch_xla", Assignment([], [], 1)).hide_others()
     assert [os.environ.get(name) for name in NAMES] == ["TPU", "1", None, None]
 
 
-def test_ranks_know_the_places_of_one_another(host, monkeypatch):
+def test_ranks_know_one_anothers_addresses(host, monkeypatch):
     monkeypatch.setattr(tpu, "current_rank", lambda: Rank(2, 4))
     names = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
     ranks = ("PJRT_LOCAL_PROCESS_RANK", "PJRT_LOCAL_PROCESS_COUNT")
@@ -161,53 +144,26 @@ def test_ranks_start_as_those_of_torch_xla(kind, host, chips):
 
 
 @pytest.mark.parametrize(
-    ("model", "count", "asked", "made"),
+    ("kind", "model", "count", "replication", "result"),
     [
-        ("TPU v2", 4, None, Replication("spmd", 8)),
-        ("TPU v2", 4, "grouped", Replication("grouped", 1)),
-        ("TPU v5e", 8, None, Replication("devices", 8)),
-        ("TPU v5e", 8, "spmd", Replication("spmd", 8)),
-        ("TPU v5e", 1, None, Replication("grouped", 1)),
+        ("tpu", "TPU v2", 4, None, Replication("spmd", 8)),
+        ("tpu", "TPU v2", 4, "grouped", Replication("grouped", 1)),
+        ("tpu", "TPU v3", 4, "devices", "a TPU v3 is 2 devices; set replication: spmd"),
+        ("tpu", "TPU v5e", 8, None, Replication("devices", 8)),
+        ("tpu", "TPU v5e", 8, "spmd", Replication("spmd", 8)),
+        ("tpu", "TPU v5e", 1, None, Replication("grouped", 1)),
+        ("xla_cpu", "AMD EPYC", 8, "spmd", Replication("spmd", 8)),
+        ("xla_cpu", "AMD EPYC", 1, None, Replication("grouped", 1)),
+        ("xla_cpu", "AMD EPYC", 8, None, "torch_xla has no replication: devices on xla_cpu"),
     ],
 )
-def test_eight_replicas_on_a_tpu(model, count, asked, made):
-    assert resolve_replication("tpu", "torch_xla", model, 8, count, asked) == made
-
-
-def test_two_devices_of_a_chip_are_of_one_process():
-    said = resolve_replication("tpu", "torch_xla", "TPU v3", 8, 4, "devices")
-    assert said.endswith("a TPU v3 is 2 devices; set replication: spmd")
-
-
-def test_xla_cpu_spreads_a_batch_by_one_program_only():
-    assert resolve_replication("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, "spmd") == Replication("spmd", 8)
-    assert resolve_replication("xla_cpu", "torch_xla", "AMD EPYC", 8, 1, None) == Replication("grouped", 1)
-    assert "torch_xla has no replication: devices on xla_cpu" in resolve_replication(
-        "xla_cpu", "torch_xla", "AMD EPYC", 8, 8, None
-    )
-
-
-@pytest.mark.parametrize(
-    ("said", "meaning"),
-    [
-        (
-            "ABORTED: The TPU is already in use by process with pid 4711. Not attempting to load libtpu.so",
-            "process 4711",
-        ),
-        ('Internal error when accessing libtpu multi-process lockfile. Run "$ sudo rm /tmp/libtpu_lockfile".', "lock"),
-        ("libtpu.so already in use by another process probably owned by another user.", "lock"),
-    ],
-)
-def test_a_lock_is_named_with_what_to_do(said, meaning):
-    told = tpu.explain(RuntimeError(said))
-    if meaning == "lock":
-        assert "/tmp/libtpu_lockfile" in told and "sudo rm /tmp/libtpu_lockfile" in told
-    else:
-        assert meaning in told
+def test_eight_replicas(kind, model, count, replication, result):
+    resolved = resolve_replication(kind, "torch_xla", model, 8, count, replication)
+    assert result in resolved if isinstance(result, str) else resolved == result
 
 
 @on_xla
-def test_the_adapter_says_what_it_runs_on():
+def test_hardware_and_conditions():
     found = call("torch_xla", "xla_side:described")
     assert (found["kind"], found["model"]) == ("xla_cpu", model_name())
     assert found["runtime_conditions"] == {
@@ -238,11 +194,11 @@ def test_virtual_devices():
 
 @on_xla
 @pytest.mark.parametrize("precision", ["fp16", "tf32"])
-def test_a_precision_xla_has_not_is_refused(precision):
+def test_unsupported_precisions(precision):
     assert f"precision {precision}" in call("torch_xla", "xla_side:refused", precision=precision)
 
 
 @on_xla
-def test_memory_that_runs_out_is_told_from_other_errors():
-    ran_out, another, said = call("torch_xla", "xla_side:out_of_memory")
-    assert ran_out and not another, said
+def test_out_of_memory_is_recognised():
+    is_oom, other_is_oom, message = call("torch_xla", "xla_side:out_of_memory")
+    assert is_oom and not other_is_oom, message

@@ -26,42 +26,35 @@ def test_a_tenth_of_the_cores_or_half_a_core_is_high(busy, cores, high):
     assert HostLoad(busy, cores).high is high
 
 
-def test_a_load_in_words():
-    assert str(HostLoad(1.94, 2)) == "1.9 of 2 cores"
-    assert str(HostLoad(2.06, 2)) == "2.0 of 2 cores"
-
-
 @pytest.fixture
 def counters(monkeypatch):
     """Sets the clock, the processor seconds of all processes and those of our own."""
+    waits = []
 
-    def set_to(clock, busy, own):
-        monkeypatch.setattr(host_load, "time", SimpleNamespace(monotonic=lambda: clock))
-        monkeypatch.setattr(host_load.host, "core_times", lambda cores: busy and CoreTimes(busy, 0.0, 0.0, 0.0))
+    def set_to(clock, busy, own=0.0):
+        monkeypatch.setattr(host_load, "time", SimpleNamespace(monotonic=lambda: clock, sleep=waits.append))
+        monkeypatch.setattr(host_load.host, "core_times", lambda cores: busy and CoreTimes(busy, 0.0))
         monkeypatch.setattr(host_load, "family_cpu_s", lambda root: own)
 
+    set_to.waits = waits
     return set_to
 
 
-def test_own_processor_time_is_no_load(counters):
-    counters(clock=10.0, busy=100.0, own=5.0)
+@pytest.mark.parametrize(
+    ("clock", "busy", "own", "load"),
+    [
+        (12.0, 103.5, 8.0, HostLoad(0.25, 2)),
+        (11.0, 100.5, 5.6, HostLoad(0.0, 2)),
+        (11.0, 100.5, 1.0, HostLoad(0.5, 2)),
+        (11.0, None, None, None),
+    ],
+    ids=["others", "own only", "own process ended unseen", "no counters"],
+)
+def test_own_processor_time_does_not_count(counters, clock, busy, own, load):
+    counters(10.0, 100.0, 5.0)
     meter = LoadMeter([0, 1])
-    counters(clock=12.0, busy=103.5, own=8.0)
-    assert meter.read() == HostLoad(0.25, 2)
-    counters(clock=13.0, busy=104.0, own=8.6)
-    assert meter.read() == HostLoad(0.0, 2)
-
-
-def test_an_own_process_that_ended_unseen_lowers_no_load(counters):
-    counters(clock=10.0, busy=100.0, own=5.0)
-    meter = LoadMeter([0, 1])
-    counters(clock=11.0, busy=100.5, own=1.0)
-    assert meter.read() == HostLoad(0.5, 2)
-
-
-def test_a_system_without_counters_has_no_load(counters):
-    counters(clock=10.0, busy=None, own=None)
-    assert LoadMeter([0]).read() is None
+    counters(clock, busy, own)
+    assert meter.read() == load
 
 
 @LINUX
@@ -74,39 +67,27 @@ def test_processor_time_of_children_is_our_own():
     child.communicate(b"\n")
     assert running - before >= 0.15
     assert family_cpu_s(os.getpid()) - before >= 0.15
-
-
-@LINUX
-def test_a_process_that_does_not_exist_has_no_time():
-    assert family_cpu_s(2**30) is None
+    assert family_cpu_s(2**30) is None, "no such process"
 
 
 @LINUX
 @pytest.mark.slow
-def test_a_program_that_keeps_a_core_busy_is_measured():
-    # Its parent ends at once, so that it is no child of this process.
+def test_a_program_that_keeps_a_core_busy():
+    # Its parent ends at once, so that it is not a child of this process.
     code = "import os, time\nif os.fork(): os._exit(0)\nend = time.time() + 10\nwhile time.time() < end: pass"
     subprocess.run([sys.executable, "-S", "-c", code], check=True)
     load = measure_load()
     assert load.busy > 0.3 and load.high
 
 
-def test_a_meter_that_was_started_before_shortens_the_wait(counters, monkeypatch):
-    waits = []
-
-    def clock_at(clock, busy):
-        counters(clock=clock, busy=busy, own=0.0)
-        monkeypatch.setattr(host_load.time, "sleep", waits.append, raising=False)
-
-    clock_at(10.0, 100.0)
+def test_an_earlier_meter_shortens_the_wait(counters):
+    counters(10.0, 100.0)
     meter = LoadMeter([0, 1])
-    clock_at(10.7, 101.4)
+    counters(10.7, 101.4)
     assert measure_load(1.0, meter) == HostLoad(pytest.approx(2.0), 2)
-    assert waits == [pytest.approx(0.3)]
-    clock_at(30.0, 110.0)
-    assert meter.age > host_load.OLDEST
-    measure_load(1.0, meter)
-    assert waits[1:] == [1.0], "a mean over twenty seconds is not the present load"
+    counters(30.0, 110.0)
+    measure_load(1.0, meter)  # a mean over twenty seconds is not the present load
+    assert counters.waits == [pytest.approx(0.3), 1.0]
 
 
 def test_a_watch_reports_until_it_is_left(monkeypatch):

@@ -1,7 +1,6 @@
 """A training function from its grid file to the journal, in this process and in one of its own."""
 
 import textwrap
-from pathlib import Path
 
 import pytest
 from support.executors import ForkingExecutor
@@ -142,25 +141,6 @@ def test_it_runs_in_a_copy_of_its_files(project):
     assert (project.folder / "words.txt").read_text() == "a b"
     (kept,) = project.folder.rglob("mine.txt")
     assert kept.read_text() == "kept"
-
-
-@pytest.mark.parametrize("relative", [True, False])
-def test_a_missing_relative_path_is_an_error_that_names_both(project, relative, monkeypatch):
-    if relative:
-        monkeypatch.chdir(project.folder)
-        project.folder = Path()
-    project.write("data/words.txt", "a b")
-    train = """
-    def train(trial, *, batch_size):
-        open("data/words.txt")
-        for _ in trial.epochs():
-            batch_size
-    """
-    attempt = project.one(train)
-    assert attempt.status == "failed"
-    place = Path.cwd() / project.folder / "data" / "words.txt"
-    assert f"{place} was not copied for the trial: add `files: [data/words.txt]`" in attempt.error["message"]
-    assert "`links: [data]`" in attempt.error["message"]
 
 
 ERRORS = {

@@ -1,7 +1,7 @@
 """What the tests of devices do in a process that sees the user's own accelerators; plain values in and out."""
 
 import time
-from importlib import import_module, metadata
+from importlib import metadata
 
 from support import WORKLOADS
 from support.cells import make_cell
@@ -122,13 +122,14 @@ def captures_of(kind, framework, folder, **options):
 
 def energy_counters(kind, framework):
     """The joules that the kind's counters show now; empty if there are none, as in a GPU before Volta or a slice."""
-    from raybench.monitoring.accelerators import Unavailable
+    import pkgutil
+
+    from raybench.monitoring.energy import Unavailable
 
     if not KINDS[kind].energy:
         return {}
-    module, name = KINDS[kind].energy.split(":")
     try:
-        return dict(getattr(import_module(module), name)(visible(kind)).read())
+        return dict(pkgutil.resolve_name(KINDS[kind].energy)(visible(kind)).read())
     except Unavailable:
         return {}
 
