@@ -8,7 +8,7 @@ RaybenchError
 │   ├── DataError         a data set that is missing, damaged or cannot be fetched
 │   └── ResultsLockedError  another grid is running on the same results folder
 ├── ExecutionError        the machines or Ray cannot run the trials: exit status 1
-├── JournalError          the results folder or a disk of the trials is full, read-only or missing: exit status 1
+├── ResultsError          the results folder or a disk of the trials is full, read-only or missing: exit status 1
 └── StoreError            the MLflow store cannot be reached or used (`raybench.tracking.store`): exit status 1
 """
 
@@ -98,5 +98,5 @@ class ExecutionError(RaybenchError):
     """The machines or Ray cannot run the trials."""
 
 
-class JournalError(RaybenchError):
-    """A journal can no longer be written: its disk is full or read-only, or its folder is gone."""
+class ResultsError(RaybenchError):
+    """Results can no longer be written: the disk is full or read-only, or the folder is gone."""

@@ -22,7 +22,7 @@ from raybench.core.files import FULL
 from raybench.core.job import Job
 from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
-from raybench.errors import JournalError
+from raybench.errors import ResultsError
 from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener, SilentListener
@@ -155,7 +155,7 @@ def run_grid(
         UsageError: the grid, its workload or its data cannot be used; nothing was started.
         ResultsLockedError: another grid runs on the results folder.
         ExecutionError: the executor cannot run the trials on the machines.
-        JournalError: the results folder can no longer be written.
+        ResultsError: the results folder can no longer be written.
     """
     options = options or Options()
     view = view or SilentListener()
@@ -187,11 +187,11 @@ def _tracker(spec: GridSpec, options: Options) -> Tracker:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Convert errors of writing results to `JournalError`."""
+    """Convert errors of writing results to `ResultsError`."""
     try:
         yield
     except OSError as error:
-        raise JournalError(f"{error.filename or folder}: {error.strerror or error}. {STOPPED}") from None
+        raise ResultsError(f"{error.filename or folder}: {error.strerror or error}. {STOPPED}") from None
 
 
 @contextmanager
@@ -296,7 +296,7 @@ class _Session:
             view.event(event)
             error = event.get("error") or {}
             if event.get("status") == TrialStatus.LOST and error.get("disk_full") and self._is_local:
-                raise JournalError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
+                raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
         try:
             works = self._evidence.with_checks(todo) if self._options.checks else todo
@@ -308,7 +308,7 @@ class _Session:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            raise JournalError(f"{error.filename or self._folder}: {error.strerror}. {STOPPED}") from None
+            raise ResultsError(f"{error.filename or self._folder}: {error.strerror}. {STOPPED}") from None
         finally:
             try:
                 self._close_open(record)
@@ -382,7 +382,7 @@ class _Session:
         for key in self._folders:
             attempt = self._history.attempts.get(key)
             if attempt and attempt.status is None:
-                with suppress(JournalError):  # a full disk: the next command closes it
+                with suppress(ResultsError):  # a full disk: the next command closes it
                     record(events.trial_ended(*key, status))
 
     def _close_executor(self, executor: Executor) -> None:

@@ -43,6 +43,7 @@ from raybench.analysis.measured import (
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
 from raybench.analysis.trust import Answered, with_trust
+from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
@@ -93,17 +94,24 @@ def analyze(
         for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
             configurations[index] = replace(configurations[index], rank=rank)
     workloads = {each.job: configurations[each.index].workload for each in measured} if len(jobs) > 1 else {}
+    # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
+    is_result = not is_smoke(request.name)
     answered = Answered(
         configurations,
-        best(measured, matching, metric, target is not None, workloads),
-        effects(measured, matching, metrics, residuals),
+        best(measured, matching, metric, target is not None, workloads) if is_result else [],
+        effects(measured, matching, metrics, residuals) if is_result else [],
     )
     synthetic = next(
-        (each.content.data.name for each in request.cells if is_synthetic(str(each.content.data.name))), ""
+        (
+            each.content.data.name.removesuffix(SYNTHETIC)
+            for each in request.cells
+            if is_synthetic(str(each.content.data.name))
+        ),
+        "",
     )
     further = [Caution("warning", text.rstrip(".")) for text in warnings]
     if synthetic:
-        further.append(Caution("synthetic_data", f"the data are generated ({synthetic}): only times mean anything"))
+        further.append(Caution("synthetic_data", f"the data are generated, not {synthetic}: only times mean anything"))
     answered, trust = with_trust(answered, measured, matching, found, unit, further)
     return Answer(
         grid=request.name,
@@ -298,20 +306,12 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     groups: dict[str, list[str]] = {}
     for run in attempts:
         if run.status != TrialStatus.COMPLETED:
-            groups.setdefault(run.status or UNFINISHED, []).append(_error_text(run))
+            groups.setdefault(run.status or UNFINISHED, []).append(error_text(run))
     missing = cell.repeats - len({run.repeat for run in attempts})
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:
         endings.append(Ending(NOT_RUN, missing))
     return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
-
-
-def _error_text(run: Attempt) -> str:
-    """Return the error of a run in one line, with the line of code: `KeyError: 'x' (mine.py:3)`."""
-    error = run.error or {}
-    first = str(error.get("message") or "").strip().partition("\n")[0]
-    text = ": ".join(str(part) for part in (error.get("type"), first) if part)
-    return f"{text} ({error['where']})" if error.get("where") else text
 
 
 def error_text(run: Attempt) -> str:

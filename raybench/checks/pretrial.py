@@ -38,7 +38,7 @@ _CHECKS = {
 
 
 class PretrialChecks:
-    """The check results in a grid's journal, and those of this run.
+    """The check results in a grid's folder, and those of this run.
 
     Args:
         events: the ends of checks; other events are ignored.

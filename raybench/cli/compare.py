@@ -27,7 +27,7 @@ Examples:
 \b
 Exit status: 4 if NEW must not pass: a configuration is slower by more than
 the limit, loses more quality than the limit, or has no completed run in NEW;
-otherwise 0 or, with --interleave, that of `raybench grid` (1 if a run failed).
+otherwise 0 or, with --interleave, the status of `raybench grid`.
 """
 
 FAILED_STATUS = 4
@@ -114,7 +114,7 @@ def command(
 ) -> int:
     """Compare one grid in BASE with the same grid in NEW, measured after a change.
 
-    BASE and NEW are results folders, grid folders, bundles of `raybench export`, MLflow stores, or names of grids in
+    BASE and NEW are results folders, grid folders, zip files of `raybench export`, MLflow stores, or names of grids in
     the results folder. The change may be a different version of PyTorch, of a driver or of your code. Configurations
     are matched by their values on the axes.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
-from raybench.cli.live import HEADINGS, evidence, trouble
+from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.cli.ui import in_a_browser
 from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from raybench.run import Outcome
     from raybench.tracking.store import Store
 
-MOST = 5
+MAX_PROBLEM_KINDS = 5
 """Number of kinds of problems that are reported."""
 
 
@@ -65,9 +65,9 @@ def show_ends(outcome: Outcome, console: Console) -> None:
     for attempt in troubled:
         groups.setdefault((str(attempt.status), *_error_lines(attempt)), []).append(attempt)
     shown_groups = sorted(groups.values(), key=len, reverse=True)
-    for group in shown_groups[:MOST]:
+    for group in shown_groups[:MAX_PROBLEM_KINDS]:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
-    if rest := sum(map(len, shown_groups[MOST:])):
+    if rest := sum(map(len, shown_groups[MAX_PROBLEM_KINDS:])):
         console.print(f"… and {rest} more; see {outcome.folder / ATTEMPTS}", soft_wrap=True)
     console.print()
     for line in _next(outcome):
@@ -99,12 +99,12 @@ def _next(outcome: Outcome) -> list[str]:
     page = outcome.folder / HTML
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     if page.is_file():
-        lines.append(f"Report  {_short(page)}")
+        lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
     if is_inline(outcome.plan.spec.name):
         lines.append(
-            f"These results are those of a separate grid (raybench report {_short(outcome.folder)}): "
+            f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
             "for times that count, run the same command without --inline."
         )
     elif is_smoke(outcome.plan.spec.name):
@@ -121,12 +121,6 @@ def _next(outcome: Outcome) -> list[str]:
         else:
             lines.append(f"After fixing the cause, run the same command with {retry_options}.")
     return lines
-
-
-def _short(path: Path) -> Path:
-    """A path relative to the current folder, if it is inside."""
-    current = Path.cwd()
-    return path.relative_to(current) if path.is_relative_to(current) else path
 
 
 def _look(store: Store, results: Path) -> str:

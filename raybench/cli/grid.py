@@ -41,7 +41,6 @@ Exit status:
 @opt.tracking_uri
 @opt.no_tracking
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
-@click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
 def command(
     spec: GridSpec,
     cells: list[tuple[str, str]],
@@ -53,7 +52,6 @@ def command(
     tracking_uri: str | None,
     no_tracking: bool,
     no_checks: bool,
-    timing: bool,
 ) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
 
@@ -62,10 +60,8 @@ def command(
     """
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
-    from raybench.cli.console import page
     from raybench.cli.end_view import show_end
     from raybench.cli.notebook import progress_display
-    from raybench.cli.timing import TimedListener
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
@@ -78,10 +74,6 @@ def command(
         checks=not no_checks,
     )
     display = progress_display(ray=executor.uses_ray, mlflow=not no_tracking)
-    view = TimedListener(display) if timing else display
-    outcome = run_grid(spec, executor, view, options)
+    outcome = run_grid(spec, executor, display, options)
     show_end(outcome)
-    if isinstance(view, TimedListener):
-        view.stop()
-        view.show(page())
     return outcome.exit_status

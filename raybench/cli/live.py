@@ -37,13 +37,13 @@ from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 
-LONGEST_LINE = 300
+MAX_ERROR_CHARS = 300
 """Maximum characters of an error in one line."""
 
-LINE_EVERY = 10.0
+LINE_INTERVAL_SECONDS = 10.0
 """Seconds between two lines about epochs without a terminal."""
 
-WIDEST_BAR = 44
+MAX_BAR_COLUMNS = 44
 """Maximum columns of the progress bar."""
 
 FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "torch_tpu": "TorchTPU", "tensorflow": "TensorFlow"}
@@ -75,7 +75,7 @@ def first_line(error: Mapping[str, Any]) -> str:
     """An error in one line: its type and the first line of its message, `ValueError: the batch is empty`."""
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
-    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+    return line if len(line) <= MAX_ERROR_CHARS else f"{line[: MAX_ERROR_CHARS - 1]}…"
 
 
 STOPPING = "Stopping: ending the running trials, then writing the report. Finished trials are kept."
@@ -323,7 +323,7 @@ class Display:
             running.ahead = max(0.0, running.ahead - since_heard)
         metric = main_metric(event["metrics"])
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
-        if time.monotonic() - self._last_line > LINE_EVERY:
+        if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:
             self._line(f"running    {running.label}   {running.words()}")
 
     def _over(self, trial: str, event: Event) -> None:
@@ -401,7 +401,7 @@ class Display:
             words += f"  {rough(time.monotonic() - self._began)} so far"
         else:
             words += f"  {left(seconds)}"
-        width = max(4, min(WIDEST_BAR, self._console.width - len(words) - 2))
+        width = max(4, min(MAX_BAR_COLUMNS, self._console.width - len(words) - 2))
         bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=width)
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_row(bar, Text(words, no_wrap=True, overflow="ellipsis"))

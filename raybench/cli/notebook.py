@@ -15,7 +15,7 @@ from raybench.cli.console import Terminal
 from raybench.cli.live import Display
 from raybench.execution.progress import ProgressListener
 
-REDRAW = 1.0
+REDRAW_SECONDS = 1.0
 """Minimum seconds between two redraws without a new line: drawing takes time of the cores that are measured."""
 
 WIDTH, LINES = 100, 200
@@ -51,7 +51,7 @@ class NotebookConsole(Terminal):
         is_redraw = bool(objects) and all(isinstance(each, Control) for each in objects)
         if not is_redraw:
             self._past = [*self._past, _rendered(*objects, **options)][-LINES:]
-        if not is_redraw or time.monotonic() - self._shown > REDRAW:
+        if not is_redraw or time.monotonic() - self._shown > REDRAW_SECONDS:
             self._redraw()
 
     def set_live(self, live: Live) -> bool:

@@ -65,8 +65,8 @@ def command(
 ) -> int:
     """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
 
-    FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; a bundle of `raybench export`;
-    an MLflow store (its URI or its .db file), or a CSV of epochs. Nothing is run.
+    FILE-OR-NAME is a grid file, the name of a grid in the results folder, a grid's own folder, a zip file of `raybench
+    export`, an MLflow store (its URI or its .db file), or a CSV of epochs. Nothing is run.
 
     Several are united: a run that is in two of them counts once.
     """

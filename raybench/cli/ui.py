@@ -39,10 +39,10 @@ ENVIRONMENT = {
     "UVICORN_LOG_LEVEL": "warning",
 }
 
-MOST = 5
+MAX_TABLES = 5
 """Number of experiments whose tables are listed, the latest first."""
 
-START_TIMEOUT = 120.0
+START_TIMEOUT_SECONDS = 120.0
 """Maximum seconds to wait for MLflow's start before the links to its tables are given up."""
 
 USER = "admin"
@@ -147,7 +147,7 @@ def _serve(command: list[str], environment: Mapping[str, str]) -> int:
 
 def _print_tables(server: str, password: str) -> None:
     """Print the address of each grid's table once the server answers."""
-    deadline = time.monotonic() + START_TIMEOUT
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         with suppress(OSError, ValueError):  # it does not answer yet
             for line in tables(server, _experiments(server, password)):
@@ -178,9 +178,9 @@ def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
     kind = "workflowType=machine_learning"  # without it, MLflow opens its pages for language models
     lines = [
         f"Runs of {entry['name']}: {server}/#/experiments/{entry['experiment_id']}/runs?{kind}&viewStateShareKey={VIEW}"
-        for entry in grids[:MOST]
+        for entry in grids[:MAX_TABLES]
     ]
-    further = f" ({len(grids) - MOST} more)" if len(grids) > MOST else ""
+    further = f" ({len(grids) - MAX_TABLES} more)" if len(grids) > MAX_TABLES else ""
     return [*lines, f"All grids{further}: {server}/#/experiments?{kind}"]
 
 

@@ -1,7 +1,7 @@
 """A cell: everything that can change the result of a trial.
 
-The JSON of a cell is stored in journals, plans and MLflow; all other code reads the fields. A value that is missing in
-the JSON, or has another type there, is `MISSING`.
+The JSON of a cell is stored in the files of attempts and executions, and in MLflow; all other code reads the fields. A
+value that is missing in the JSON, or has a different type there, is `MISSING`.
 """
 
 from __future__ import annotations

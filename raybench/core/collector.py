@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def collector_paused() -> Iterator[None]:
     """Pause the collector of this process; also a decorator.
 
-    While a report or a plan is made, the collector would search the objects of a long journal or a large grid again and
+    While a report or a plan is made, the collector would search the objects of many attempts or a large grid again and
     again and find nothing: events, attempts, reports and cells have no cycles.
     """
     was_enabled = gc.isenabled()

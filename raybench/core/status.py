@@ -6,9 +6,9 @@ from enum import StrEnum
 
 
 class TrialStatus(StrEnum):
-    """Status at the end of a trial, as in journals and tables.
+    """Status at the end of a trial, as in files and tables.
 
-    Journals of other programs may contain other words, which are kept as text (`parse`).
+    Files of other programs may contain other words, which are kept as text (`parse`).
     """
 
     COMPLETED = "completed"

@@ -1,7 +1,7 @@
 """Values and word lists as text, and text that is safe to print in a terminal.
 
-Text in a journal or a CSV from an untrusted source may contain terminal control sequences: clear the screen, write to
-the clipboard, display a sentence in another order.
+Text in an attempt's file or a CSV from an untrusted source may contain terminal control sequences: clear the screen,
+write to the clipboard, display a sentence in a different order.
 """
 
 from __future__ import annotations

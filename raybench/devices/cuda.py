@@ -29,8 +29,8 @@ KIND = DeviceKind(
     adapters={"torch": "raybench.devices.cuda:Cuda", "tensorflow": "raybench.devices.tensorflow:Cuda"},
     loop_adapters={"jax": "raybench.devices.jax:Cuda"},
     precisions=("fp32", "tf32", "bf16", "fp16"),
-    status="never run on a GPU; PyTorch's part was run on a stub of CUDA, whose kernels compute nothing; tests run its "
-    "detection on made-up output of NVML, and look up the kernels of TensorFlow's part",
+    status="never run on a GPU; an earlier version of PyTorch's part was run on a stub of CUDA, whose kernels compute "
+    "nothing; tests run its detection on made-up output of NVML",
     probe=probe,
     ray_resource="GPU",
     one_per_trial=nvidia.is_slice,

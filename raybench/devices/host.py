@@ -90,18 +90,13 @@ def total_memory() -> int | None:
         return None
 
 
-def peak_resident() -> int:
-    """Peak resident memory of this process in bytes (VmHWM, otherwise ru_maxrss)."""
+def peak_resident(process: int | str = "self") -> int | None:
+    """Peak resident memory of a process in bytes; None if it is not known."""
     try:
-        match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-        if match:
-            return int(match.group(1)) * 1024
+        match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
     except OSError:
-        pass
-    import resource
-
-    max_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max_rss if platform.system() == "Darwin" else max_rss * 1024
+        return None
+    return int(match[1]) * 1024 if match else None
 
 
 def thread_waiting() -> str:
@@ -174,7 +169,10 @@ class Host:
 
     def peak_memory(self) -> int:
         """The process's peak resident set, in bytes."""
-        return peak_resident()
+        import resource
+
+        scale = 1 if platform.system() == "Darwin" else 1024
+        return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def begin_search(self) -> None:
         """Do nothing: there is no search."""

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raybench.devices.base import DeviceKind, Hardware
@@ -22,7 +21,7 @@ BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 
 
 def probe() -> list[Hardware]:
-    """The GPUs that `amd-smi` lists, one entry per model; empty if it is missing or fails.
+    """The GPUs that `amd-smi` lists, one entry per model; empty if it is missing or fails, as before ROCm 6.4.
 
     `ROCR_VISIBLE_DEVICES` is respected, and after it `HIP_VISIBLE_DEVICES` or `CUDA_VISIBLE_DEVICES`, which count the
     GPUs that it leaves (https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html).
@@ -31,9 +30,15 @@ def probe() -> list[Hardware]:
     if program is None:
         return []
     try:
-        gpus = _read(program, "static", "--asic", "--vram", "--driver")
-        identities = _read(program, "list", "-e")
-        return parse_amd_smi(gpus, identities, os.environ)
+        gpus = {gpu["gpu"]: gpu for gpu in _read(program, "static", "--asic", "--vram", "--driver")}
+        by_model: dict[str, Hardware] = {}
+        for name, number in _visible_numbers(_read(program, "list", "-e")).items():
+            gpu = gpus[number]
+            model, size = gpu["asic"]["market_name"], gpu["vram"]["size"]
+            memory = int(size["value"]) * BYTES[size["unit"]] if isinstance(size, dict) else None
+            ids = (*(by_model[model].ids if model in by_model else ()), name)
+            by_model[model] = Hardware("rocm", model, len(ids), memory, gpu["driver"]["version"], ids)
+        return list(by_model.values())
     except (OSError, subprocess.SubprocessError, LookupError, TypeError, ValueError):
         return []
 
@@ -45,45 +50,29 @@ def _read(program: str, *arguments: str) -> list[dict[str, Any]]:
     return list(entries["gpu_data"] if isinstance(entries, dict) else entries)
 
 
-def parse_amd_smi(
-    gpus: Iterable[Mapping[str, Any]], identities: Iterable[Mapping[str, Any]], environ: Mapping[str, str]
-) -> list[Hardware]:
-    """Parse the GPUs in the output of `amd-smi` (ROCm 6.4 or later).
+def _visible_numbers(identities: list[dict[str, Any]]) -> dict[str, Any]:
+    """The numbers of the visible GPUs in `amd-smi` by their names for HIP.
 
-    It numbers them in another order than ROCR and HIP do
+    `amd-smi`, ROCR and HIP number them in different orders
     (https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html).
-
-    Args:
-        gpus: entries of `amd-smi static --asic --vram --driver --json`.
-        identities: entries of `amd-smi list -e --json`.
-        environ: the environment variables.
     """
-    by_number = {gpu["gpu"]: gpu for gpu in gpus}
-    rocr, hip = environ.get("ROCR_VISIBLE_DEVICES"), _visible_to_hip(environ)
+    rocr, hip = os.environ.get("ROCR_VISIBLE_DEVICES"), _visible_to_hip()
     ordered = sorted(identities, key=lambda entry: int(entry["hip_id" if rocr is None else "hsa_id"]))
     if rocr is not None:
         ordered = [ordered[position] for position in selected(rocr, _names(ordered))]
-    if hip is None:
-        names = {position: str(position) for position in range(len(ordered))}
-    else:
+    names = {position: str(position) for position in range(len(ordered))}
+    if hip is not None:
         names = selected(hip, _names(ordered))
-    by_model: dict[str, Hardware] = {}
-    for position, name in names.items():
-        gpu = by_number[ordered[position]["gpu"]]
-        model, size = gpu["asic"]["market_name"], gpu["vram"]["size"]
-        memory = int(size["value"]) * BYTES[size["unit"]] if isinstance(size, dict) else None
-        ids = (*(by_model[model].ids if model in by_model else ()), name)
-        by_model[model] = Hardware("rocm", model, len(ids), memory, gpu["driver"]["version"], ids)
-    return list(by_model.values())
+    return {name: ordered[position]["gpu"] for position, name in names.items()}
 
 
-def _names(identities: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _names(identities: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(str(position), str(entry["hip_uuid"])) for position, entry in enumerate(identities)]
 
 
-def _visible_to_hip(environ: Mapping[str, str]) -> str | None:
-    """The variable that HIP reads; None if both are unset."""
-    return environ.get("HIP_VISIBLE_DEVICES", environ.get("CUDA_VISIBLE_DEVICES"))
+def _visible_to_hip() -> str | None:
+    """The value of the variable that HIP reads; None if both are unset."""
+    return os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 KIND = DeviceKind(
@@ -106,7 +95,7 @@ class Rocm(Cuda):
 
     def hide_others(self) -> None:
         """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
-        devices = ",".join(self.assignment.visible) or _visible_to_hip(os.environ)
+        devices = ",".join(self.assignment.visible) or _visible_to_hip()
         Host.hide_others(self)
         for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):  # HIP and torch read both
             del os.environ[name]

@@ -14,7 +14,7 @@ from raybench.devices.base import Device
 BLOCKS = 64
 """Maximum number of step times per epoch.
 
-Enough to show when they change, and a short line in the journal."""
+Enough to show when they change, and a short line in the attempt's file."""
 
 
 SETTLING = 2

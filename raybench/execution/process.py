@@ -30,7 +30,7 @@ from raybench.environments import clean_environ, link_package
 from raybench.errors import ExecutionError
 from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
 from raybench.monitoring import Monitor
-from raybench.trial.program import TERMINATION_TIMEOUT
+from raybench.trial.program import TERMINATION_SECONDS
 from raybench.trial.record import append_event, failure_event, shortened
 
 START_TIMEOUT = 300.0
@@ -188,7 +188,7 @@ class ForkServer:
             _OutOfBounds: the trial has to be terminated.
         """
         # A command is ended by its trial's own process, which then reports that.
-        grace_s = 2 * TERMINATION_TIMEOUT if job.cell.workload.form == COMMAND else 0.0
+        grace_s = 2 * TERMINATION_SECONDS if job.cell.workload.form == COMMAND else 0.0
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
             if pid and job.memory_limit:

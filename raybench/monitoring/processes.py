@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
+
+from raybench.devices.host import peak_resident
 
 
 @dataclass(frozen=True)
@@ -61,45 +60,29 @@ class Session:
                 with process.oneshot():
                     cpu_s += _cpu_s(process)
                     rss += process.memory_info().rss
-                peak = max(peak, _peak(pid))
+                peak = max(peak, peak_resident(pid) or 0)  # psutil does not report it on Linux
             except psutil.Error:
                 del self._members[pid]
         return Usage(cpu_s, rss, max(rss, peak)) if self._leader in self._members else None
 
 
 def family_cpu_s(root: int) -> float | None:
-    """Processor seconds of a process and all its descendants.
-
-    None if the system does not report them.
+    """Processor seconds of a process and all its descendants; None if the system does not report them.
 
     Processes that have ended count if their parent has waited for them.
     """
     try:
         process = psutil.Process(root)
-        return _cpu_s(process) + sum(_each_cpu_s(process.children(recursive=True)))
+        total_s, descendants = _cpu_s(process), process.children(recursive=True)
     except psutil.Error:
         return None
-
-
-def _each_cpu_s(processes: Iterable[psutil.Process]) -> Iterable[float]:
-    for process in processes:
+    for descendant in descendants:
         with suppress(psutil.Error):  # it has just ended
-            yield _cpu_s(process)
+            total_s += _cpu_s(descendant)
+    return total_s
 
 
 def _cpu_s(process: psutil.Process) -> float:
     """Its processor seconds, including its children that it has waited for."""
     times = process.cpu_times()
     return float(times.user + times.system + times.children_user + times.children_system)
-
-
-def _peak(pid: int) -> int:
-    """Peak memory of a process in bytes; 0 if it is not known.
-
-    psutil does not report it on Linux.
-    """
-    try:
-        match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(match.group(1)) * 1024 if match else 0

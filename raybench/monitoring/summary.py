@@ -28,7 +28,7 @@ _LEVELS = ("power_w", "temperature_c", "utilization")
 
 
 def moment(t: str) -> float:
-    """A time of the journal, in seconds since 1970."""
+    """A time of an event, in seconds since 1970."""
     return datetime.fromisoformat(t).timestamp()
 
 

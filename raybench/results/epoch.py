@@ -1,38 +1,20 @@
 """Epoch record of an attempt, with the declaration of each measured field.
 
-A field of `Epoch` made by `measured` is read from events, combined over ranks, and shown in tables and MLflow as
+A field of `Epoch` made by `measured` is read from events, combined over ranks, and shown in tables as
 declared. To add a measurement, add one field here and its value to the event (`raybench.trial.run`).
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from statistics import fmean
 from types import MappingProxyType
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from raybench.core.events import Event
-from raybench.results.parsing import (
-    LARGEST,
-    LARGEST_FLOAT,
-    number_in,
-    numbers_in,
-    records_in,
-    seconds_in,
-    sequence_in,
-    text_in,
-    whole_in,
-)
-
-Whole = Annotated[int, msgspec.Meta(gt=-LARGEST, le=LARGEST - 1)]
-Number = Annotated[float, msgspec.Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, lt=LARGEST_FLOAT)]
-"""Valid values of the fields of an event."""
+from raybench.results.parsing import number_in, numbers_in, records_in, seconds_in, sequence_in, text_in, whole_in
 
 
 class Combine(Enum):
@@ -86,7 +68,7 @@ _EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.SEQUENCE: (), Kind.RECORDS: ()
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number of an epoch, as the tables and MLflow show it.
+    """One number of an epoch, as the tables show it.
 
     Attributes:
         column: its column in the table of epochs.
@@ -94,7 +76,6 @@ class Quantity:
         meaning: one-line description.
         key: its key, if the field is a map.
         missing: its value if the map lacks it.
-        metric: its metric in MLflow; empty if it has none.
         over_epochs: rule to combine a run's epochs for the table of trials; None if that table has no such column.
         total: the name of that column.
         field: the field of `Epoch` that holds it.
@@ -106,7 +87,6 @@ class Quantity:
     meaning: str
     key: str = ""
     missing: float | None = None
-    metric: str = ""
     over_epochs: Combine | None = None
     total: str = ""
     field: str = ""
@@ -128,7 +108,7 @@ class EpochField:
         name: name in the event and of the attribute.
         meaning: description.
         over_ranks: rule to combine the values of a trial's ranks.
-        quantities: the numbers in it that tables and MLflow show.
+        quantities: the numbers in it that tables show.
     """
 
     name: str
@@ -152,7 +132,7 @@ def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combin
     return field(default=_EMPTY.get(kind), metadata={"declared": declared})
 
 
-def _section(name: str, meaning: str, metric: bool = True, missing: float | None = 0.0) -> Quantity:
+def _section(name: str, meaning: str, missing: float | None = 0.0) -> Quantity:
     """A section of the ledger; `missing` is its time if an epoch's ledger lacks it."""
     return Quantity(
         column=f"{name}_s",
@@ -160,7 +140,6 @@ def _section(name: str, meaning: str, metric: bool = True, missing: float | None
         meaning=meaning,
         key=name,
         missing=missing,
-        metric=f"time/{name}_s" if metric else "",
         over_epochs=Combine.SUM,
     )
 
@@ -177,37 +156,38 @@ class Epoch:
         t: when it ended, UTC.
     """
 
-    epoch: Annotated[int, msgspec.Meta(ge=1, le=LARGEST - 1)]
+    epoch: int
     t: str | None
-    steps: Whole = measured(
+    steps: int = measured(
         Kind.COUNT,
         "optimiser steps taken; of a training function, batches",
         Quantity("steps", "steps", "of the optimiser"),
     )
-    examples: Whole = measured(
+    examples: int = measured(
         Kind.COUNT,
         "examples trained on",
-        # MLflow has it as a throughput.
         Quantity("examples", "examples", "trained on", over_epochs=Combine.SUM, total="examples_done"),
     )
-    ledger: Mapping[str, Seconds] = measured(
+    ledger: Mapping[str, float] = measured(
         Kind.SECONDS,
         "seconds in each section",
         _section("train", "in steps of training"),
-        # The rest of `time/epoch_s`; some loops do not measure it.
-        _section("input_wait", "waiting for the next batch; missing if not measured", metric=False, missing=None),
+        # Some loops do not measure it.
+        _section("input_wait", "waiting for the next batch; missing if not measured", missing=None),
         _section("compile", "in the first step of each new shape beyond a steady one"),
         _section("evaluate", "in evaluation"),
         _section("compile_evaluate", "compiling for evaluation"),
     )
-    cpu_s: Number | None = measured(
+    cpu_s: float | None = measured(
         Kind.NUMBER,
         "processor seconds of all threads of the process: the sum of `cpu`",
         Quantity("cpu_s", "s", "processor time of the process"),
         over_ranks=Combine.SUM,
     )
-    metrics: Mapping[str, Number] = measured(Kind.NUMBERS, "such as `val/accuracy`; each has a column and a metric")
-    memory_peak_bytes: Whole | None = measured(
+    metrics: Mapping[str, float] = measured(
+        Kind.NUMBERS, "such as `val/accuracy`; each has a column, and a metric in MLflow"
+    )
+    memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
         "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
         "missing as long as the step that searched is the only one",
@@ -216,50 +196,49 @@ class Epoch:
             "bytes",
             "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; of "
             "the process if the device is the CPU",
-            metric="memory/peak_bytes",
             over_epochs=Combine.MAX,
         ),
         over_ranks=Combine.MAX,
     )
-    recompiles: Whole | None = measured(
+    recompiles: int | None = measured(
         Kind.WHOLE,
         "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; in "
         "PyTorch without a compiler, tensor shapes that were new in this epoch",
         Quantity("recompiles", "", "shapes that were new", over_epochs=Combine.SUM),
     )
-    cpu: Mapping[str, Seconds] = measured(
+    cpu: Mapping[str, float] = measured(
         Kind.SECONDS, "processor seconds of all threads in each section of `ledger`", over_ranks=Combine.SUM
     )
-    device_s: Mapping[str, Seconds] = measured(
+    device_s: Mapping[str, float] = measured(
         Kind.SECONDS,
         "seconds of `train` and of `evaluate` by the device's own clock, from the first mark in its stream to the "
         "last, with what it waited for in between and with compilation; empty if it has no such clock",
         Quantity("device_train_s", "s", "train_s by the device's own clock, if it has one", key="train"),
         Quantity("device_evaluate_s", "s", "evaluate_s by the device's own clock, if it has one", key="evaluate"),
     )
-    settle_s: Mapping[str, Seconds] = measured(
+    settle_s: Mapping[str, float] = measured(
         Kind.SECONDS,
         "seconds that fetching a value which depends on the last training step took after `train` was closed: "
         "microseconds if the clock had waited for the work, the rest of the queue if it had not; evaluation has none, "
         "because its sums are fetched inside its section",
     )
-    step_s: Sequence[Number] = measured(
+    step_s: Sequence[float] = measured(
         Kind.SEQUENCE,
         "mean seconds of a step (forward, backward and update, and its batch if the device makes it) in each of at "
         "most 64 consecutive blocks of steps of equal length, the last of which may be shorter, without the first step "
         "of a new shape; empty if single steps are not timed",
     )
 
-    optimizer_steps: Whole = measured(
+    optimizer_steps: int = measured(
         Kind.COUNT,
         "of a training function: steps of its optimizer, fewer than batches if gradients are accumulated; of several "
         "optimizers, those of the one that took most",
     )
-    epochs_in_read: Whole | None = measured(
+    epochs_in_read: int | None = measured(
         Kind.WHOLE,
         "of a command: the epochs whose lines arrived together, if several; their times are not known singly",
     )
-    units: Mapping[str, Number] = measured(Kind.NUMBERS, "of a training function: what it counts, such as tokens")
+    units: Mapping[str, float] = measured(Kind.NUMBERS, "of a training function: what it counts, such as tokens")
     optimizers: tuple[Mapping[str, Any], ...] = measured(
         Kind.RECORDS,
         "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
@@ -293,25 +272,10 @@ EPOCH_FIELDS = _fields()
 """Every measured field of an epoch."""
 
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
-"""Every number of an epoch that tables and MLflow show, except metrics and values derived from these numbers."""
+"""Every number of an epoch that tables show, except metrics and values derived from these numbers."""
 
 # `cpu` stays in the files: no table and no finding needs more than its sum, and a large grid has 240,000 epochs.
 _READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS if each.name != "cpu"}
-_DECODER = msgspec.json.Decoder(Epoch)
-
-
-def epoch_of_line(line: bytes) -> Epoch:
-    """Build an epoch from the line of its event, in a quarter of the time of `epoch_of`.
-
-    Raises:
-        msgspec.MsgspecError: a value is damaged.
-    """
-    epoch = _DECODER.decode(line)
-    epoch.cpu = _NOTHING
-    epoch.step_s = array("d", epoch.step_s) if epoch.step_s else ()  # a third of the memory of a list
-    if epoch.optimizers or epoch.evaluations:
-        epoch.optimizers, epoch.evaluations = records_in(epoch.optimizers), records_in(epoch.evaluations)
-    return epoch
 
 
 def epoch_of(number: int, event: Event) -> Epoch:

@@ -8,14 +8,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Self
 
-import msgspec
-
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt, Key, attempts, key_of
-from raybench.results.epoch import epoch_of_line
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -26,8 +23,6 @@ from raybench.results.folder import (
     execution_files,
     parse_events,
 )
-
-_EPOCH_ENDED = b'{"v":1,"event":"epoch_ended",'
 
 LOST = {"type": "Lost", "message": "its driver ended before it did"}
 
@@ -141,42 +136,11 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
             paths[path.stem] = known if len(first) >= len(second) else path
     found = []
     for run, path in paths.items():
-        for attempt in _attempts_in(path, damaged):
+        for attempt in attempts(_events(path, damaged)).values():
             attempt.run = run
             if attempt.trial == path.parent.name:
                 found.append(attempt)
     return found
-
-
-def _attempts_in(path: Path, damaged: list[str]) -> Iterable[Attempt]:
-    """The attempts in a file."""
-    data = path.read_bytes()
-    try:
-        return [_attempt_of(data.splitlines())]
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return attempts(parse_events(data, str(path), damaged)).values()
-
-
-def _attempt_of(lines: Sequence[bytes]) -> Attempt:
-    """The attempt in a file without damage, whose epochs are decoded without a dictionary of each event.
-
-    Raises:
-        ValueError, msgspec.MsgspecError, RecursionError: a line is damaged, or of a different attempt.
-    """
-    attempt = None
-    for line in lines:
-        if attempt and line.startswith(_EPOCH_ENDED):
-            attempt.add_epoch(epoch_of_line(line))
-            continue
-        event = msgspec.json.decode(line)
-        key = key_of(event) if isinstance(event, dict) else None
-        if key is None or (attempt and attempt.key != key):
-            raise ValueError(line)
-        attempt = attempt or Attempt(*key)
-        attempt.take(event)
-    if attempt is None:
-        raise ValueError("no event")
-    return attempt
 
 
 def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:

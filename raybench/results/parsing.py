@@ -9,8 +9,6 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any
 
-import msgspec
-
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
 
@@ -52,13 +50,13 @@ def valid_values_in(value: Any) -> Mapping[str, Any]:
 def shared_values_in(value: Any) -> Mapping[str, Any]:
     """The same as `valid_values_in`; attempts of the same hardware and software share the map."""
     try:
-        return _valid_values_of(msgspec.json.encode(mapping_in(value)))
+        return _valid_values_of(json.dumps(mapping_in(value)))
     except (TypeError, ValueError, RecursionError):
         return {}
 
 
 @lru_cache(4096)
-def _valid_values_of(text: bytes) -> Mapping[str, Any]:
+def _valid_values_of(text: str) -> Mapping[str, Any]:
     return valid_values_in(json.loads(text))
 
 
@@ -94,13 +92,13 @@ def error_in(value: Any) -> Mapping[str, Any]:
 def cell_in(value: Any) -> Cell:
     """A cell; unknown if a part has the wrong type, since the trial's start event is then damaged."""
     try:
-        return _cell_of(msgspec.json.encode(mapping_in(value)))
+        return _cell_of(json.dumps(mapping_in(value), allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return UNKNOWN_CELL
 
 
 @lru_cache(4096)  # all trials of a cell share it
-def _cell_of(text: bytes) -> Cell:
+def _cell_of(text: str) -> Cell:
     tree = valid_values_in(json.loads(text))
     parts = [tree.get(name, {}) for name in CELL_PARTS]
     parts.append(mapping_in(tree.get("data")).get("examples", {}))
@@ -157,7 +155,7 @@ def sequence_in(value: Any) -> Sequence[float]:
 
 def records_in(value: Any) -> tuple[Mapping[str, Any], ...]:
     """A list of maps, without those that have an invalid number."""
-    items = value if isinstance(value, (list, tuple)) else []
+    items = value if isinstance(value, list) else []
     return tuple(record for item in items if (record := valid_values_in(item)))
 
 

@@ -1,1 +1,1 @@
-"""Copy of a grid's journal in MLflow, as runs."""
+"""A grid's attempts in MLflow, as runs."""

@@ -15,7 +15,7 @@ from raybench.devices import KINDS, Assignment, Device, hosted, loop_frameworks,
 from raybench.devices.host import usable_cores
 from raybench.engines.user_loop import available_kind, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
-from raybench.training.trial import SavedState, Trial, TrialOptions
+from raybench.training.trial import Recorder, Trial, TrialOptions
 
 _errors: WeakKeyDictionary[Trial, int] = WeakKeyDictionary()
 """The local trials, with the identity of the last error that the program had not caught when each was made."""
@@ -70,7 +70,7 @@ def program_device(framework: str, kind: str, devices: int = 1) -> Device:
     return open_device(kind, framework, Assignment(cores, (), len(cores), 1 if hosted(kind) else devices))
 
 
-class Printer:
+class Printer(Recorder):
     """Prints a line per epoch to standard output, and warnings to standard error.
 
     Args:
@@ -80,10 +80,6 @@ class Printer:
     def __init__(self, silent: bool = False) -> None:
         self._silent = silent
 
-    def begin(self, state: SavedState | None) -> int:
-        """Begin with the first epoch: nothing is saved."""
-        return 0
-
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Print an epoch."""
         self._write(epoch_line(fields))
@@ -91,10 +87,6 @@ class Printer:
     def left(self, fields: dict[str, Any]) -> None:
         """Print the epoch after which the loop was left."""
         self.epoch_ended(fields, False)
-
-    def decide(self, epoch: int, stop: bool) -> bool:
-        """Return this rank's own decision: there is no target."""
-        return stop
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Print metrics that were logged after the last epoch."""

@@ -6,12 +6,13 @@ import math
 import os
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from raybench import datasets
 from raybench.core.job import StopRule, Target
@@ -67,7 +68,7 @@ class SavedState:
     load: Callable[[Path], object]
 
 
-class Recorder(Protocol):
+class Recorder(ABC):
     """The receiver of what a trial reports: the journal, or a terminal."""
 
     def begin(self, state: SavedState | None) -> int:
@@ -76,7 +77,9 @@ class Recorder(Protocol):
         Returns:
             The number of epochs that an earlier attempt has completed, whose state has been loaded.
         """
+        return 0
 
+    @abstractmethod
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Record an epoch.
 
@@ -85,7 +88,7 @@ class Recorder(Protocol):
             more: whether another epoch follows, before which a checkpoint may be made.
         """
 
-    def left(self, fields: dict[str, Any]) -> None:
+    def left(self, fields: dict[str, Any]) -> None:  # noqa: B027 - most receivers wait for `Trial.finish`
         """Note that the loop was left after an epoch, by `break` or by an error; `Trial.finish` records it."""
 
     def decide(self, epoch: int, stop: bool) -> bool:
@@ -95,10 +98,13 @@ class Recorder(Protocol):
             epoch: its number.
             stop: whether it does according to this rank, if the grid sets `stop_at_target`.
         """
+        return stop
 
+    @abstractmethod
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Record metrics that were logged after the last epoch."""
 
+    @abstractmethod
     def warn(self, message: str) -> None:
         """Record a warning."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 Path = tuple[Any, ...]
 
-DEEPEST = 8
+MAX_BATCH_DEPTH = 8
 """Levels of a batch's lists and maps in which arrays are looked for."""
 
 
@@ -59,10 +59,10 @@ def _arrays(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if shape is not None:
         if len(shape):
             yield path, value
-    elif len(path) < DEEPEST and isinstance(value, Mapping):
+    elif len(path) < MAX_BATCH_DEPTH and isinstance(value, Mapping):
         for key in value:
             yield from _arrays(value[key], (*path, key))
-    elif len(path) < DEEPEST and isinstance(value, (list, tuple)):
+    elif len(path) < MAX_BATCH_DEPTH and isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from _arrays(item, (*path, index))
 

@@ -30,7 +30,7 @@ from raybench.datasets.splits import Array
 FOLDER = "checkpoints"
 """Folder of checkpoints, next to the folders of a trial's attempts."""
 
-KEPT = 2
+KEPT_CHECKPOINTS = 2
 """Number of checkpoints kept.
 
 If the last one is damaged, training resumes from the one before."""
@@ -143,7 +143,7 @@ class Checkpoints:
                 reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
                 self._warnings.append(f"checkpoint of epoch {number} not written: {reason}")
                 return
-            for stale_epoch in sorted(self._epochs())[:-KEPT]:
+            for stale_epoch in sorted(self._epochs())[:-KEPT_CHECKPOINTS]:
                 self._path(stale_epoch).unlink(missing_ok=True)
 
     def remove(self) -> None:

@@ -20,7 +20,6 @@ from raybench.engines.user_loop import loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.current import current_trial as local_or_current
 from raybench.training.current import set_current
-from raybench.training.epoch_record import Diverged
 from raybench.training.local import program_device
 from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import SavedState, Trial
@@ -103,8 +102,6 @@ class _Process:
                 error = misuse(self.trial, self._journal.logged_before, self._info, self._job)
                 error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
-        except Diverged as exc:
-            status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
         except BaseException as exc:
             status, error = failure(exc, None, self._phase, self._job)
         finally:

@@ -13,7 +13,7 @@ from raybench.core.rank import current_rank
 from raybench.devices import Device
 from raybench.engines import Engine
 
-SMALLEST = 32
+MIN_BATCH = 32
 """The smallest evaluation batch after halving.
 
 If fewer examples fit, a training batch hardly does."""
@@ -34,10 +34,10 @@ def evaluate(engine: Engine, device: Device, ledger: Ledger, warnings: list[str]
         try:
             return engine.evaluate()
         except Exception as error:
-            if batch <= SMALLEST or current_rank().count > 1 or not device.is_oom(error):
+            if batch <= MIN_BATCH or current_rank().count > 1 or not device.is_oom(error):
                 raise
         # Only here, after the exception is gone, are the frames freed that hold the failed batch.
         gc.collect()
         ledger.move(round((ledger.epoch()["evaluate"] - seconds_before) / NANO), "evaluate", "other")
-        engine.evaluation_batch = max(SMALLEST, batch // 2)
+        engine.evaluation_batch = max(MIN_BATCH, batch // 2)
         warnings.append(f"evaluation batch halved to {engine.evaluation_batch}: {batch} did not fit")

@@ -7,9 +7,8 @@ trial's.
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import selectors
 import signal
 import sys
 import threading
@@ -18,9 +17,9 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from raybench.core import events
 from raybench.core.cell import Cell
@@ -31,7 +30,7 @@ from raybench.core.rank import Rank, set_rank
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 
-GRACE = 1.0
+GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has reported an error.
 
 They may report the same error, or one that follows from the death of a rank."""
@@ -59,90 +58,76 @@ def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> 
         return
     folder.mkdir(parents=True, exist_ok=True)
     rendezvous = folder / "ranks"
-    lifeline_read, lifeline = os.pipe()  # the write end stays open as long as this process lives
     processes: list[_Process] = []
     try:
         for number in range(count):
-            processes.append(_start(Rank(number, count, str(rendezvous)), work, lifeline_read, lifeline))
+            processes.append(_Process(Rank(number, count, str(rendezvous)), work))
         code = yield from _follow(processes)
     finally:
         for process in processes:
             process.end()
-        os.close(lifeline_read)
-        os.close(lifeline)
         rendezvous.unlink(missing_ok=True)
     if code is not None:
         _die_of(code)
 
 
-@dataclass
 class _Process:
     """A rank, from the perspective of the parent process."""
 
-    number: int
-    pid: int
-    pipe: int
-    events: deque[tuple[int, Event]] = field(default_factory=deque)
-    code: int | None = None
-    _rest: bytes = b""
+    def __init__(self, rank: Rank, work: Callable[[], Iterator[Event]]) -> None:
+        self.number = rank.number
+        self.events: deque[tuple[int, Event]] = deque()
+        context = multiprocessing.get_context("fork")
+        self.pipe, end = context.Pipe()
+        self._process = context.Process(target=_be, args=(rank, work, end, self.pipe))
+        with warnings.catch_warnings():
+            # The one other thread of this process only waits for a pipe to close.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        end.close()
 
-    def read(self) -> bool:
-        """Read its new events; return False when it has ended."""
-        chunk = os.read(self.pipe, 1 << 16)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        self.events.extend((message["at"], message["event"]) for message in map(json.loads, lines))
-        if not chunk:
-            self._reap()
-        return bool(chunk)
+    def read(self) -> None:
+        """Read a message, or note its end."""
+        try:
+            self.events.append(self.pipe.recv())
+        except (EOFError, ConnectionError):
+            self._process.join()
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.exitcode
 
     @property
     def last(self) -> tuple[int, Event] | None:
         """Time and event of the end of its work, or None."""
         return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
 
-    def _reap(self) -> None:
-        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
     def end(self) -> None:
         """Kill it if it is running, and close its pipe."""
-        if self.code is None:
-            os.kill(self.pid, signal.SIGKILL)
-            self._reap()
-        os.close(self.pipe)
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
 
 
-def _start(rank: Rank, work: Callable[[], Iterator[Event]], lifeline_read: int, lifeline: int) -> _Process:
-    read_fd, write_fd = os.pipe()
-    with warnings.catch_warnings():
-        # The one other thread of this process only waits for a pipe to close.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        os.close(read_fd)
-        os.close(lifeline)
-        _be(rank, work, write_fd, lifeline_read)
-    os.close(write_fd)
-    return _Process(rank.number, pid, read_fd)
-
-
-def _be(rank: Rank, work: Callable[[], Iterator[Event]], write_fd: int, lifeline_read: int) -> NoReturn:
-    """Run as a rank: do the work and send its events.
-
-    Then wait to be killed.
+def _be(rank: Rank, work: Callable[[], Iterator[Event]], pipe: Connection, of_parent: Connection) -> NoReturn:
+    """Run as a rank: do the work and send its events; then wait to be killed.
 
     A rank that exited would break its connections, and the others would report that instead of their own error.
     """
     try:
         die_with_parent()
-        watch(lifeline_read)
+        of_parent.close()
+        watch(pipe.fileno())  # where the parent's end does not end this process
         set_rank(rank)
-        with os.fdopen(write_fd, "wb") as stream:
-            for event in work():
-                stream.write(json.dumps({"at": time.perf_counter_ns(), "event": event}).encode() + b"\n")
-                stream.flush()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            threading.Event().wait()
+        own_pid = os.getpid()
+        for event in work():
+            if os.getpid() != own_pid:  # a process that the training code has forked
+                os._exit(0)
+            pipe.send((time.perf_counter_ns(), event))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        threading.Event().wait()
     except BaseException:
         traceback.print_exc()
     finally:
@@ -161,29 +146,26 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
         The exit code of a rank that died without an end event, or None.
     """
     deadline: float | None = None
-    with selectors.DefaultSelector() as selector:
-        for process in processes:
-            selector.register(process.pipe, selectors.EVENT_READ, process)
-        while True:
-            remaining_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = selector.select(remaining_s)
-            for key, _ in ready:
-                if not key.data.read():
-                    selector.unregister(key.fd)
-            while all(process.events and process.events[0] is not process.last for process in processes):
-                yield over_ranks([process.events.popleft()[1] for process in processes])
-            failed = [process for process in processes if process.code is not None and not process.last]
-            if failed:
-                number, code = failed[0].number, failed[0].code
-                sys.stderr.write(f"rank {number} of {len(processes)} ended without a message, with exit code {code}\n")
-                sys.stderr.flush()
-                return code
-            end_events = {process.number: process.last for process in processes if process.last}
-            if len(end_events) == len(processes) or (deadline and not ready):
-                yield _end_of_all(end_events, len(processes))
-                return None
-            if deadline is None and any(event["error"] for _, event in end_events.values()):
-                deadline = time.monotonic() + GRACE
+    by_pipe = {process.pipe: process for process in processes}
+    while True:
+        running = [pipe for pipe, process in by_pipe.items() if process.code is None]
+        ready = wait(running, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        for pipe in ready:
+            by_pipe[cast(Connection, pipe)].read()
+        while all(process.events and process.events[0] is not process.last for process in processes):
+            yield over_ranks([process.events.popleft()[1] for process in processes])
+        failed = [process for process in processes if process.code is not None and not process.last]
+        if failed:
+            number, code = failed[0].number, failed[0].code
+            sys.stderr.write(f"rank {number} of {len(processes)} ended without a message, with exit code {code}\n")
+            sys.stderr.flush()
+            return code
+        end_events = {process.number: process.last for process in processes if process.last}
+        if len(end_events) == len(processes) or (deadline and not ready):
+            yield _end_of_all(end_events, len(processes))
+            return None
+        if deadline is None and any(event["error"] for _, event in end_events.values()):
+            deadline = time.monotonic() + GRACE_SECONDS
 
 
 def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:

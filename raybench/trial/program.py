@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-TERMINATION_TIMEOUT = 10.0
+TERMINATION_SECONDS = 10.0
 """Seconds from SIGTERM to SIGKILL."""
 
-SETTLE = 1.0
+SETTLE_SECONDS = 1.0
 """Seconds in which children may end after their parent."""
 
-PERIOD = 0.1
+POLL_SECONDS = 0.1
 """Most seconds between two looks for the end of a program."""
 
 Chunk = tuple[int, bytes, int]
@@ -88,12 +88,12 @@ class Program:
 
     def end_left(self) -> list[str]:
         """Kill its descendants that run on after its end; return their names and process ids."""
-        deadline = time.monotonic() + SETTLE
+        deadline = time.monotonic() + SETTLE_SECONDS
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.02)
         names = [f"{name} (process {pid})" for pid, name in left.items()]
         self.signal(signal.SIGKILL)
-        while left and time.monotonic() < deadline + TERMINATION_TIMEOUT:
+        while left and time.monotonic() < deadline + TERMINATION_SECONDS:
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)

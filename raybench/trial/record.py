@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,18 +76,6 @@ def failure_event(
     )
 
 
-def _of_this_process(events: Iterator[Event]) -> Iterator[Event]:
-    """Pass on events in the process that started the iteration.
-
-    A process that the training code has forked ends here instead.
-    """
-    own_pid = os.getpid()
-    for event in events:
-        if os.getpid() != own_pid:
-            os._exit(0)
-        yield event
-
-
 def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
     """Run an attempt or check; write each event to its file, then send it.
 
@@ -108,5 +96,5 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
         run_loop(job, store, ledger, template_import)
         return
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
-    for event in run_ranks(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
+    for event in run_ranks(ranks_of(job.cell), Path(job.folder), work):
         store(event)

@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -118,20 +118,32 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 checkpoints.after(event, engine, ledger)
         if info.file:
             warnings.extend(check_modules(str(info.digest), info.elsewhere, job.code_folder, modules))
-    except Diverged as exc:
-        status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, phase, job)
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    yield events.trial_ended(
+    yield ended(job, status, error, warnings, sections, cpu, wall_s, template_import)
+
+
+def ended(
+    job: Job,
+    status: TrialStatus,
+    error: Mapping[str, Any] | None,
+    warnings: Sequence[str],
+    sections: Mapping[str, float],
+    cpu: Mapping[str, float],
+    wall_s: float,
+    template_import: float,
+) -> Event:
+    """The last event of a trial."""
+    return events.trial_ended(
         job.trial,
         job.attempt,
         status,
         ledger=sections,
-        cpu=cpu,
+        **({"cpu": cpu} if cpu else {}),
         wall=wall_s,
         template_import=round(template_import, 6),
         warnings=warnings,
@@ -141,6 +153,8 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
 
 def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -> tuple[TrialStatus, dict[str, Any]]:
     """The status of a trial that an exception ended, and its record."""
+    if isinstance(exc, Diverged):
+        return TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     memory.remove_limit()
     is_oom = _is_oom(exc, device)
     error = describe_error(exc, phase.now, job)

@@ -35,8 +35,8 @@ from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import Lines, Metrics, OutputError
 from raybench.trial.kept_output import write_through
 from raybench.trial.phase import Phase
-from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
-from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
+from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program
+from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
@@ -51,7 +51,7 @@ KEPT_LINES = 20
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
 
-RANK_TIMEOUT = 30.0
+RANK_START_SECONDS = 30.0
 """Seconds after the first message of a rank in which the others have to begin to report, or are not waited for."""
 
 
@@ -94,19 +94,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     if error:
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
-    send(
-        events.trial_ended(
-            job.trial,
-            job.attempt,
-            status,
-            ledger=run.ledger(wall_s) if run else {"setup": wall_s},
-            wall=wall_s,
-            template_import=round(template_import, 6),
-            warnings=warnings,
-            error=error,
-            **({"cpu": run.cpu} if run and run.cpu else {}),
-        )
-    )
+    sections = run.ledger(wall_s) if run else {"setup": wall_s}
+    send(ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import))
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -192,7 +181,7 @@ class _Run:
                 if left_s <= 0:
                     message = f"took longer than its timeout of {self._job.timeout:g} s"
                     return self._stop(TrialStatus.TIMEOUT, "Timeout", message)
-                self._read(min(PERIOD, left_s))
+                self._read(min(POLL_SECONDS, left_s))
                 self._look()
             self._read_rest()
             if left := program.end_left():
@@ -248,7 +237,7 @@ class _Run:
 
     def _read_rest(self) -> None:
         """Take all output that is there; a child that runs on may keep a stream open, and write without end."""
-        deadline = time.monotonic() + SETTLE
+        deadline = time.monotonic() + SETTLE_SECONDS
         while self._read(0) and time.monotonic() < deadline:
             pass
 
@@ -258,9 +247,9 @@ class _Run:
         assert program
         self._is_stopping = True
         program.signal(signal.SIGTERM)
-        deadline = time.monotonic() + TERMINATION_TIMEOUT
+        deadline = time.monotonic() + TERMINATION_SECONDS
         while program.code is None and time.monotonic() < deadline:
-            self._read(PERIOD)
+            self._read(POLL_SECONDS)
             with suppress(_End):
                 self._look()
         program.kill()
@@ -419,7 +408,7 @@ class _Reported(_Run):
             event = message.get("event") or message.get("provisional") or {}
             if "epoch" in event and event["event"] == "epoch_ended":
                 self._epochs[rank][event["epoch"]] = event
-            self._begun_by = min(self._begun_by, time.monotonic() + RANK_TIMEOUT)
+            self._begun_by = min(self._begun_by, time.monotonic() + RANK_START_SECONDS)
             if rank == 0 and "event" in message:
                 self._queue.append(event)
             elif rank == 0 and event:

@@ -25,12 +25,11 @@ from raybench.devices import Device
 from raybench.engines.user_loop import open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
-from raybench.training.epoch_record import Diverged
 from raybench.training.peak_memory import PeakMemory
-from raybench.training.trial import SavedState, Trial, TrialOptions
+from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
-from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
+from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
 from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.lookup import load_function
 from raybench.workloads.parameters import PASSED
@@ -90,8 +89,6 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
         warnings.extend(own_files.check_modules(str(info.digest), info.elsewhere, code, modules))
-    except Diverged as exc:
-        status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, phase, job)
     finally:
@@ -107,19 +104,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
     cpu = ledger.cpu()
     drop_unmeasured(sections, cpu)
     shutil.rmtree(code.parents[1], ignore_errors=True)
-    send(
-        events.trial_ended(
-            job.trial,
-            job.attempt,
-            status,
-            ledger=sections,
-            cpu=cpu,
-            wall=wall_s,
-            template_import=round(template_import, 6),
-            warnings=warnings,
-            error=error,
-        )
-    )
+    send(ended(job, status, error, warnings, sections, cpu, wall_s, template_import))
 
 
 def drop_unmeasured(*tables: dict[str, float]) -> None:
@@ -202,7 +187,7 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     return {"type": "UsageError", "message": message, "phase": "train", **where}
 
 
-class TrialJournal:
+class TrialJournal(Recorder):
     """Sends what a trial reports as events.
 
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
@@ -251,13 +236,6 @@ class TrialJournal:
         self._send(event)
         if self._state:
             self._checkpoints.after(event, self._state, self._ledger)
-
-    def left(self, fields: dict[str, Any]) -> None:
-        """Wait for `Trial.finish`: it may have been by an error."""
-
-    def decide(self, epoch: int, stop: bool) -> bool:
-        """Return this process's own decision, as there is no other rank."""
-        return stop
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Add metrics to the last epoch."""

@@ -12,7 +12,6 @@ from support.frameworks import interpreter
 from raybench.checks import run_parity as run
 from raybench.checks.parity_comparison import ParityRow
 from raybench.checks.run_parity import Parity, ParityPair
-from raybench.errors import ExecutionError
 
 GOOD = ParityPair("tensorflow", (ParityRow("parameters", 0, 0.0, "75,114"), ParityRow("outputs", 5.2e-8, 1e-4)))
 BAD = ParityPair(
@@ -52,13 +51,6 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
     assert said.err.splitlines() == ["digits_cnn: torch (1 of 2)", "digits_cnn: tensorflow (2 of 2)"]
 
 
-def test_an_environment_that_was_taken_by_itself_is_named(raybench: Callable[..., Any], monkeypatch: Any) -> None:
-    taken = Parity("digits_cnn", 128, "torch", (GOOD,), {}, {"tensorflow": "tensorflow"})
-    monkeypatch.setattr(run, "run_parity", lambda *arguments: taken)
-    said = raybench("parity", "digits_cnn")
-    assert said.err == "tensorflow is not installed in raybench's Python; it ran in environment tensorflow\n"
-
-
 def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable[..., Any], found: Any) -> None:
     asked = found(GOOD, BAD)
     environments = ["--environment", "torch_xla=xla", "--environment", "tensorflow=~/tf"]
@@ -78,20 +70,6 @@ def test_what_was_left_out_is_said(raybench: Callable[..., Any], found: Any) -> 
     said = raybench("parity", "digits_cnn")
     assert said.status == 0
     assert said.err == "torch_xla was not compared: environment xla is not built; run `raybench env create xla`\n"
-
-
-def test_json_of_a_difference(raybench: Callable[..., Any], found: Any) -> None:
-    found(BAD)
-    said = raybench("parity", "digits_cnn", "--json")
-    result = json.loads(said.out)
-    assert (said.status, result["same"], result["pairs"][0]["same"]) == (1, False, False)
-    assert result["pairs"][0]["lines"][1] == {
-        "what": "layers",
-        "difference": None,
-        "tolerance": 0.0,
-        "note": "layer 3 with weights: 2.1 against 7",
-        "same": False,
-    }
 
 
 @pytest.mark.parametrize(
@@ -119,16 +97,3 @@ def test_wrong_use(raybench: Callable[..., Any], arguments: list[str], message: 
     said = raybench("parity", *arguments)
     assert (said.status, said.out) == (2, "")
     assert message in said.err
-
-
-def test_a_process_that_fails_is_status_1(raybench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Parity:
-        raise ExecutionError("tensorflow: ZeroDivisionError: division by zero (mine.py:30)")
-
-    monkeypatch.setattr(run, "run_parity", fail)
-    said = raybench("parity", "digits_cnn")
-    assert (said.status, said.err) == (1, "tensorflow: ZeroDivisionError: division by zero (mine.py:30)\n")
-
-
-def test_help_has_an_example(raybench: Callable[..., Any]) -> None:
-    assert "Example: raybench parity davidnet --frameworks torch,tensorflow" in raybench("parity", "--help").out

@@ -156,21 +156,6 @@ def test_cells_of_another_machine_are_done_there(raybench, grid, planned):
     assert said.status == 0 and "Nothing was left to run" in said.out
 
 
-def test_a_grid_in_parts_is_complete_if_each_machine_has_run_its_own(raybench, grid, planned):
-    grid(planned, "--where", "device=cpu", "--results", "other")
-    on_a_tpu(Path("other/planned"), planned, repeats=2)
-    raybench("export", "planned", "--results", "other", "-o", "tpu.zip")
-    raybench("import", "tpu.zip")
-    said = raybench("plan", planned)
-    assert [row[2] for row in rows(said)] == ["2 to run", "2 to run", "2 done on colab", "2 done on colab"]
-    assert not [line for line in said.lines if "skipped" in line or "another machine" in line]
-    said = grid(planned)
-    assert said.status == 0 and "skipped" not in said.out
-    said = raybench("report", "planned", "--json", "-")
-    report = json.loads(said.out)
-    assert sorted(each["axes"]["device"] for each in report["configurations"]) == ["cpu", "cpu", "tpu", "tpu"]
-
-
 def test_the_order_is_the_one_that_runs(raybench, grid, planned):
     order = [line.split()[1] for line in raybench("plan", planned, "--order").lines[1:5]]
     assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
@@ -198,13 +183,6 @@ def test_where_takes_a_number_however_it_is_written(raybench, tmp_path, value):
     for text, label in ((value, "wd5e-4"), ("0", "wd0")):
         ordered = raybench("plan", "g.yaml", "--where", f"weight_decay={text}", "--order")
         assert [label in line.split() for line in ordered.lines[1:]] == [True, True]
-
-
-def test_where_of_a_device_that_available_stands_for(raybench, tmp_path):
-    (tmp_path / "g.yaml").write_text("name: g\nworkload: digits_cnn\naxes:\n  device: available\n")
-    assert raybench("plan", "g.yaml", "--where", "device=cpu").status == 0
-    said = raybench("plan", "g.yaml", "--where", "device=mps")
-    assert (said.status, said.lines) == (2, ["g has no cell left; change --where or exclude, which remove all of them"])
 
 
 def big(path, batches, decays):

@@ -72,12 +72,6 @@ def test_page_and_json(raybench, digits, results, tmp_path):
     assert json.loads(raybench("report", "digits", "--json", "-").out)["sentences"] == data["sentences"]
 
 
-def test_a_grid_leaves_its_report_and_says_where(grid, digits, results):
-    again = grid(digits)
-    assert "Report  raybench-results/digits/report.html" in again.lines
-    assert any(line.startswith("Fastest") for line in again.lines)
-
-
 def test_last_request_or_everything(raybench, grid, digits, results):
     digits.write_text(digits.read_text() + "baseline: {batch_size: 32}\n")
     assert grid(digits, "--where", "batch_size=64", "--rerun").status == 0
@@ -120,21 +114,3 @@ def test_wrong_baseline_names_the_nearest(raybench, results, mine, source, text,
 def test_missing_source(raybench, results, source, message):
     said = raybench("report", source)
     assert (said.status, said.lines) == (2, [message])
-
-
-def test_grid_that_has_not_run(raybench, digits):
-    message = f"{digits}: no results of the grid digits in raybench-results; `raybench grid {digits}` makes them"
-    assert raybench("report", digits).lines == [message]
-
-
-def test_file_that_cannot_be_written(raybench, mine, tmp_path):
-    said = raybench("report", mine, "--json", tmp_path / "no" / "x.json")
-    assert said.status == 2
-    assert said.lines[0] == f"{tmp_path / 'no' / 'x.json'}: cannot be written: No such file or directory"
-
-
-def test_full_adds_notes(raybench, results):
-    brief, full = (raybench("report", "digits", *more) for more in ((), ("--full",)))
-    assert (brief.status, full.status) == (0, 0)
-    assert full.lines[0] == brief.lines[0]
-    assert ("note" in brief.out) == ("Note: " in full.out)

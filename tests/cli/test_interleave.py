@@ -9,7 +9,6 @@ from support.executors import ForkingExecutor
 from support.grid_files import events_of
 from support.made_up_times import MadeUpTimes
 
-from raybench import load
 from raybench.analysis.compare import compare as compare_versions
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
@@ -94,36 +93,12 @@ def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     assert len(started()) == len(set(started())) == 24, "the base version too, next to the new one"
 
 
-def test_the_report_distinguishes_the_versions(compare, raybench, tmp_path):
-    write(tmp_path / "new", seconds=4.0)
-    compare()
-    said = raybench("report", "mine~compare")
-    assert said.status == 0
-    assert "relative to the same configuration with version base" in said.out
-    assert load("raybench-results").trials["version"].value_counts().to_dict() == {"base": 6, "new": 6}
-
-
 def test_a_failed_trial(compare, tmp_path):
     write(tmp_path / "new", train=TRAIN.replace("seconds = work(trial.seed)", "raise ValueError('broken')"))
     said = compare()
     assert said.status == 4
     assert "ValueError: broken" in said.out and "--retry failed" in said.out
     assert "2 of 2 configurations: no completed run in new (batch 4; batch 8)." in said.out
-
-
-def test_nothing_that_can_run(compare, tmp_path):
-    write(tmp_path / "new", grid=GRID + "devices: {cpu: {kind: cpu, environment: ./gone}}\n")
-    said = compare()
-    assert said.status == 3
-    assert said.lines[0] == "Nothing of mine~compare can run here."
-    assert "new version: --inline cannot use" in said.out
-
-
-def test_json_alone_on_standard_output(compare):
-    said = compare("--json", "-", "--repeats", "1", "--where", "batch_size=4")
-    (change,) = json.loads(said.out)["changes"]
-    assert (change["verdict"], change["reason"]) == ("inconclusive", "one run of a version gives no interval")
-    assert "mine~compare" in said.err
 
 
 @pytest.mark.parametrize(
@@ -167,7 +142,7 @@ def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_serve
         compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
     )
     assert [change.verdict for change in changes_of(outcome)] == ["slower"] * 2
-    assert all(change.base_s < 2 < change.new_s for change in changes_of(outcome))
+    assert all(3 < change.new_s / change.base_s < 5 for change in changes_of(outcome))
 
 
 @pytest.mark.slow

@@ -1,15 +1,12 @@
 """What is asked most often costs least: help and plan load no framework, no Ray and no MLflow."""
 
-import re
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
-import click
 import pytest
 
-from raybench.cli import VERBS, group
+from raybench.cli import VERBS
 
 HEAVY = ["torch", "ray", "mlflow", "pandas", "scipy", "sklearn", "tensorflow", "pooch"]
 
@@ -38,12 +35,6 @@ def test_help_loads_nothing_heavy(arguments):
     assert loaded == "[]"
 
 
-@pytest.mark.exhaustive
-def test_help_is_quick():
-    _, seconds = loaded_by("grid", "--help")
-    assert seconds < 0.5, "the promise of the README"
-
-
 def test_a_plan_loads_nothing_heavy_and_starts_nothing(digits, tmp_path):
     loaded, _ = loaded_by("plan", str(digits))
     assert not any(name in loaded for name in HEAVY), loaded
@@ -68,40 +59,3 @@ def test_every_verb_is_in_the_list(raybench):
         assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == list(
             VERBS
         )
-
-
-def test_the_version(raybench):
-    from raybench import __version__
-
-    assert raybench("--version").out == f"raybench, version {__version__}\n"
-
-
-def test_it_is_a_module_too():
-    done = subprocess.run([sys.executable, "-m", "raybench", "plan", "no.yaml"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "no.yaml: no such file\n"
-
-
-def test_a_reader_who_has_had_enough():
-    command = subprocess.Popen(
-        [sys.executable, "-m", "raybench", "plan", "--schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    command.stdout.close()
-    assert command.stderr.read() == b""
-    assert command.wait(30) == 1
-    command.stderr.close()
-
-
-def test_the_options_in_the_readme_exist():
-    from raybench.cli.grid import command
-
-    there = {name for option in command.params for name in option.opts if name.startswith("--")}
-    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
-    section = re.split(r"\n##+ ", readme.split("\n## Commands\n")[1])[0]
-    assert set(re.findall(r"--[a-z][a-z-]+", section)) <= there | {"--help"}
-    for verb, arguments in re.findall(r"^\| `raybench (\w+) ?([^`]*)`", section, re.MULTILINE):
-        params = group.get_command(click.Context(group), verb).params
-        wanted = [part.strip("[]") for part in arguments.split() if part.isupper()]
-        assert [param.human_readable_name for param in params if param.param_type_name == "argument"][
-            : len(wanted)
-        ] == [{"DIR": "FOLDER"}.get(name, name) for name in wanted]

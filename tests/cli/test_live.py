@@ -14,7 +14,7 @@ from raybench import datasets
 from raybench.cli.cell_table import TrialLabels
 from raybench.cli.console import Terminal
 from raybench.cli.durations import duration
-from raybench.cli.live import Display, first_line, left, metric_text, peak_text, starting_text
+from raybench.cli.live import Display, metric_text
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node
@@ -28,56 +28,16 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
     ("seconds", "words"),
     [
         (0, "0 s"),
-        (0.0042, "4 ms"),
         (0.0994, "99 ms"),
-        (0.0996, "0.10 s"),
-        (0.42, "0.42 s"),
         (0.994, "0.99 s"),
-        (0.996, "1.0 s"),
-        (3.44, "3.4 s"),
-        (9.94, "9.9 s"),
         (9.96, "10 s"),
-        (59.4, "59 s"),
         (59.6, "1 min 00 s"),
-        (200, "3 min 20 s"),
-        (3599.4, "59 min 59 s"),
         (3599.7, "1 h 00 min"),
         (7500, "2 h 05 min"),
-        (7199, "2 h 00 min"),
-        (360_000, "100 h 00 min"),
     ],
 )
 def test_durations(seconds, words):
     assert duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (None, "time left not known yet"),
-        (0.0, "nearly done"),
-        (0.6, "about 1 s left"),
-        (9.4, "about 9 s left"),
-        (59.6, "about 1 min 00 s left"),
-        (4000, "about 1 h 07 min left"),
-    ],
-)
-def test_time_left(seconds, words):
-    assert left(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        ({"type": "ValueError", "message": "a\nb"}, "ValueError: a"),
-        ({"type": "KeyError", "message": ""}, "KeyError"),
-        ({"message": "\n\n the worker died\n"}, "the worker died"),
-        ({"type": "OSError", "message": None}, "OSError"),
-        ({}, ""),
-    ],
-)
-def test_an_error_in_one_line(error, words):
-    assert first_line(error) == words
 
 
 @pytest.mark.parametrize(
@@ -92,13 +52,6 @@ def test_an_error_in_one_line(error, words):
 )
 def test_a_metric(name, value, text):
     assert metric_text(name, value) == text
-
-
-@pytest.mark.parametrize(
-    ("rate", "text"), [(94.4e9, "94.4 GFLOP/s"), (1.25e12, "1.25 TFLOP/s"), (5e5, "500 kFLOP/s"), (0.0, "0 FLOP/s")]
-)
-def test_a_peak(rate, text):
-    assert peak_text({"product": rate, "convolution": rate / 2, "memory": 1e20}) == text
 
 
 @pytest.fixture
@@ -165,24 +118,6 @@ def plain(plan, monkeypatch):
     return Watched(plan, terminal=False, monkeypatch=monkeypatch)
 
 
-def test_a_training_function_without_a_framework_starts_none():
-    assert starting_text(["Ray", "MLflow"], ["none"]) == "Starting Ray and MLflow"
-    assert starting_text(["Ray"], ["torch", "none"]) == "Starting Ray and PyTorch"
-    assert starting_text([], ["none"]) == "Starting the first trial"
-
-
-def test_before_the_first_trial(terminal):
-    fit = terminal.plan.cells[0].fit
-    cores = f"{fit.cpus} core{'s' if fit.cpus > 1 else ''}"
-    headline = f"digits  2 cells x 1 repeat = 2 trials  ·  cpu: {fit.hardware.model}, {cores}"
-    assert " ".join(terminal.lines()[:2]).startswith(headline)
-    assert terminal.shows("Starting Ray and PyTorch … 0 s")
-    terminal.now += 6.2
-    assert terminal.shows("Starting Ray and PyTorch … 6 s")
-    assert terminal.frame() == []
-    assert not any("/2 trials" in line for line in terminal.lines()), "no bar before the first trial"
-
-
 def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal):
     terminal.start(0)
     terminal.now += 4
@@ -228,27 +163,6 @@ def proof(**fields):
 
 
 PASSED = proof(passed=True, factor=1.0, expected=1.0, follows="coupled")
-TRAPPED = proof(passed=False, factor=8.0, expected=1.0, follows="coupled")
-
-
-def test_a_busy_machine_is_a_line_while_it_lasts(terminal):
-    terminal.display.busy("Other programs use 1.9 of 2 cores.")
-    assert terminal.shows("Other programs use 1.9 of 2 cores.")
-    terminal.display.busy("")
-    assert not any("Other programs" in line for line in terminal.frame())
-
-
-def test_without_a_terminal_the_load_is_no_line(plain):
-    before = plain.lines()
-    plain.display.busy("Other programs use 1.9 of 2 cores.")
-    assert plain.lines() == before
-
-
-def test_a_check_is_told_while_it_is_made_and_is_no_trial(terminal):
-    terminal.display.checking("weight decay: torch on cpu, sgd")
-    assert terminal.shows("Checking weight decay: torch on cpu, sgd … 0 s")
-    terminal.display.event(PASSED)
-    assert terminal.frame() == []
 
 
 ROOFLINE = events.check_ended(
@@ -272,23 +186,6 @@ def test_checks_are_one_line_before_the_first_trial(terminal, quiet):
     terminal.display.end()
     line = "Checks: weight decay ok · peak 94.4 GFLOP/s on cpu"
     assert [text for text in terminal.lines() if "Checks" in text] == [line + (" · machine is quiet" if quiet else "")]
-
-
-def test_a_proof_that_failed_is_a_warning_above_the_live_display(terminal):
-    terminal.display.event(TRAPPED)
-    terminal.display.end()
-    assert "warning: weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ" in terminal.lines()
-
-
-def test_checks_without_a_terminal_are_lines(plain):
-    plain.display.checking("weight decay: torch on cpu, sgd")
-    plain.display.event(PASSED)
-    plain.display.event(TRAPPED)
-    plain.start(0)
-    assert plain.lines()[2:4] == [
-        "warning: weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ",
-        "Checks: weight decay ok",
-    ]
 
 
 def test_failures_stay_above_the_live_display(terminal, tmp_path):
@@ -334,21 +231,6 @@ def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
     assert "0/2 trials" in terminal.frame()[0]
 
 
-def test_what_is_waited_for_at_the_end(terminal):
-    terminal.display.end("Updating MLflow: 3 left")
-    assert terminal.shows("Updating MLflow: 3 left … 0 s")
-    assert "Updating" not in "".join(terminal.frame())
-
-
-def test_a_narrow_terminal_keeps_one_line_a_trial(plan, monkeypatch):
-    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch, width=60)
-    for number in (0, 1):
-        watched.start(number)
-    frame = watched.frame()
-    assert [line.split()[1:3] for line in frame[-2:]] == [["batch", "32"], ["batch", "64"]]
-    assert all(len(line) <= 60 for line in frame)
-
-
 def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
     plain.start(0)
     for epoch in range(1, 4):
@@ -369,13 +251,6 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
         "  MemoryError: too large",
         f"  Files: grid/attempts/{plain.plan.trials[1].trial_id}/run-1",
     ]
-
-
-def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(plan, monkeypatch):
-    monkeypatch.setenv("TERM", "dumb")
-    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch)
-    watched.start(0)
-    assert watched.lines()[-1] == "started    batch 32"
 
 
 @pytest.mark.slow

@@ -5,19 +5,15 @@ import re
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import sqlalchemy
-
-from raybench.cli.ui import tables
 
 SECRET = "s3cret-w0rd"
 
@@ -64,15 +60,6 @@ def wait_for_text(path, text, seconds=90):
     while text not in path.read_text():
         assert time.monotonic() < deadline, path.read_text()
         time.sleep(0.1)
-
-
-def test_each_grid_has_a_link_to_its_table_of_runs():
-    tags = [{"key": "mlflow.sharedViewState.raybench", "value": "{}"}]
-    grids = [{"name": f"g{number}", "experiment_id": str(number), "tags": tags} for number in range(1, 8)]
-    first, *_, last = tables("http://127.0.0.1:5000", [{"name": "Default", "experiment_id": "0"}, *grids])
-    link = "http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=raybench"
-    every = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
-    assert (first, last) == (f"Runs of g1: {link}", f"All grids (2 more): {every}")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes as Linux shows them")
@@ -179,48 +166,6 @@ def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options,
     assert not (tmp_path / "raybench-results" / "mlflow.db").read_bytes(), "nothing is written to an empty file"
 
 
-@pytest.mark.slow
-@pytest.mark.mlflow
-def test_runs_of_a_sqlite_store_are_sorted_with_an_index(raybench, tmp_path, migrated_database, monkeypatch):
-    """Without statistics, sqlite goes through all metrics for each run, which takes quadratic time."""
-    from mlflow.tracking import MlflowClient
-
-    (tmp_path / "raybench-results").mkdir()
-    path = shutil.copy(migrated_database, tmp_path / "raybench-results" / "mlflow.db")
-    client = MlflowClient(f"sqlite:///{path}")
-    for number in range(50):
-        client.log_metric(client.create_run("0").info.run_id, "summary/total_s", number)
-    searches = []
-
-    def record(connection, cursor, statement, parameters, *_):
-        if "FROM runs LEFT OUTER JOIN" in statement:
-            searches.append((statement, parameters))
-
-    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", record)
-    client.search_runs(["0"], order_by=["metrics.`summary/total_s` ASC"])
-    sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", record)
-    (search,) = searches
-
-    def steps():
-        with closing(sqlite3.connect(path)) as connection:
-            return [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {search[0]}", search[1])]
-
-    assert "SCAN anon_1 LEFT-JOIN" in steps()
-    monkeypatch.setattr(subprocess, "Popen", NoServer)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    assert raybench("ui", "--port", free_port()).status == 0
-    assert "SEARCH anon_1 USING AUTOMATIC COVERING INDEX (run_uuid=?) LEFT-JOIN" in steps()
-
-
-def test_a_login_that_is_not_installed(raybench, tmp_path, monkeypatch):
-    (tmp_path / "raybench-results").mkdir()
-    (tmp_path / "raybench-results" / "mlflow.db").touch()
-    monkeypatch.setattr("raybench.cli.ui.find_spec", lambda name: None)
-    said = raybench("ui", "--login")
-    assert said.status == 2
-    assert said.lines == ["--login needs a package that is not installed; run `pip install 'mlflow[auth]'`"]
-
-
 def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
     (tmp_path / "raybench-results").mkdir()
     (tmp_path / "raybench-results" / "mlflow.db").touch()
@@ -230,32 +175,6 @@ def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
         port = taken.getsockname()[1]
         said = raybench("ui", "--port", port)
     assert (said.status, said.lines) == (2, [f"port {port} is in use; choose another, such as --port {port + 1}"])
-
-
-def test_an_address_that_is_not_of_this_machine(raybench, tmp_path):
-    (tmp_path / "raybench-results").mkdir()
-    (tmp_path / "raybench-results" / "mlflow.db").touch()
-    said = raybench("ui", "--host", "192.0.2.1")
-    assert said.status == 2
-    assert said.lines[0].startswith("cannot listen on 192.0.2.1:5000: ")
-
-
-def test_no_store_yet(raybench, tmp_path):
-    said = raybench("ui", "--results", "elsewhere")
-    store = tmp_path / "elsewhere" / "mlflow.db"
-    assert said.status == 2
-    assert said.lines == [f"no runs in {store}; run a grid first, or choose the results folder with --results"]
-
-
-@pytest.mark.parametrize("named", ["option", "variable"])
-def test_a_server_has_a_ui_of_its_own(raybench, monkeypatch, named):
-    uri = f"https://me:{SECRET}@mlflow.example:5000"
-    options = ["--tracking-uri", uri] if named == "option" else []
-    if named == "variable":
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    said = raybench("ui", *options)
-    assert (said.status, said.err) == (0, "")
-    assert said.out == "The runs are on an MLflow server: open https://mlflow.example:5000 in a browser.\n"
 
 
 def test_a_password_of_a_database_goes_to_mlflow_alone(raybench, monkeypatch):

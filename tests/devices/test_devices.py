@@ -20,7 +20,7 @@ def test_this_machine_has_one_processor():
     assert cpu.model
 
 
-def test_a_node_survives_the_wire():
+def test_a_node_is_read_from_its_json():
     node = probe_node("10.0.0.1")
     assert Node.from_json(node.to_json()) == node
     assert node.cores == len(usable_cores())
@@ -52,21 +52,14 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
         torch.set_num_threads(threads)
 
 
-def test_tf32_is_refused_where_there_is_none():
-    with pytest.raises(ValueError, match="precision tf32 is not available on cpu, only on cuda"):
-        open_device("cpu", "torch", Assignment([], [], 1)).open("tf32")
-
-
-def test_marks_measure_time():
+def test_the_adapter_of_the_cpu():
     device = open_device("cpu", "torch", Assignment([], [], 1))
+    with pytest.raises(ValueError, match="precision tf32 is not available on cpu, only on cuda"):
+        device.open("tf32")
     start = device.mark()
     sum(range(10**5))
     device.synchronize()
     assert device.elapsed(start, device.mark()) > 0
-
-
-def test_out_of_memory_is_recognised_and_nothing_else():
-    device = open_device("cpu", "torch", Assignment([], [], 1))
     with pytest.raises(RuntimeError) as caught:
         torch.empty(1 << 60)
     assert device.is_oom(caught.value)
@@ -74,7 +67,7 @@ def test_out_of_memory_is_recognised_and_nothing_else():
     assert not device.is_oom(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
-def test_peak_memory_rises_with_what_is_held():
+def test_peak_memory_rises():
     """In a process of its own: the peak of this one may lie far above what it holds now."""
     code = (
         "from raybench.devices.host import peak_resident\n"
@@ -95,7 +88,7 @@ def test_a_kind_without_an_adapter():
     ("kept", "visible", "shown"), [("1", ["0", "2"], "0,2"), ("1", [], "1"), ("", [], ""), (None, [], None)]
 )
 @pytest.mark.parametrize("framework", ["torch", "tensorflow"])
-def test_a_gpu_trial_sees_its_gpus_or_what_the_caller_sees(monkeypatch, framework, kept, visible, shown):
+def test_visible_gpus_of_a_trial(monkeypatch, framework, kept, visible, shown):
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "7")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     if kept is None:
@@ -106,7 +99,7 @@ def test_a_gpu_trial_sees_its_gpus_or_what_the_caller_sees(monkeypatch, framewor
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == shown
 
 
-def test_the_id_of_a_machine_is_not_published(monkeypatch):
+def test_a_machines_id_is_hashed(monkeypatch):
     raw = "3d1219c7c4c5404aaa1f6d2a48adfda4"
     monkeypatch.setattr(host.Path, "read_text", lambda path: f"{raw}\n")
     assert re.fullmatch(r"[0-9a-f]{12}", host.machine_id()) and host.machine_id() not in raw

@@ -1,8 +1,8 @@
 """Trials on real hardware: `pytest -m gpu` on a machine with a GPU, `pytest -m tpu` on a TPU host.
 
 Each test runs under every framework that supports the kind of device and is installed, and also on the CPU (and on
-XLA's CPU device), which shows that the test itself works. It needs torch and NumPy; tests that need more skip if it is
-missing. On a machine without raybench's other dependencies:
+XLA's CPU device), which shows that the test itself works. It needs torch, NumPy and, for NVIDIA's GPUs, nvidia-ml-py;
+tests that need more skip if it is missing. On a machine without raybench's other dependencies:
 
     python -m pytest --noconftest -o addopts= -o filterwarnings= -m gpu tests/devices/test_on_hardware.py
 """
@@ -344,11 +344,8 @@ def test_a_forked_trial_is_monitored(place: Place, tmp_path: Path) -> None:
         assert any(name.startswith("clock_mhz") for name in gpu), audit
     if place.on_host:
         return
-    if counters := place.call("energy_counters"):
-        energy = audit["energy"]
-        assert set(counters) <= set(energy.get("counters", {})), energy
-        assert all(energy["counters"][name] > 0 for name in counters), energy
-        assert energy["epochs"]["device_j"] > 0, energy
+    if place.call("energy_counters"):
+        assert audit["energy"]["epochs"]["device_j"] > 0, audit
 
 
 def needs(*modules: str) -> None:
@@ -376,11 +373,6 @@ def raybench(tmp_path: Path) -> Iterator[Any]:
     return run
 
 
-def journal(folder: Path) -> list[dict[str, Any]]:
-    (file,) = folder.glob("results/*/journal.jsonl")
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def device_of(place: Place) -> str:
     limit = f", memory_limit: {CPU_LIMIT >> 20}MB" if place.on_host else ""
     return f"{{kind: {place.kind}, framework: {place.framework}, count: 1{limit}}}"
@@ -396,7 +388,8 @@ def test_a_grid_of_the_device_and_the_cpu(place: Place, tmp_path: Path, raybench
     )
     done = raybench("grid", "grid.yaml", "--results", "results")
     assert done.returncode == 0, done.stdout + done.stderr
-    events = journal(tmp_path)
+    files = (tmp_path / "results").glob("both/*/*/*.jsonl")
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     ends = [event for event in events if event["event"] == "trial_ended"]
     assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
     used = {event["cell"]["device"]["kind"] for event in events if event["event"] == "trial_started"}

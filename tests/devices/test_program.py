@@ -36,9 +36,11 @@ def test_gpus_are_the_assigned_ones(monkeypatch):
     described = device.describe()
     assert (described.model, described.count, described.driver) == ("A", 1, "550")
     assert open_for_program("cuda", Assignment([], ("2",), 1)).describe().model == "B"
+    open_for_program("cuda", Assignment([], (), 1)).hide_others()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1", "those that the caller sees stay visible"
 
 
-def test_a_program_on_some_chips_of_a_tpu_knows_their_topology(monkeypatch):
+def test_chips_of_a_tpu_have_a_topology(monkeypatch):
     names = ("TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", "TPU_PROCESS_ADDRESSES")
     for name in (*names, "PJRT_DEVICE"):
         monkeypatch.setenv(name, "before")
@@ -48,9 +50,3 @@ def test_a_program_on_some_chips_of_a_tpu_knows_their_topology(monkeypatch):
     monkeypatch.setenv("TPU_VISIBLE_CHIPS", "1")
     open_for_program("tpu", Assignment([], (), 1)).hide_others()
     assert os.environ["TPU_VISIBLE_CHIPS"] == "1", "no chip assigned: those that the caller sees"
-
-
-def test_gpus_that_the_caller_sees_stay_visible():
-    device = open_for_program("cuda", Assignment([], (), 1))
-    device.hide_others()
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "before"

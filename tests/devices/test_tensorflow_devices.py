@@ -24,32 +24,27 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator():
     assert (found["devices"], found["replicas"]) == (1, 1)
 
 
-def test_a_host_can_be_divided_into_devices():
-    found = call("tensorflow", "tensorflow_devices_side:opened", devices=3)
-    assert (found["devices"], found["replicas"]) == (3, 3)
+@pytest.mark.parametrize(("options", "result"), [({"devices": 3}, 3), ({"precision": "tf32"}, "only on cuda")])
+def test_virtual_devices_and_precisions(options, result):
+    found = call("tensorflow", "tensorflow_devices_side:opened", **options)
+    if isinstance(result, str):
+        assert result in found
+    else:
+        assert (found["devices"], found["replicas"]) == (result, result)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_threads_asked_for_are_those_that_compute(threads):
+def test_number_of_computing_threads(threads):
     # On cores that others use, the thread that waits for the product may get as much time as one that computes.
     counts = (call("tensorflow", "tensorflow_devices_side:busy_threads", threads=threads) for _ in range(3))
     assert any(count == threads for count in counts)
 
 
-def test_tf32_is_refused_where_there_is_none():
-    said = call("tensorflow", "tensorflow_devices_side:opened", precision="tf32")
-    assert "precision tf32 is not available on cpu, only on cuda" in said
-
-
 @pytest.mark.parametrize(("precision", "expected"), [("fp32", ["highest", 2]), ("bf16", ["default", 0])])
 def test_fp32_on_a_tpu_multiplies_in_float32(precision, expected):
     assert list(call("tensorflow", "tensorflow_devices_side:opened_as_tpu", precision=precision)) == expected
-
-
-def test_the_clock_of_a_tpu_waits_for_a_value_of_each_core():
-    assert call("tensorflow", "tensorflow_devices_side:synchronised_as_tpu") == [1.0, 1.0]
 
 
 def test_a_tpu_trial_sees_its_chip_only(monkeypatch):
@@ -61,15 +56,19 @@ def test_a_tpu_trial_sees_its_chip_only(monkeypatch):
     assert [os.environ.get(name) for name in names] == ["2", "1,1,1", "1,1,1", None]
 
 
-def test_out_of_memory_is_recognised_and_nothing_else():
-    assert call("tensorflow", "tensorflow_devices_side:out_of_memory") == [True, False, True, False]
+@pytest.mark.parametrize(
+    ("function", "result"),
+    [
+        ("synchronised_as_tpu", [1.0, 1.0]),
+        ("out_of_memory", [True, False, True, False]),
+    ],
+)
+def test_clock_of_a_tpu_and_out_of_memory(function, result):
+    assert call("tensorflow", f"tensorflow_devices_side:{function}") == result
 
 
-def test_marks_measure_time():
+def test_marks_and_a_missing_gpu():
     assert call("tensorflow", "tensorflow_devices_side:marks") > 0
-
-
-def test_a_tensorflow_that_sees_no_gpu_says_so():
     assert "sees no GPU" in call("tensorflow", "tensorflow_devices_side:without_a_gpu")
 
 

@@ -63,16 +63,15 @@ def opened(chips=("2",), precision="fp32"):
     return device
 
 
-def test_a_trial_sees_its_chip_only(clean, monkeypatch):
-    monkeypatch.setenv("TPU_PROCESS_ADDRESSES", "localhost:1,localhost:2")
-    open_device("tpu", "torch_tpu", Assignment([], ["2"], 1)).hide_others()
-    assert [os.environ.get(name) for name in SET] == ["2", "2", "1,1,1", "1,1,1", None, None, None]
-
-
-def test_a_trial_that_was_given_no_chip_sees_what_its_caller_sees(clean, monkeypatch):
+@pytest.mark.parametrize(
+    ("chips", "variables"),
+    [(["2"], ["2", "2", "1,1,1", "1,1,1", None, None, None]), ([], ["1", *[None] * 6])],
+    ids=["assigned", "those of the caller"],
+)
+def test_visible_chips(clean, monkeypatch, chips, variables):
     monkeypatch.setenv("TPU_VISIBLE_DEVICES", "1")
-    open_device("tpu", "torch_tpu", Assignment([], [], 1)).hide_others()
-    assert [os.environ.get(name) for name in SET] == ["1", *[None] * 6]
+    open_device("tpu", "torch_tpu", Assignment([], chips, 1)).hide_others()
+    assert [os.environ.get(name) for name in SET] == variables
 
 
 @pytest.mark.parametrize(("precision", "products"), [("fp32", "highest"), ("bf16", "medium"), ("", "medium")])
@@ -81,10 +80,10 @@ def test_only_fp32_multiplies_in_float32(chip, precision, products):
     assert chip.precision == products
 
 
-def test_the_clock_waits_for_all_work_of_the_chip(chip):
-    device = opened()
-    assert chip.pending == []
-    chip.pending += ["a step", "another one"]
+@pytest.mark.parametrize("is_program", [False, True])
+def test_the_clock_waits_for_all_work(chip, is_program):
+    device = program_device("torch_tpu", "tpu") if is_program else opened()
+    chip.pending.append("a step")
     device.synchronize()
     assert chip.pending == []
     before = chip.copied
@@ -92,14 +91,6 @@ def test_the_clock_waits_for_all_work_of_the_chip(chip):
     start = device.mark()
     assert (chip.pending, chip.copied) == ([], before + 1)
     assert device.elapsed(start, device.mark()) >= 0
-    assert (device.synchronous, device.own_clock, device.lazy, device.torch_name) == (False, False, False, "tpu")
-
-
-def test_the_clock_of_a_program_that_opened_the_chip_itself(chip):
-    device = program_device("torch_tpu", "tpu")
-    chip.pending.append("a step")
-    device.synchronize()
-    assert chip.pending == []
 
 
 def test_memory_hardware_and_conditions(chip, monkeypatch):
@@ -110,7 +101,7 @@ def test_memory_hardware_and_conditions(chip, monkeypatch):
     assert device.runtime_conditions()["visible"] == ["2"]
 
 
-def test_a_host_without_a_chip_is_told(chip, monkeypatch):
+def test_no_chip_and_unsupported_precision(chip, monkeypatch):
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: None)
     with pytest.raises(RuntimeError, match="torch_tpu sees no TPU here; it supports v4"):
         opened()
@@ -118,7 +109,7 @@ def test_a_host_without_a_chip_is_told(chip, monkeypatch):
         opened(precision="fp16")
 
 
-def test_it_is_the_engine_of_torch_on_one_chip():
+def test_the_engine_is_that_of_torch():
     assert open_operations("torch_tpu") is open_operations("torch")
     with pytest.raises(AttributeError, match="recipe"):  # the class was found, and reads its parts
         open_engine("torch_tpu", None)
@@ -141,7 +132,7 @@ def test_a_template_does_not_load_packages_of_devices(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_real_package_has_the_interface_that_the_adapter_uses():
+def test_the_real_package_has_the_used_interface():
     """It needs the environment `torch_tpu`; no chip, for which a made-up count stands."""
     found = call("torch_tpu", "torch_tpu_side:interface")
     assert found["without a chip"] == "torch_tpu sees no TPU here; it supports v4, v5e, v5p, v6e and TPU7x"

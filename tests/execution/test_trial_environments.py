@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from support.frameworks import interpreter
@@ -105,9 +104,7 @@ def test_what_cannot_be_had_is_skipped_with_its_reason(outcome):
 def test_nothing_of_the_driver_leaks_into_another_interpreter(outcome):
     for trial in seen(outcome)["other"]:
         assert trial["VIRTUAL_ENV"] is None
-        folder = trial["PYTHONPATH"]
-        assert folder in trial["path"]
-        assert not Path(folder).exists(), "it goes with the template"
+        assert trial["PYTHONPATH"] in trial["path"]
         assert "" not in trial["path"]
 
 

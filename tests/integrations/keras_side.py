@@ -19,13 +19,13 @@ class _SlowTest(keras.callbacks.Callback):
 
 def train(
     folder, epochs=2, fit_epochs=None, options=None, target=None, done=0, saves=False, steps=None, nan=False, seed=3,
-    test=False, local=False,
+    test=False,
 ):  # fmt: skip
     """Train a small model; return what its trial reported."""
     options = {**(options or {}), **({"target": Target(*target), "stop_at_target": True} if target else {})}
     states = Path(folder) / "states" if saves else None
     output = Path(folder) / f"output{done}"
-    given = {"output_dir": output, "seed": seed, "replaces_count": local, **options}
+    given = {"output_dir": output, "seed": seed, **options}
     trial, kept, ledger = make_trial(epochs, "tensorflow", done, states, **given)
     keras.utils.set_random_seed(trial.seed)
     inputs = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
@@ -62,25 +62,3 @@ def hooks():
     return [
         name for name in vars(base) if name.startswith("on_") and getattr(TrialCallback, name) != getattr(base, name)
     ]
-
-
-def strategies():
-    """The classes of the strategy on one device and on two."""
-    import tensorflow as tf
-
-    from raybench.core.ledger import Ledger
-    from raybench.devices import Assignment, open_device
-    from raybench.engines.user_loop import open_loop
-    from raybench.training.clock import TrainingClock
-    from raybench.training.trial import Trial, TrialOptions
-
-    host = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(host, [tf.config.LogicalDeviceConfiguration()] * 2)
-    names = []
-    for count in (1, 2):
-        device = open_device("cpu", "tensorflow", Assignment([0], (), 1, devices=count))
-        clock = TrainingClock(Ledger(), device, open_loop("tensorflow", device), lambda phase: None)
-        trial = Trial(TrialOptions(1, Path(), Path()), None, lambda clock=clock: clock)
-        strategy = trial.strategy()
-        names.append([type(strategy).__name__, strategy.num_replicas_in_sync])
-    return names

@@ -1,7 +1,7 @@
 """A loop in plain JAX that reports to a trial."""
 
 import pytest
-from support.frameworks import call, remember
+from support.frameworks import remember
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +33,3 @@ def test_work_that_was_only_submitted_is_charged_to_its_section(trained):
     assert second["compile"] == 0
     assert second["evaluate"] < second["train"] / 2, "the work of the steps is done before evaluation begins"
     assert "step_s" not in trained["epochs"][1], "to time a step, the host would have to wait for each"
-
-
-def test_an_epoch_ends_after_steps_per_epoch():
-    trained = call("jax", "jax_side:train", epochs=1.5, options={"steps_per_epoch": 4})
-    assert [epoch["steps"] for epoch in trained["epochs"]] == [4, 2]

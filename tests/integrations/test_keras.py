@@ -45,10 +45,7 @@ def test_keras_does_not_fetch_metrics_at_each_step():
 
 
 def test_numbers_of_epochs_and_steps_have_to_agree_with_the_grid(tmp_path):
-    assert train(tmp_path, epochs=3, fit_epochs=5)["problem"] == (
-        "model.fit has epochs=5, and the grid epochs=3: give the function a parameter `epochs`, "
-        "and write model.fit(…, epochs=epochs)"
-    )
+    assert "model.fit has epochs=2, and the grid epochs=3" in train(tmp_path, epochs=3, fit_epochs=2)["problem"]
     assert train(tmp_path, options={"steps_per_epoch": 2})["problem"].startswith(
         "model.fit has steps_per_epoch=5, and the grid steps_per_epoch=2"
     )
@@ -56,8 +53,8 @@ def test_numbers_of_epochs_and_steps_have_to_agree_with_the_grid(tmp_path):
     assert (limited["problem"], [epoch["steps"] for epoch in limited["epochs"]]) == (None, [2, 2])
 
 
-def test_outside_of_a_grid_the_trial_says_how_many_epochs(tmp_path):
-    trained = train(tmp_path, epochs=1, fit_epochs=5, local=True)
+def test_grid_ends_a_longer_fit(tmp_path):
+    trained = train(tmp_path, epochs=1, fit_epochs=5)
     assert (len(trained["epochs"]), trained["more"]) == (1, [False])
 
 
@@ -70,20 +67,3 @@ def test_a_loss_that_is_not_finite_ends_the_training(tmp_path):
     trained = train(tmp_path, epochs=3, nan=True)
     assert trained["problem"].endswith("loss is nan in epoch 1")
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
-
-
-def test_a_lost_training_goes_on_as_if_it_had_not_been_lost(tmp_path):
-    whole = train(tmp_path, epochs=4, saves=True)
-    rest = train(tmp_path, epochs=4, saves=True, done=2)
-    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
-    assert rest["weights"] == pytest.approx(whole["weights"], rel=1e-6)
-    assert rest["epochs"][-1]["metrics"] == pytest.approx(whole["epochs"][-1]["metrics"], rel=1e-5)
-
-
-def test_seeds_are_used(tmp_path):
-    first, second, again = (train(tmp_path, epochs=1, seed=seed)["weights"] for seed in (1, 2, 1))
-    assert first == again != second
-
-
-def test_the_strategy_is_that_of_the_trial_s_devices():
-    assert call("tensorflow", "keras_side:strategies") == [["_DefaultDistributionStrategy", 1], ["MirroredStrategy", 2]]

@@ -53,10 +53,6 @@ def test_the_grid_s_epochs_and_steps_replace_the_trainer_s(tmp_path):
     assert trained["warnings"] == []
 
 
-def test_without_epochs_in_the_grid_the_trainer_s_count(tmp_path):
-    assert len(train(tmp_path, epochs=None, max_epochs=2)["epochs"]) == 2
-
-
 def test_a_part_of_an_epoch(tmp_path):
     trained = train(tmp_path, epochs=1.5)
     assert [epoch["steps"] for epoch in trained["epochs"]] == [13, 7]
@@ -76,11 +72,6 @@ def test_evaluations_between_steps(tmp_path):
     assert max(epoch["step_s"]) < 0.05
 
 
-def test_metrics_of_an_earlier_epoch_are_not_logged_again(tmp_path):
-    first, second = train(tmp_path, epochs=2, check_val_every_n_epoch=2)["epochs"]
-    assert ("val/loss" in first["metrics"], "val/loss" in second["metrics"]) == (False, True)
-
-
 def test_leaving_early_is_a_warning(tmp_path):
     trained = train(tmp_path, epochs=3, max_steps=13)
     assert [epoch["steps"] for epoch in trained["epochs"]] == [13]
@@ -91,22 +82,6 @@ def test_a_loss_that_is_not_finite_ends_the_training(tmp_path):
     trained = train(tmp_path, epochs=3, diverges=True)
     assert trained["diverged"] in ("train/loss is nan in epoch 1", "val/loss is nan in epoch 1")
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
-
-
-def test_a_lost_training_goes_on_after_its_last_epoch(tmp_path):
-    whole = train(tmp_path, epochs=4, saves=True)
-    rest = train(tmp_path, epochs=4, saves=True, done=2)
-    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
-    assert [epoch["steps"] for epoch in rest["epochs"]] == [13, 13]
-    # Lightning does not save the state of the random generators, so the order of examples is another one.
-    last, resumed = (trained["epochs"][0]["metrics"]["train/loss"] for trained in (whole, rest))
-    assert resumed < last / 2
-    assert rest["epochs"][-1]["metrics"]["train/late"] == 3
-
-
-def test_seeds_are_used(tmp_path):
-    first, second, again = (train(tmp_path, epochs=1, seed=seed)["weights"] for seed in (1, 2, 1))
-    assert first == again != second
 
 
 def test_several_devices_without_torchrun_are_refused(tmp_path):

@@ -56,10 +56,6 @@ def test_a_part_of_an_epoch(tmp_path):
     assert trained["warnings"] == []
 
 
-def test_without_epochs_in_the_grid_the_trainer_s_count(tmp_path):
-    assert len(train(tmp_path, epochs=None, arguments={"num_train_epochs": 2})["epochs"]) == 2
-
-
 def test_training_stops_at_the_target(tmp_path):
     trained = train(tmp_path, epochs=5, target=["val/accuracy", 0.1])
     assert ([epoch["epoch"] for epoch in trained["epochs"]], trained["more"]) == ([1], [False])
@@ -80,20 +76,6 @@ def test_a_loss_that_the_trainer_hides_ends_the_training(tmp_path):
     trained = train(tmp_path, epochs=3, nan=True, arguments={"eval_strategy": "no"})
     assert trained["diverged"] == "grad_norm is nan in epoch 1"
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
-
-
-def test_a_lost_training_goes_on_as_if_it_had_not_been_lost(tmp_path):
-    arguments = {"save_strategy": "epoch"}
-    whole = train(tmp_path, epochs=4, saves=True, arguments=arguments)
-    rest = train(tmp_path, epochs=4, saves=True, done=2, arguments=arguments)
-    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
-    assert rest["epochs"][-1]["metrics"] == whole["epochs"][-1]["metrics"]
-    assert rest["weights"] == whole["weights"]
-
-
-def test_seeds_are_used(tmp_path):
-    first, second = (train(tmp_path / str(seed), epochs=1, arguments={"seed": seed}) for seed in (1, 2))
-    assert first["epochs"][0]["metrics"] != second["epochs"][0]["metrics"]
 
 
 def test_a_number_of_steps_instead_of_epochs_is_refused(tmp_path):

@@ -9,7 +9,7 @@ from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.core.files import append_to, write_atomic
-from raybench.errors import JournalError, UsageError
+from raybench.errors import ResultsError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.progress import RecordingListener
 from raybench.results.history import GridHistory
@@ -83,7 +83,7 @@ def test_a_file_is_there_whole_or_as_it_was(disk):
 def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk, grid, ray_executor):
     fillers = []
     view = Watched(lambda: fillers.append(disk.fill(leave=4096)))
-    with pytest.raises(JournalError) as caught:
+    with pytest.raises(ResultsError) as caught:
         grid(disk.folder / "results", ray_executor, view)
     assert caught.value.exit_status == 1
     says = str(caught.value)
@@ -145,7 +145,7 @@ def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_s
         (tmp_path / "own.py").write_text(WRITES.format(path=str(disk.folder / "cache")))
         grid = tmp_path / "grid.yaml"
         grid.write_text("name: full\nworkload: own.py:workload\nepochs: 1\nbatch_size: 16\nrepeats: 3\n")
-        with pytest.raises(JournalError, match=r"No space left on device.*cache.*run the same command again") as caught:
+        with pytest.raises(ResultsError, match=r"No space left on device.*cache.*run the same command again") as caught:
             run_grid(load_grid(grid), InlineExecutor(), view, options)
         assert caught.value.exit_status == 1
         assert [event["status"] for event in view.events if event["event"] == "trial_ended"] == ["lost"]

@@ -2,7 +2,6 @@
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.settings import Settings
-from raybench.planning.resolve import ResolvedCell
 
 
 def make_cell(*, data, device, engine, workload, resolved, target=None, **further):
@@ -28,6 +27,8 @@ def make_cell(*, data, device, engine, workload, resolved, target=None, **furthe
 
 def resolved_cell(name, content=UNKNOWN_CELL, fit=None):
     """A planned cell with this id, as the executors take it."""
+    from raybench.planning.resolve import ResolvedCell  # needs pydantic, which frameworks' own environments lack
+
     cell = ResolvedCell(content, {}, "x", None, fit)
     cell.__dict__["cell_id"] = name
     return cell

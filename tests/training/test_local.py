@@ -56,10 +56,6 @@ def test_a_loop_without_a_framework_prints_a_line_per_epoch(tmp_path):
     assert done.stderr == ""
 
 
-def test_of_several_ranks_one_prints(tmp_path):
-    assert run(tmp_path, RANK="1", WORLD_SIZE="2").stdout == "told: cpu 0 1 2\n"
-
-
 def test_nothing_is_loaded_that_the_loop_does_not_need(tmp_path):
     code = (
         "import raybench, sys; raybench.current_trial(); print({'torch', 'ray', 'pandas', 'pydantic'} & {*sys.modules})"
@@ -88,12 +84,6 @@ def test_a_new_trial_after_an_error(monkeypatch):
     next(epochs)  # the traceback of an error refers to the iterator, in a notebook
     monkeypatch.setattr(sys, "last_value", ValueError(), raising=False)
     assert raybench.current_trial() is not trial
-
-
-def test_a_new_trial_each_time():
-    first, second = raybench.current_trial(epochs=1), raybench.current_trial()
-    assert list(first.epochs()) == [0]
-    assert list(second.epochs(2)) == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,6 @@ def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
     assert "examples" not in kept.epochs[0]
 
 
-def test_only_tensorflow_has_a_strategy():
-    trial, _, _ = make_trial(1)
-    with pytest.raises(RuntimeError, match=r"trial.strategy\(\) is for TensorFlow"):
-        trial.strategy()
-
-
 def test_steps_counts_steps_and_examples():
     trial, kept, _ = make_trial(2)
     for _ in trial.epochs():
@@ -105,26 +99,6 @@ def test_an_evaluation_between_steps_is_part_of_no_step():
     assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
 
 
-def test_training_before_an_evaluation_includes_the_work_that_the_device_has_queued(monkeypatch):
-    trial, kept, _ = make_trial(1)
-    for _ in trial.epochs():
-        monkeypatch.setattr(trial._clock._device, "synchronize", lambda: time.sleep(0.05))
-        with trial.evaluation():
-            monkeypatch.undo()
-    with trial.evaluation("test"):
-        pass
-    assert kept.epochs[0]["evaluations"][0]["train_s"] >= 0.05
-    assert trial.last_evaluations[1]["train_s"] == 0.0
-
-
-def test_the_first_step_beyond_the_median_is_compilation():
-    trial, kept, _ = make_trial(2)
-    for epoch in trial.epochs():
-        for number, _ in enumerate(trial.steps(BATCHES)):
-            time.sleep(0.1 if (epoch, number) == (0, 0) else 0.01)
-    assert [epoch["ledger"]["compile"] for epoch in kept.epochs] == pytest.approx([0.09, 0], abs=0.02)
-
-
 def test_an_epoch_ends_after_steps_per_epoch():
     trial, kept, _ = make_trial(2, steps_per_epoch=3)
     seen = [list(trial.steps(range(5), examples=7)) for _ in trial.epochs()]
@@ -150,13 +124,6 @@ def test_steps_alone_are_the_whole_training():
     trial, kept, _ = make_trial(2.5, steps_per_epoch=4)
     assert list(trial.steps(range(3), examples=1)) == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
     assert [epoch["steps"] for epoch in kept.epochs] == [4, 4, 2]
-
-
-def test_steps_alone_without_steps_per_epoch_pass_over_the_batches():
-    trial, kept, _ = make_trial(2)
-    for number in trial.steps([5, 6], examples=1):
-        trial.log({"train/loss": number})
-    assert [(epoch["steps"], epoch["metrics"]) for epoch in kept.epochs] == [(2, {"train/loss": 6})] * 2
 
 
 def test_count_counts_what_steps_cannot_see():
@@ -187,19 +154,6 @@ def test_the_optimizer_is_observed_once_an_epoch():
     assert [epoch["optimizers"] for epoch in kept.epochs] == [[each] for each in settings]
 
 
-def test_of_several_optimizers_the_steps_of_one_count():
-    trial, kept, _ = make_trial(1, "torch")
-    weights = [torch.zeros(3, requires_grad=True) for _ in range(2)]
-    generator, critic = (torch.optim.SGD([weight], lr=0.1) for weight in weights)
-    for _ in trial.epochs():
-        for number, _ in enumerate(trial.steps(BATCHES)):
-            (weights[0] + weights[1]).sum().backward()
-            critic.step()
-            if number % 2:
-                generator.step()
-    assert kept.epochs[0]["optimizer_steps"] == 5
-
-
 def test_training_ends_at_the_target():
     trial, kept, _ = make_trial(9, target=Target("val/accuracy", at_least=0.5), stop_at_target=True)
     for epoch in trial.epochs():
@@ -226,13 +180,6 @@ def test_a_target_in_the_unit_of_the_logged_accuracy_ends_the_training(bound, lo
     for epoch in trial.epochs():
         trial.log({"val/accuracy": logged[epoch]})
     assert len(kept.epochs) == 2
-
-
-def test_an_accuracy_of_1_alone_ends_no_training_as_its_unit_is_not_known():
-    trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
-    for _ in trial.epochs():
-        trial.log({"val/accuracy": 1.0})  # which may be that of chance, of 100 classes
-    assert len(kept.epochs) == 3
 
 
 def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded():
@@ -304,34 +251,6 @@ def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
-def test_an_iterator_of_an_earlier_epoch_leaves_nothing_in_a_later_one():
-    trial, kept, _ = make_trial(5)
-    for epoch in trial.epochs():
-        iterator = iter(trial.steps(BATCHES))
-        for _ in range(3):
-            next(iterator)
-            trial.log({"val/accuracy": 0.95})
-        if epoch == 1:
-            break
-    trial.finish()
-    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
-
-
-def test_a_loop_that_is_left_within_a_step_after_an_evaluation_in_it_does_not_count():
-    trial, kept, _ = make_trial(5)
-    for epoch in trial.epochs():
-        for number, _ in enumerate(trial.steps(BATCHES)):
-            with trial.evaluation():
-                trial.log({"val/accuracy": 0.95})
-            if number == 2:
-                break
-        if epoch == 1:
-            break
-    trial.finish()
-    assert len(kept.epochs) == 1
-    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
-
-
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit, alone):
@@ -346,16 +265,6 @@ def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
-def test_an_epoch_in_which_an_error_occurs_does_not_count():
-    trial, kept, _ = make_trial(5)
-    with pytest.raises(ZeroDivisionError):
-        for epoch in trial.epochs():
-            list(trial.steps(BATCHES))
-            1 / (1 - epoch)
-    trial.abandon()
-    assert (len(kept.epochs), kept.warnings) == (1, [])
-
-
 def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
     trial, kept, _ = make_trial(5)
     for _ in trial.epochs():
@@ -364,15 +273,6 @@ def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
     with pytest.raises(Diverged, match="train/loss is inf in epoch 1"):
         trial.finish()
     assert len(kept.epochs) == 1
-
-
-def test_metrics_after_the_last_epoch_are_reported_separately():
-    trial, kept, _ = make_trial(1)
-    for _ in trial.epochs():
-        pass
-    trial.log({"test/accuracy": 0.75})
-    assert kept.later == {"test/accuracy": 0.75}
-    assert trial.logged == {"test/accuracy"}
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -437,8 +337,3 @@ def test_another_process_cannot_report():
             os._exit(7 if "another process" in str(error) else 1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-
-
-def test_a_data_set_is_loaded(tmp_path):
-    trial, *_ = make_trial(1, data_dir=tmp_path)
-    assert len(trial.load("digits").train) == 1437

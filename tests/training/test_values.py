@@ -26,11 +26,6 @@ def test_the_examples_of_a_batch_are_the_common_first_dimension_of_its_arrays(ba
     assert examples_in(batch, examples_in(batch, None)[1])[0] == 6
 
 
-def test_a_batch_made_in_another_way_is_looked_at_again():
-    _, path = examples_in((INPUTS, TARGETS), None)
-    assert examples_in({"x": INPUTS[:2]}, path)[0] == 2
-
-
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
@@ -50,10 +45,6 @@ def test_a_copy_is_not_changed_by_later_steps():
     total += 10
     array += 10
     assert [number_of(copy) for copy in copies] == [1, 2, 3, 4, 5]
-
-
-def test_a_copy_has_no_gradient():
-    assert not copy_of(torch.tensor(1.0, requires_grad=True) * 2).requires_grad
 
 
 @pytest.mark.parametrize("value", ["0.5", None, [0.5], np.zeros(2), torch.zeros(3)])

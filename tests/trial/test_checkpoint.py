@@ -5,13 +5,11 @@ import shutil
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from support.frameworks import call
 from support.sides import checkpoint_side
 
-from raybench.analysis.findings.finding import findings
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.trial.checkpoint import FOLDER
@@ -34,11 +32,12 @@ CASES = [
 ]
 
 
-def attempt(framework, folder, number=1, **how):
-    """The events of an attempt: in this process by PyTorch, in a new process of its own by another framework."""
+def attempt(framework, folder, number=1, lost_in=None, **how):
+    """The events of an attempt: in this process by PyTorch, in a process of its own by other frameworks."""
+    arguments = {"job": checkpoint_side.job(framework, str(folder), number, **how).to_json(), "folder": str(folder)}
     if framework == "torch":
-        return checkpoint_side.attempt("torch", str(folder), number, **how)
-    return call(framework, "checkpoint_side:attempt", by=framework, folder=str(folder), number=number, **how)
+        return checkpoint_side.attempt(**arguments, lost_in=lost_in)
+    return call(framework, "checkpoint_side:attempt", **arguments, lost_in=lost_in)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -104,15 +103,6 @@ def test_the_ledger_is_right_across_the_gap(lost, left):
     assert [epoch["recompiles"] for epoch in epochs(again)] == [2, 0, 0, 2, 0, 0], "new shapes to the new process"
 
 
-def test_what_is_told_of_a_resumed_trial(left):
-    again = attempt("torch", left, 2, resume=4)
-    told = attempts(again["told"])[("t-r0", 2)]
-    assert told.gaps == (3,)
-    assert [epoch.epoch for epoch in timing.steady_epochs(told)] == [2, 3, 5, 6]
-    (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
-    assert note.text == "it was resumed from a checkpoint after epoch 3"
-
-
 def test_lost_again_and_again(lost, left):
     attempt("torch", left, 2, resume=4, lost_in=5)
     again = attempt("torch", left, 3, resume=5)
@@ -149,16 +139,6 @@ def test_a_damaged_one_is_told_and_the_one_before_is_used(damage, lost, left):
     assert again["told"][1]["epoch"] == 2
     (warning,) = end(again)["warnings"]
     assert warning.startswith("checkpoint of epoch 3 not used: BadZipFile")
-    assert losses(again) == losses(lost[2])
-
-
-def test_another_models_is_told_and_changes_nothing(lost, left):
-    for path in (left / FOLDER).iterdir():
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = dict(archive)
-        np.savez(path, **{name: array[:1] if name == "model/5.bias" else array for name, array in arrays.items()})
-    again = attempt("torch", left, 2, resume=4)
-    assert end(again)["warnings"][0] == "checkpoint of epoch 3 not used: it belongs to a model of a different shape"
     assert losses(again) == losses(lost[2])
 
 

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import subprocess
-import sys
 import tempfile
 
 import pytest
@@ -88,19 +86,3 @@ def test_a_folder_that_the_user_names_is_used(place, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(named))
     assert used(tmp_path / "spare") == str(named)
     assert named.is_dir() and list(place.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_trial_never_looks_where_torch_would_by_itself(tmp_path):
-    """The name is known to all, so that anybody can make the folder first and put programs into it."""
-    code = (
-        "import os\n"
-        "from raybench.execution.process import ForkServer\n"
-        "template = ForkServer('torch')\n"
-        "print(sorted(os.listdir(os.environ['TMPDIR'])))\n"
-        "template.close()\n"
-    )
-    environ = {name: value for name, value in os.environ.items() if name not in NAMES} | {"TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
-    assert "torchinductor_" not in done.stdout, done.stdout
-    assert f"'raybench-torchinductor-{os.getuid()}'" in done.stdout, done.stdout

@@ -18,8 +18,6 @@ from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
-from raybench.results.epoch import over_ranks
-from raybench.trial.launch_ranks import _end_of_all
 from raybench.workloads import read_reference
 
 HERE = WORKLOADS
@@ -64,17 +62,12 @@ def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def descendants(pid):
-    children = children_of(pid)
-    return children + [pid for child in children for pid in descendants(child)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("replicas", "where"),
     [
         (2, "host"),
-        *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in ((2, "device"), (3, "device"), (3, "host"))),
+        pytest.param(3, "device", marks=pytest.mark.exhaustive),
     ],
 )
 def test_processes_train_as_groups_on_one_device_do(template, tmp_path, replicas, where):
@@ -116,39 +109,23 @@ def test_what_a_ranked_trial_tells(template, tmp_path):
     [
         ("greedy", "oom", "RuntimeError", "allocate"),
         ("killed", "lost", "Killed", "SIGKILL"),
-        *(
-            pytest.param(*case, marks=pytest.mark.exhaustive)
-            for case in (
-                ("raising", "failed", "KeyError", "only in rank 1"),
-                ("crashing", "failed", "SIGSEGV", "ended by SIGSEGV"),
-                ("leaving", "failed", "Exit", "exited with status 7"),
-                ("hanging", "timeout", "Timeout", "took longer than its timeout of 8 s"),
-            )
-        ),
+        ("raising", "failed", "KeyError", "only in rank 1"),
+        pytest.param("leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_ranks_end_is_the_trials(template, tmp_path, attribute, status, kind, says):
-    limit = 8.0 if attribute == "hanging" else 120.0
-    last = list(template.run(make_job(tmp_path, attribute, "devices", timeout=limit)))[-1]
+    last = list(template.run(make_job(tmp_path, attribute, "devices")))[-1]
     assert (last["status"], last["error"]["type"]) == (status, kind)
     assert says in last["error"]["message"]
     if "rank" in last["error"]:
         assert last["error"]["rank"] == 1
         assert "KeyError" in last["error"]["traceback"] or "empty" in last["error"]["traceback"]
-    elif attribute != "hanging":
+    else:
         assert "rank 1 of 2 ended without a message" in last["error"]["output"]
     pids = ranks_in(tmp_path)
     assert set(pids) == {0, 1}
     assert all_gone(pids.values())
     assert template.alive
-    assert len(descendants(template._process.pid)) == 1, "the template itself, below its guard"
-
-
-@pytest.mark.exhaustive
-def test_what_befalls_every_rank_is_told_once(template, tmp_path):
-    last = list(template.run(make_job(tmp_path, "diverging", "devices")))[-1]
-    assert last["status"] == "diverged"
-    assert "rank" not in last["error"]
 
 
 @pytest.mark.slow
@@ -170,20 +147,10 @@ def test_ranks_end_with_the_trials_own_process(template, tmp_path):
     run = template.run(make_job(tmp_path, "hanging", "devices"))
     next(run)
     pids = both_ranks_in(tmp_path)
-    ((trial,),) = map(children_of, children_of(template._process.pid))
+    (trial,) = children_of(template._process.pid)
     os.kill(trial, signal.SIGKILL)
     assert list(run)[-1]["status"] == "lost"
     assert all_gone(pids.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["sum_over_replicas", pytest.param("mean", marks=pytest.mark.exhaustive)])
-def test_weight_decay_is_proven_over_ranks(template, tmp_path, rule):
-    job = make_job(tmp_path, "learning", "devices", check="weight_decay", decay_rule=rule)
-    (told,) = template.run(job)
-    assert told["error"] is None
-    assert told["passed"] is True
-    assert told["factor"] == pytest.approx(2.0 if rule == "sum_over_replicas" else 1.0, rel=1e-2)
 
 
 def test_each_rank_has_an_equal_share_and_shares_a_core_where_there_are_too_few():
@@ -202,16 +169,3 @@ def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
     (told,) = told_events
     assert told["status"] == "failed"
     assert "2 replicas in separate processes cannot run with --inline" in told["error"]["message"]
-
-
-def test_processor_time_is_that_of_all_ranks_and_the_rest_is_the_first_s():
-    told = [
-        {"ledger": {"train": 2.0}, "cpu": {"train": 1.9, "evaluate": 0.2}, "cpu_s": 2.1, "step_s": [0.5]},
-        {"ledger": {"train": 2.1}, "cpu": {"train": 1.7, "evaluate": 0.3}, "cpu_s": 2.0, "step_s": [0.6]},
-    ]
-    together = {"cpu": {"train": 3.6, "evaluate": 0.5}, "cpu_s": 4.1}
-    assert over_ranks(told) == {"ledger": {"train": 2.0}, "step_s": [0.5], **together}
-    ends = {
-        number: (number, {"status": "completed", "error": None, "cpu": one["cpu"]}) for number, one in enumerate(told)
-    }
-    assert _end_of_all(ends, 2)["cpu"] == together["cpu"]

@@ -82,78 +82,42 @@ for epoch in trial.epochs():
 """
 
 
-@pytest.mark.parametrize(("epochs", "steps", "expected"), [(2, 3, [STEP] * 2), (3, 1, [None, STEP, STEP])])
-def test_the_search_of_the_first_step_is_left_out_if_more_follow(peaks, epochs, steps, expected):
-    assert peaks(PLAIN, epochs, steps) == expected
-
-
-def test_a_training_of_one_step_has_the_peak_that_it_had(peaks):
-    assert peaks(PLAIN, epochs=1, steps=1) == [SEARCH]
-
-
-def test_the_only_evaluation_counts(peaks):
-    assert peaks(PLAIN, epochs=1, steps=3) == [SEARCH]
-
-
-def test_evaluations_of_another_name_are_another_search(peaks):
-    loop = PLAIN.replace("evaluate()", "evaluate(); evaluate('large', 800)")
-    assert peaks(loop) == [STEP, 800]
-
-
-def test_an_evaluation_that_takes_place_once_counts(peaks):
-    loop = PLAIN.replace("evaluate()", "evaluate()\n    if epoch: evaluate('once', 500)")
-    assert peaks(loop) == [STEP, SEARCH]
-
-
-def test_a_rehearsal_in_the_section_compile_is_left_out(peaks):
-    loop = f"""
-    with trial.section("compile"):
+REHEARSAL = f"""
+with trial.section("compile"):
+    step()
+    memory.need("val", 200)
+{PLAIN}
+"""
+GRAPHS = """
+with trial.section("compile"):
+    memory.need("captured", 900, searches=False)
+    memory.graphs = True
+for epoch in trial.epochs():
+    for batch in trial.steps(batches):
+        pass
+"""
+RESETS = """
+for epoch in trial.epochs():
+    memory.reset()
+    for batch in trial.steps(batches):
         step()
-        memory.need("val", 200)
-    {textwrap.indent(PLAIN, "    ").strip()}
-    """
-    assert peaks(loop) == [STEP] * 2
+        memory.need("first", 500 - 100 * epoch, searches=False)
+"""
+CASES = {
+    "search of the first step": (PLAIN, 2, 3, [STEP] * 2),
+    "one step per epoch": (PLAIN, 3, 1, [None, STEP, STEP]),
+    "one step": (PLAIN, 1, 1, [SEARCH]),
+    "one evaluation": (PLAIN, 1, 3, [SEARCH]),
+    "two evaluations": (PLAIN.replace("evaluate()", "evaluate(); evaluate('large', 800)"), 2, 3, [STEP, 800]),
+    "rehearsal": (REHEARSAL, 2, 3, [STEP] * 2),
+    "before the first step": ("memory.need('data', 700, searches=False)\n" + PLAIN, 2, 3, [700] * 2),
+    "CUDA graphs": (GRAPHS, 2, 3, [900] * 2),
+    "statistics reset by the loop": (RESETS, 2, 3, [500] * 2),
+    "no steps": ("for epoch in trial.epochs():\n    step()\n    trial.count(steps=1)\n", 2, 3, [SEARCH] * 2),
+}
 
 
-def test_what_is_needed_before_the_first_step_counts(peaks):
-    loop = "memory.need('data', 700, searches=False)\n" + PLAIN
-    assert peaks(loop) == [700] * 2
-
-
-def test_the_preparation_of_the_first_batch_counts(peaks):
-    loop = """
-    def made():
-        memory.need("preparation", 600, searches=False)
-        yield from batches
-    for epoch in trial.epochs():
-        for batch in trial.steps(made() if epoch == 0 else batches):
-            step()
-    """
-    assert peaks(loop) == [600] * 2
-
-
-def test_the_memory_of_cuda_graphs_is_not_left_out_as_a_replay_allocates_nothing(peaks):
-    loop = """
-    with trial.section("compile"):
-        memory.need("captured", 900, searches=False)
-        memory.graphs = True
-    for epoch in trial.epochs():
-        for batch in trial.steps(batches):
-            pass
-    """
-    assert peaks(loop) == [900] * 2
-
-
-def test_a_loop_that_resets_the_statistics_itself_loses_no_peak(peaks):
-    loop = """
-    for epoch in trial.epochs():
-        memory.reset()
-        for batch in trial.steps(batches):
-            step()
-            memory.need("first", 500 - 100 * epoch, searches=False)
-    """
-    assert peaks(loop) == [500] * 2
-
-
-def test_a_loop_that_does_not_report_its_steps_has_the_whole_peak(peaks):
-    assert peaks("for epoch in trial.epochs():\n    step()\n    trial.count(steps=1)\n") == [SEARCH] * 2
+@pytest.mark.parametrize("name", CASES)
+def test_peaks_of_epochs(peaks, name):
+    loop, epochs, steps, expected = CASES[name]
+    assert peaks(loop, epochs, steps) == expected

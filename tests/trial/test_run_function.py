@@ -8,7 +8,6 @@ from support.grid_files import events_of
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
-from raybench.devices.host import Host, total_memory
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
 from raybench.run import Options, run_grid
@@ -83,14 +82,6 @@ def test_a_function_runs_with_the_grid_s_values(project):
     assert set(ended["ledger"]) <= set(SECTIONS)
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], rel=0.01, abs=0.005)
     assert all(ended["ledger"][name] > 0 for name in ("setup", "data", "build", "train", "input_wait", "evaluate"))
-
-
-def test_the_hardware_is_described_once_in_a_trial(project, monkeypatch):
-    kinds, describe = [], Host.describe
-    monkeypatch.setattr(Host, "describe", lambda self: kinds.append(self.kind) or describe(self))
-    attempt = project.one()
-    assert (attempt.status, kinds) == ("completed", ["cpu"])
-    assert attempt.hardware["memory_bytes"] == total_memory()
 
 
 def test_params_are_axes_and_can_be_included_excluded_and_overridden(project):
@@ -174,24 +165,12 @@ def test_a_target_that_is_never_logged_is_an_error(project):
     )
 
 
-def test_training_stops_at_the_target(project):
-    attempt = project.one(grid="epochs: 9\ntarget: {metric: train/loss, at_most: 0.4}\nstop_at_target: true\n")
-    assert (attempt.status, len(attempt.epochs)) == ("completed", 3)
-
-
 def test_an_epoch_with_a_loss_that_is_not_finite_is_recorded_and_ends_the_trial(project):
     train = TRAIN.replace("1 / (epoch + 1)", 'float("nan") if epoch else 1.0')
     attempt = project.one(train, "epochs: 3\n")
     assert attempt.status == "diverged"
     assert attempt.error["message"] == "train/loss is nan in epoch 2"
     assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
-
-
-def test_a_test_loss_that_is_not_finite_is_diverged(project):
-    train = TRAIN.replace('trial.log({"test/accuracy": 0.5})', 'trial.log({"test/accuracy": 0.5, "test/loss": np.nan})')
-    attempt = project.one(train)
-    assert (attempt.status, attempt.error["message"]) == ("diverged", "test/loss is nan after the last epoch")
-    assert attempt.epochs[-1].metrics["test/accuracy"] == 0.5
 
 
 def test_no_memory_is_oom(project):
@@ -203,33 +182,6 @@ def test_epochs_may_stand_in_the_loop_alone(project):
     attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(3)"), "")
     assert (attempt.status, len(attempt.epochs)) == ("completed", 3), attempt.error
     assert "epochs" not in project.events("trial_started")[0]["cell"]["settings"]
-
-
-def test_a_fractional_number_of_epochs_and_steps_per_epoch(project):
-    attempt = project.one(grid="epochs: 1.5\nsteps_per_epoch: 4\n")
-    assert [epoch.steps for epoch in attempt.epochs] == [4, 2]
-    assert len(attempt.full_epochs) == 1
-
-
-@pytest.mark.parametrize(("grid", "steps"), [("", 4), ("steps_per_epoch: 3\n", 3)])
-def test_a_smoke_run_takes_a_few_steps(project, grid, steps):
-    project.smoke = True
-    attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(30)"), f"epochs: 30\n{grid}")
-    assert attempt.status == "completed", attempt.error
-    assert [epoch.steps for epoch in attempt.epochs] == [steps, steps]
-
-
-def test_a_smoke_run_reaches_the_step_of_the_optimizer_after_accumulated_gradients(project):
-    project.smoke = True
-    accumulated = """
-def train(trial, *, batch_size: int):
-    for epoch in trial.epochs():
-        for number, batch in enumerate(trial.steps([batch_size] * 9, examples=batch_size)):
-            if number % 2:
-                raise RuntimeError("in optimizer.step")
-"""
-    attempt = project.one(accumulated)
-    assert (attempt.status, attempt.error["message"]) == ("failed", "in optimizer.step")
 
 
 RESUMABLE = """
@@ -262,16 +214,6 @@ def test_a_lost_trial_goes_on_from_its_checkpoint(tmp_path, fork_server):
     assert attempt.attempt == 2
     assert attempt.gaps == (2,)
     assert [epoch.metrics["train/loss"] for epoch in attempt.epochs] == [0, 1, 3, 6]
-
-
-@pytest.mark.slow
-def test_a_target_that_was_logged_before_a_resume_was_logged(tmp_path, fork_server):
-    project = Project(tmp_path, fork_server)
-    (tmp_path / "marks").mkdir()
-    train = RESUMABLE + "        if epoch == 1:\n            trial.log({'val/accuracy': 0.5})\n"
-    grid = "epochs: 4\ncheckpoint_every: 1\nlinks: [marks]\ntarget: {metric: val/accuracy, at_least: 0.75}\n"
-    attempt = project.one(train, grid)
-    assert (attempt.status, attempt.gaps) == ("completed", (2,)), attempt.error
 
 
 def test_checkpoint_every_without_functions_is_a_warning(project):
@@ -317,14 +259,6 @@ def test_a_torch_loop_with_loader_processes_in_a_process_of_its_own(tmp_path, fo
         assert event["ledger"]["input_wait"] > 0
 
 
-@pytest.mark.slow
-def test_a_function_that_takes_too_long_is_a_timeout(tmp_path, fork_server):
-    project = Project(tmp_path, fork_server)
-    train = "import time\n" + TRAIN.replace("accuracy = hidden", "time.sleep(60); accuracy = hidden")
-    attempt = project.one(train, "epochs: 1\ntimeout: 2\n")
-    assert (attempt.status, attempt.error["phase"]) == ("timeout", "evaluate")
-
-
 TENSORFLOW = """
 import numpy as np
 import tensorflow as tf
@@ -363,35 +297,6 @@ def test_a_tensorflow_loop(tmp_path, fork_server):
     assert attempt.epochs[0].ledger["compile"] > 0, "tracing"
 
 
-@pytest.mark.slow
-@pytest.mark.mlflow
-def test_params_are_in_mlflow_and_in_the_tables(project, tmp_path):
-    from raybench import load
-    from raybench.tracking.mlflow import MlflowClient
-
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    project.write("my.py", TRAIN)
-    project.write("grid.yaml", GRID + "epochs: 1\nparams: {hidden: 7}\n")
-    options = Options(tmp_path / "results", tracking=uri, checks=False, report=False)
-    run_grid(load_grid(project.folder / "grid.yaml"), InlineExecutor(), options=options)
-    client = MlflowClient(uri)
-    (experiment,) = [each for each in client.search_experiments() if each.name == "mine"]
-    runs = client.search_runs([experiment.experiment_id])
-    assert {run.data.params.get("params.hidden") for run in runs if "workload.form" in run.data.params} == {"7"}
-    trials = load(tmp_path / "results").trials
-    assert list(trials["params.hidden"]) == [7]
-    assert trials["dawnbench_s"].notna().all(), "the function has a section for its data"
-
-
-def test_rules_that_need_the_time_of_the_data_need_a_section(project):
-    from raybench.results import timing
-
-    attempt = project.one(TRAIN.replace('trial.section("data")', 'trial.section("build")'))
-    assert attempt.status == "completed", attempt.error
-    assert (timing.dawnbench(attempt), timing.mlperf(attempt)) == (None, None)
-    assert timing.steady(attempt) is not None
-
-
 def test_a_wait_that_is_not_measured_is_absent(project):
     from raybench import load
 
@@ -403,16 +308,3 @@ def test_a_wait_that_is_not_measured_is_absent(project):
     found = load(project.folder / "results")
     assert found.trials["input_wait_s"].isna().all() and found.epochs["input_wait_s"].isna().all()
     assert found.epochs["epoch_s"].notna().all()
-
-
-def test_what_needs_a_declared_workload_is_refused(project):
-    from raybench.checks.run_parity import run_parity
-    from raybench.errors import UsageError
-
-    project.write("my.py", TRAIN)
-    project.write("grid.yaml", GRID)
-    with pytest.raises(UsageError, match="parity compares the models of a declared workload"):
-        run_parity(f"{project.folder / 'my.py'}:train")
-    project.write("grid.yaml", GRID + "synthetic_data: true\n")
-    with pytest.raises(UsageError, match="reads its own data"):
-        project.run(grid="synthetic_data: true\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from importlib import metadata
 
@@ -62,8 +61,3 @@ def test_sections_add_up_to_the_wall_time(ran):
     trial, seconds = ran
     assert sum(trial.ledger.values()) == pytest.approx(trial.wall, abs=1e-4)
     assert trial.wall < seconds
-
-
-@pytest.mark.parametrize("bound", [{"at_least": 0.9}, {"at_most": 0.9}, {"at_least": 0.1, "at_most": 0.9}])
-def test_what_is_not_a_number_reaches_no_target(bound):
-    assert not Target("val/iou", **bound).reached({"val/iou": math.nan})

@@ -19,6 +19,7 @@ EVERYTHING = {"augmentation": ["flip", {"crop": 2}, {"cutout": 3}], "weight_deca
 
 
 def job(framework, folder, attempt, trial="t-r0", every=1, resume=None, seed=5, device=None, **settings):
+    """The job of an attempt, made in the tests' own process: reading a workload needs more than a framework."""
     info = read_reference("checkpointed.py:both", HERE)
     count = len(usable_cores())
     hardware = {"kind": KINDS[framework], "model": model_name(), "count": count, "replicas": 1, "threads": 1}
@@ -34,13 +35,17 @@ def job(framework, folder, attempt, trial="t-r0", every=1, resume=None, seed=5, 
     return Job(trial, attempt, 0, seed, cell, info.to_json(), str(folder), own, usable_cores(), **asked)
 
 
-def attempt(by, folder, number=1, lost_in=None, **how):
+def attempt(job, folder, lost_in=None):
     """The events of an attempt; `lost_in`: the epoch that is the last of which anything is heard.
 
     Then its checkpoint is not made, as in a process that is killed there.
+
+    Args:
+        job: as JSON.
+        folder: the folder of its checkpoints.
     """
     told = []
-    with closing(run(job(by, folder, number, **how))) as events:
+    with closing(run(Job.from_json(job))) as events:
         for event in events:
             told.append(event)
             if event["event"] == "epoch_ended" and event["epoch"] == lost_in:
