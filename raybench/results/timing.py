@@ -142,9 +142,11 @@ def first_reaching(attempt: Attempt, target: Target) -> int | None:
 
 def _first_place(attempt: Attempt, target: Target) -> int | None:
     """The position of the first epoch that reaches a target."""
-    values = (epoch.metrics.get(target.metric) for epoch in attempt.epochs)
-    reached = (place for place, value in enumerate(values) if value is not None and target.is_reached_by(value))
-    return next(reached, None)
+    for place, epoch in enumerate(attempt.epochs):
+        value = epoch.metrics.get(target.metric)
+        if value is not None and target.is_reached_by(value):
+            return place
+    return None
 
 
 def _sum(seconds: Iterable[float]) -> float:
