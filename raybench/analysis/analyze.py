@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from statistics import fmean, median
 from typing import Any
@@ -14,6 +15,7 @@ from raybench.analysis.answer import (
     Answer,
     Caution,
     Configuration,
+    Curve,
     Ending,
     Ratio,
     Run,
@@ -268,13 +270,15 @@ class _Grid:
         (cause, _), *_ = Counter(roof.bottleneck for roof in roofs).most_common(1)
         return {"limited_by": cause, "limited_share": median(r.share for r in roofs if r.bottleneck == cause)}
 
-    def _run(self, run: Attempt) -> Run:
+    def _curve(self, run: Attempt) -> Curve:
         seconds = accumulate(map(timing.epoch_seconds, run.epochs))
-        curve = tuple(
+        return tuple(
             (float(epoch.epoch), at, self._scale(self._metric, epoch.metrics[self._metric]))
             for epoch, at in zip(run.epochs, seconds, strict=True)
             if math.isfinite(epoch.metrics.get(self._metric, math.nan))
         )
+
+    def _run(self, run: Attempt) -> Run:
         quality = run.metric(self._metric) if self._metric else None
         return Run(
             trial=run.trial,
@@ -283,7 +287,7 @@ class _Grid:
             seconds=seconds_per_unit(run, self._unit),
             quality=None if quality is None else self._scale(self._metric, quality),
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
-            curve=curve,
+            make_curve=partial(self._curve, run),
         )
 
 

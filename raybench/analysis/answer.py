@@ -2,7 +2,7 @@
 
 A `Configuration` is a point of the grid with its runs. Each is compared with its reference configuration (`Ratio`,
 `Difference`). `Effect` is one row of the table of effects, `Best` one sentence at the top, `Trust` the line below it.
-`raybench.analysis.analyze.analyze` computes an `Answer`; `dataclasses.asdict` makes JSON of it.
+`raybench.analysis.analyze.analyze` computes an `Answer`; `raybench.reporting.report.as_json` makes JSON of it.
 
 All ratios have one direction: above 1 is better than the reference, that is faster, cheaper, or with less energy.
 Intervals are 95% intervals. Times are seconds, prices in the currency of the grid, energies joules.
@@ -10,7 +10,7 @@ Intervals are 95% intervals. Times are seconds, prices in the currency of the gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -179,6 +179,9 @@ class ToTarget:
     energy_ratio: Ratio | None = None
 
 
+Curve = tuple[tuple[float, float, float], ...]
+
+
 @dataclass(frozen=True)
 class Run:
     """One completed run of a configuration, for figures.
@@ -188,7 +191,7 @@ class Run:
         seconds: median steady time per unit of work; None if unknown.
         quality: the metric after training; None if it was not logged.
         to_target_s: time to the target; None if it was not reached.
-        curve: number, training seconds since the start, and metric of each epoch that logged it.
+        make_curve: makes `curve`; most runs of a large grid are in no figure of learning curves.
     """
 
     trial: str
@@ -197,7 +200,12 @@ class Run:
     seconds: float | None
     quality: float | None
     to_target_s: float | None
-    curve: tuple[tuple[float, float, float], ...] = ()
+    make_curve: Callable[[], Curve] = field(default=tuple, repr=False, compare=False)
+
+    @property
+    def curve(self) -> Curve:
+        """Number, training seconds since the start, and metric of each epoch that logged it."""
+        return self.make_curve()
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,8 @@ def work_of(epoch: Epoch, unit: Unit) -> float | None:
 
 def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the median over steady epochs of an epoch's seconds divided by its own work."""
+    if not unit.has_rate:
+        return median(timing.steady_seconds(run) or [0.0]) or None
     works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
     if not works or not all(works):
         return None
@@ -146,8 +148,11 @@ def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
 
 def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules, works = energy.steady(run, part), [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
-    if joules is None or not works or not all(works):
+    joules = energy.steady(run, part)
+    if joules is None:
+        return None
+    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    if not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)
 
@@ -162,14 +167,10 @@ def work_per_second(run: Attempt, unit: Unit) -> float | None:
 
 def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     """Return a function of a metric's name and value that makes accuracies in percent fractions."""
-    values = [
-        value
-        for run in runs
-        for epoch in run.epochs
-        for name, value in epoch.metrics.items()
-        if name.endswith("/accuracy") and math.isfinite(value)
-    ]
-    in_percent = 1 < max(values, default=0.0) <= PERCENT
+    metrics = [epoch.metrics for run in runs for epoch in run.epochs]
+    names = {name for name in set().union(*metrics) if name.endswith("/accuracy")}
+    values = (each.get(name, 0.0) for name in names for each in metrics)
+    in_percent = 1 < max(filter(math.isfinite, values), default=0.0) <= PERCENT
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 

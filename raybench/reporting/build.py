@@ -86,7 +86,8 @@ def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, every
 def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
     runs = list(history.attempts.values())
-    decay_checks = PretrialChecks(history.checks).decay_checks(run.cell for run in runs if run.cell)
+    cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
+    decay_checks = PretrialChecks(history.checks).decay_checks(cells.values())
     warnings = [*(check.warning for check in decay_checks if check.warning), *missing_rooflines(runs)]
     if history.damaged:
         warnings.append(f"{words.plural(len(history.damaged), 'damaged line')} of the results left out")

@@ -18,7 +18,6 @@ from raybench.results.parsing import (
     cell_in,
     error_in,
     flat_in,
-    mapping_in,
     seconds_in,
     shared_values_in,
     target_in,
@@ -67,7 +66,6 @@ class Attempt:
         wall: seconds from the start of the process to its end.
         template_import: seconds spent loading the framework before the process began.
         hardware: `memory_bytes` of its device, and `driver` if it has one.
-        precision: the types of its weights and of its model's computation, as recorded by its epochs.
         audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
         gaps: the epochs after which another process resumed training from a checkpoint.
         epochs: in order.
@@ -92,7 +90,6 @@ class Attempt:
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
     runtime_conditions: Mapping[str, Any] = field(default_factory=dict)
-    precision: Mapping[str, Any] = field(default_factory=dict)
     audit: Mapping[str, Any] | None = None
     started: str | None = None
     ended: str | None = None
@@ -174,7 +171,9 @@ class Attempt:
             gaps = event.get("gaps")
             self.gaps = tuple(sorted(set(filter(whole_in, gaps)))) if isinstance(gaps, list) else ()
         elif kind == "epoch_ended":
-            self._epoch(event)
+            number = whole_in(event.get("epoch")) or 0
+            if number > 0:
+                self.add_epoch(epoch_of(number, event))
         elif kind == "trial_audited":
             self.audit = {name: value for name, value in valid_values_in(event).items() if name not in _ENVELOPE}
         elif kind == "trial_ended" and self.status is None:
@@ -194,16 +193,12 @@ class Attempt:
         self.runtime_conditions = shared_values_in(event.get("runtime_conditions"))
         self.started = text_in(event.get("t"))
 
-    def _epoch(self, event: Event) -> None:
-        number = whole_in(event.get("epoch")) or 0
-        if number < 1:
-            return
-        self.precision = mapping_in(event.get("precision")) or self.precision
-        epoch = epoch_of(number, event)
-        if not self.epochs or number > self.epochs[-1].epoch:
+    def add_epoch(self, epoch: Epoch) -> None:
+        """Add an epoch; of repeated events for one epoch, the last counts."""
+        if not self.epochs or epoch.epoch > self.epochs[-1].epoch:
             self.epochs.append(epoch)
-        else:  # of repeated events for one epoch, the last counts
-            others = [each for each in self.epochs if each.epoch != number]
+        else:
+            others = [each for each in self.epochs if each.epoch != epoch.epoch]
             self.epochs = sorted([*others, epoch], key=lambda each: each.epoch)
 
     def _end(self, event: Event) -> None:

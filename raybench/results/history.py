@@ -13,6 +13,7 @@ from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt, Key, attempts, key_of
+from raybench.results.event_lines import DAMAGED, attempt_of_lines
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -136,11 +137,19 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
             paths[path.stem] = known if len(first) >= len(second) else path
     found = []
     for run, path in paths.items():
-        for attempt in attempts(_events(path, damaged)).values():
+        for attempt in _attempts_in(path, damaged):
             attempt.run = run
             if attempt.trial == path.parent.name:
                 found.append(attempt)
     return found
+
+
+def _attempts_in(path: Path, damaged: list[str]) -> Iterable[Attempt]:
+    data = path.read_bytes()
+    try:
+        return [attempt_of_lines(data.splitlines())]
+    except DAMAGED:
+        return attempts(parse_events(data, str(path), damaged)).values()
 
 
 def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:

@@ -155,7 +155,7 @@ def sequence_in(value: Any) -> Sequence[float]:
 
 def records_in(value: Any) -> tuple[Mapping[str, Any], ...]:
     """A list of maps, without those that have an invalid number."""
-    items = value if isinstance(value, list) else []
+    items = value if isinstance(value, (list, tuple)) else []
     return tuple(record for item in items if (record := valid_values_in(item)))
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +23,8 @@ def with_curves(answer):
     for each in answer.configurations:
         pace = each.seconds.value
         runs = [
-            replace(run, curve=tuple((n, pace * n, run.quality - 0.1 / n) for n in range(1, 5))) for run in each.runs
+            replace(run, make_curve=partial(tuple, [(n, pace * n, run.quality - 0.1 / n) for n in range(1, 5)]))
+            for run in each.runs
         ]
         parts = {"setup": 1.0, "data": 1.0, "compile": 2.0, "train": 4 * pace, "evaluate": pace}
         configurations.append(replace(each, runs=tuple(runs), run_parts_s=parts, total_s=5 * pace, total_price=pace))

@@ -121,15 +121,11 @@ def unsynchronised(run: Attempt, context: Context) -> Iterator[Observation]:
 
 def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
     """Return the median seconds by a different clock, those in the ledger, and the number of epochs with that clock."""
-    names = tuple(sections)
-    known = [
-        (seconds, sum(epoch.ledger.get(name, 0.0) for name in names))
-        for epoch in epochs
-        if (seconds := getattr(epoch, clock).get(section)) is not None
-    ]
+    known = [epoch for epoch in epochs if section in getattr(epoch, clock)]
     if not known:
         return 0.0, 0.0, 0
-    return median(seconds for seconds, _ in known), median(took_s for _, took_s in known), len(known)
+    seconds = [getattr(epoch, clock)[section] for epoch in known]
+    return median(seconds), median(timing.seconds_of_each(known, tuple(sections))), len(known)
 
 
 @detects(

@@ -60,9 +60,10 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     best = int(t.argmax())
     split, difference = int(splits[best]), float(before[best] - after[best])
     excess = float(np.exp(logs).mean() / math.exp(after[best])) - 1
+    if t[best] <= 0 or excess < MATTERS:
+        return None
     # A slow stretch later in the series, whatever its cause, is not a slow start.
-    is_slow_at_once = float(np.median(logs[: -(-split // 2)])) - after[best] > difference / 2
-    if t[best] <= 0 or excess < MATTERS or not is_slow_at_once:
+    if float(np.median(logs[: -(-split // 2)])) - after[best] <= difference / 2:
         return None
     from scipy.special import stdtr
 
