@@ -43,6 +43,7 @@ def report(tmp_path):
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [90, 0.9])
 def test_accuracy_in_percent_is_shown_as_a_fraction(report, bound):
     found = report("percent", f"{{metric: val/accuracy, at_least: {bound}}}")
@@ -50,6 +51,7 @@ def test_accuracy_in_percent_is_shown_as_a_fraction(report, bound):
     assert found.answer.target.at_least == 0.9
 
 
+@pytest.mark.slow
 def test_a_metric_of_another_name_stands_for_quality(report):
     found = report("auc", "{metric: val/auc, at_least: 0.1}")
     assert found.answer.metric == "val/auc"

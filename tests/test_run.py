@@ -223,6 +223,7 @@ def test_another_results_folder_on_the_same_store_runs_its_own_trials(grid, tmp_
     assert Counter(status for _, status in runs_in(second.store)) == {"FINISHED": 6}
 
 
+@pytest.mark.slow
 def test_wrong_weight_decay_is_reported(grid, monkeypatch):
     from raybench.engines.torch import engine
 
@@ -252,6 +253,7 @@ def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
     assert len(started) == 2 and len(list(first.folder.glob("checks/*/*.jsonl"))) == 2
 
 
+@pytest.mark.slow
 def test_an_edited_workload_is_another_cell(grid, tmp_path):
     source = TROUBLES.read_text()
     text = "name: mine\nworkload: mine.py:fine\nepochs: 1\nbatch_size: 16\n"
@@ -263,6 +265,7 @@ def test_an_edited_workload_is_another_cell(grid, tmp_path):
     assert first != second
 
 
+@pytest.mark.slow
 def test_ends_and_what_is_tried_again(grid, tmp_path):
     (tmp_path / "mine.py").write_text(TROUBLES.read_text())
     bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\nbatch_size: 16\n"

@@ -240,6 +240,7 @@ def test_steady_epochs_follow_each_warm_up():
     assert windows(job(), (1, 2), (2, 3), (3, 4), first=4).steady == [5, 6], "a process that resumed"
 
 
+@pytest.mark.slow
 @linux
 def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
     rapl = Rapl(tmp_path, {0: usable_cores()}, dram=False)

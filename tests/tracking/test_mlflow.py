@@ -91,6 +91,7 @@ def test_epochs_appear_while_a_trial_runs(own_store, grid):
     assert points(own_store, runs(own_store, grid.name)["t-r0"], "time/epoch_s") == [(1, 1.0), (2, 1.0)]
 
 
+@pytest.mark.slow
 def test_nothing_is_written_while_a_trial_is_timed(own_store, grid):
     writer = FileWriter(own_store, grid, interval_s=60.0)
     assert writer.wait_open()

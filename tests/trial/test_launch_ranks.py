@@ -163,6 +163,7 @@ def test_each_rank_has_an_equal_share_and_shares_a_core_where_there_are_too_few(
     assert shares(2, []) == [[], []]
 
 
+@pytest.mark.slow
 def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
     told_events = []
     run_job(make_job(tmp_path, "learning", "devices"), told_events.append)

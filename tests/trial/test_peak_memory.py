@@ -117,7 +117,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("one step", "statistics reset by the loop") else pytest.param(name, marks=pytest.mark.slow)
+        for name in CASES
+    ],
+)
 def test_peaks_of_epochs(peaks, name):
     loop, epochs, steps, expected = CASES[name]
     assert peaks(loop, epochs, steps) == expected

@@ -331,6 +331,7 @@ def test_two_processes_of_rank_0(project):
     assert "report as rank 0: start them with torchrun" in error["message"]
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_it_gently_first(project):
     script = """
     import signal, sys, time

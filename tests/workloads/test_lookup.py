@@ -113,6 +113,7 @@ def test_the_example(tmp_path: Path) -> None:
     assert sum(p.numel() for p in workload.build_model("torch").parameters()) == 64 * 128 + 128 + 1290
 
 
+@pytest.mark.slow
 def test_everything_a_file_can_declare(tmp_path: Path) -> None:
     write(tmp_path, OWN_DATA)
     info = read_reference("w.py:mine", tmp_path)
@@ -133,6 +134,7 @@ def test_the_import_is_not_in_this_process_and_is_kept(tmp_path: Path) -> None:
     assert "w" not in sys.modules
 
 
+@pytest.mark.slow
 def test_any_edit_is_another_workload(tmp_path: Path) -> None:
     write(tmp_path, OWN_DATA)
     before = read_reference("w.py:mine", tmp_path)
@@ -273,6 +275,7 @@ def test_a_missing_file_or_name(tmp_path: Path) -> None:
 # Its data
 
 
+@pytest.mark.slow
 def test_data_files_are_digested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write(tmp_path, OWN_DATA)

@@ -77,7 +77,13 @@ def test_modules_of_its_folder_travel_and_the_rest_of_it_does_not(project):
     assert sorted(path.relative_to(code).as_posix() for path in code.rglob("*.py")) == list(info.files)
 
 
-@pytest.mark.parametrize("name", ["mine.py", "helper.py", "parts/__init__.py", "parts/numbers_of.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parts/numbers_of.py",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mine.py", "helper.py", "parts/__init__.py")),
+    ],
+)
 def test_an_edit_of_any_of_them_makes_another_cell_that_is_run_again(project, name):
     first = only(run(project))
     assert only(run(project)).trial == first.trial, "done"
@@ -86,6 +92,7 @@ def test_an_edit_of_any_of_them_makes_another_cell_that_is_run_again(project, na
     assert (second.status, second.trial != first.trial) == ("completed", True)
 
 
+@pytest.mark.slow
 def test_the_edited_module_is_the_one_that_runs(project):
     assert only(run(project)).status == "completed"
     (project / "helper.py").write_text("def build_model():\n    raise RuntimeError('edited')\n")
@@ -147,6 +154,7 @@ def test_data_files_are_part_of_the_cell_and_links_are_not(project):
     assert only(run(project)).trial != first.trial
 
 
+@pytest.mark.slow
 def test_a_linked_folder_may_have_modules_that_are_part_of_the_cell(project):
     files = {
         "data/dataset.py": "count = 2\n",
@@ -239,6 +247,7 @@ def test_a_data_file_that_is_no_regular_file_is_a_message_at_once(project, tmp_p
         run(project)
 
 
+@pytest.mark.slow
 def test_a_helper_that_is_no_python_is_named(project):
     (project / "helper.py").write_text("def build_model(:\n")
     with pytest.raises(WorkloadError, match=r"helper\.py:1: invalid syntax"):
@@ -262,6 +271,7 @@ def test_a_module_imported_while_training_counts_from_then_on(project, tmp_path_
     assert only(run(project)).trial != first.trial
 
 
+@pytest.mark.slow
 def test_modules_loaded_by_path_are_part_of_the_cell(project):
     (project / "presets").mkdir()
     (project / "presets" / "small.py").write_text("WIDTH = 2\n")
@@ -292,6 +302,7 @@ print(read_reference("mine.py:workload", Path(sys.argv[1])).elsewhere)
 """
 
 
+@pytest.mark.slow
 def test_modules_on_the_path_are_part_of_the_cell_where_they_are(project, tmp_path_factory):
     """A module that is found on `PYTHONPATH` is not copied, and its digest counts."""
     library = tmp_path_factory.mktemp("library")
