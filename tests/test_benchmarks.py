@@ -10,11 +10,12 @@ from support import ROOT
 BENCHMARKS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("*.py"))}
 SHORT = {
     "before_after": "--pairs 1 --repeats 2",
-    "cluster": "changes --nodes 2 --trials 16 --seconds 0.3",
+    "coverage": "--draws 20",
     "fresh_process": "--rounds 1",
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
     "loop": "--batch 4 --steps 1 --rounds 2 --precision bf16 --kind cpu",
     "overhead": "--trials 1 --rounds 1",
+    "reading": "--trials 50 --epochs 3",
     "replicas": "--batch 8 --replicas 2 --steps 1 --rounds 2 --kind cpu",
     "training_loop": "--seconds 0.01 --rounds 3",
 }
