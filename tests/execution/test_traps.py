@@ -24,7 +24,9 @@ from raybench.engines.torch.engine import TorchEngine
 from raybench.monitoring.host import core_times
 from raybench.results import timing
 from raybench.results.attempt import attempts
-from raybench.trial import run as trial
+from raybench.training import declared
+from raybench.trial import opening
+from raybench.trial.run import run
 from raybench.workloads import read_reference
 
 pytestmark = pytest.mark.exhaustive  # it measures
@@ -150,11 +152,12 @@ class Hasty(Asynchronous):
 class Engine(TorchEngine):
     """Hands each step over; only what copies a weight to the host has to wait for it."""
 
-    def _train_step(self, inputs, targets, sums, check):
-        step = super()._train_step
-        aside = type(sums)(self._device, self._together)
-        self._device.later.put(lambda: step(inputs, targets, aside, check))
-        sums.add({"loss": torch.ones(len(targets)), "accuracy": torch.ones(len(targets))})
+    def train_step(self, batch):
+        step = super().train_step
+        self._device.later.put(lambda: step(batch))
+
+    def train_means(self):
+        return {"loss": 1.0, "accuracy": 1.0}
 
     def settle(self):
         self._device.later.wait()
@@ -166,10 +169,11 @@ def test_a_clock_that_does_not_wait_for_an_asynchronous_device_is_told(tmp_path,
     # The tests' own process keeps its cores and threads.
     monkeypatch.setattr(Cpu, "hide_others", lambda self: None)
     monkeypatch.setattr(Cpu, "set_threads", lambda self, count: None)
-    monkeypatch.setattr(trial, "open_device", lambda kind, framework, assignment: device(assignment))
-    monkeypatch.setattr(trial, "open_engine", lambda framework, parts: Engine(parts))
-    job = replace(make_job(tmp_path, "steady"), cores=[])
-    attempt, found = told(trial.run(job))
+    monkeypatch.setattr(opening, "open_device", lambda kind, framework, assignment: device(assignment))
+    monkeypatch.setattr(declared, "open_engine", lambda framework, parts: Engine(parts))
+    events = []
+    run(replace(make_job(tmp_path, "steady"), cores=[]), events.append)
+    attempt, found = told(events)
     if device is Hasty:
         seen = found["unsynchronised_clock"]
         assert seen.evidence["settle_s"] > 5 * seen.evidence["section_s"], "it saw none of eight steps of 20 ms"
@@ -195,12 +199,14 @@ class HastyGpu(HonestGpu):
 class OnAStream(TorchEngine):
     """Trains on a stream of its own, so that copying sums from the usual one does not wait for it by the way."""
 
-    def _train_step(self, inputs, targets, sums, check):
+    def train_step(self, batch):
         self._stream = getattr(self, "_stream", None) or torch.cuda.Stream()
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            super()._train_step(inputs, targets, type(sums)(self._device, self._together), check)
-        sums.add({"loss": torch.ones_like(inputs[:, 0]), "accuracy": torch.ones_like(inputs[:, 0])})
+            super().train_step(batch)
+
+    def train_means(self):
+        return {"loss": 1.0, "accuracy": 1.0}
 
     def settle(self):
         with torch.cuda.stream(self._stream):
@@ -210,9 +216,11 @@ class OnAStream(TorchEngine):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("device", [HastyGpu, HonestGpu])
 def test_a_clock_that_does_not_wait_for_a_gpu_is_told(tmp_path, monkeypatch, device):
-    monkeypatch.setattr(trial, "open_device", lambda kind, framework, assignment: device(assignment))
-    monkeypatch.setattr(trial, "open_engine", lambda framework, parts: OnAStream(parts))
+    monkeypatch.setattr(opening, "open_device", lambda kind, framework, assignment: device(assignment))
+    monkeypatch.setattr(declared, "open_engine", lambda framework, parts: OnAStream(parts))
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     job = make_job(tmp_path, "queued", kind="cuda", model=torch.cuda.get_device_properties(0).name)
-    _, found = told(trial.run(replace(job, cores=[])))
+    events = []
+    run(replace(job, cores=[]), events.append)
+    _, found = told(events)
     assert ("unsynchronised_clock" in found) == (device is HastyGpu)
