@@ -42,9 +42,6 @@ def wrong_command(
     """
     command = info.command
     assert command
-    for name in ("files", "links"):
-        if getattr(spec, name):
-            yield (name,), f"of a command, {name} belong under `workload`; move them there"
     given_names = {name.removeprefix(PARAM) for _, name, _ in given if name not in REFUSED}
     wrong_names = [
         (path, problem) for path, text in _texts(written) for problem in _wrong_names(path, text, given_names)

@@ -12,7 +12,7 @@ from raybench.config.grid import GridSpec
 from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import WorkloadError, close
-from raybench.workloads import WorkloadInfo, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 from raybench.workloads.parameters import PASSED
 
 APPLIED = frozenset(
@@ -51,7 +51,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]
         info = spec.read_workload(base)
     except (WorkloadError, OSError) as error:
         if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
-            yield ("workload", error.field), str(error)
+            yield ("workload", "command") if error.field == "workload" else (error.field,), str(error)
         return  # otherwise an error of its own
     given = list(_given(spec))
     if isinstance(spec.workload, Command):
@@ -93,7 +93,7 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
         return None
     try:
-        info = read_reference(data["workload"], base)
+        info = read_workload(data["workload"], base)
     except (WorkloadError, OSError, ValueError):
         return None
     if name not in info.parameters:

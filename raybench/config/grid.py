@@ -18,7 +18,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.workloads import WorkloadInfo, read_command, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 
 
 class DeviceProfile(Strict):
@@ -135,17 +135,18 @@ class GridSpec(CellSettings):
         "or a declared workload, as file.py:name, or a command.",
         examples=["davidnet", "my_file.py:train", {"command": "python train.py {args}"}],
     )
-    files: list[v.Text] = Field(
+    inputs: list[v.Text] = Field(
         default_factory=list,
-        description="Further files of your own workload: globs and folders below that of the workload file. "
-        "Modules that it imports are added automatically. Editing one starts new cells.",
-        examples=[["vocabulary.txt", "layers/*.py"]],
+        description="Further files of your own function or command, an edit of which makes new trials: paths, patterns "
+        "and folders, relative to the folder in which it runs. Files that a command names, and the modules beside them "
+        "that are imported, count automatically.",
+        examples=[["vocabulary.txt", "configs/*.json"]],
     )
-    links: list[v.Text] = Field(
-        default_factory=list,
-        description="Files and folders below that of the workload file that trials receive as links, such as large "
-        "data. They are not part of the cell's identity.",
-        examples=[["images"]],
+    isolate: bool = Field(
+        default=False,
+        description="Run each trial of your own function or command in a new folder with copies of the files that "
+        "count (see `inputs`), instead of in your folder: for programs that write to fixed names there.",
+        examples=[True],
     )
     synthetic_data: bool = Field(
         default=False,
@@ -242,10 +243,9 @@ class GridSpec(CellSettings):
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
-            return read_reference(self.workload, base, self.files, self.links, self._pythons())
-        file = base / (self._source_path.name if self._source_path else "grid.yaml")
+            return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
         given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
-        return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
+        return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
         """The interpreters of the environments of its trials, then of those that are built."""

@@ -68,8 +68,7 @@ def test_what_fits(problems, workload, text):
          "own"),
         ("command: python trian.py", "",
          "grid.yaml:3:12: workload.command: there is no trian.py in FOLDER; did you mean train.py?"),
-        ("command: python train.py\nfiles: ['*.txt']", "",
-         "grid.yaml:4:10: workload.files: '*.txt' matches no file in FOLDER"),
+        (ALL, "inputs: ['*.txt']", "grid.yaml:4:9: inputs: there is no file '*.txt' in FOLDER"),
         ("command: python train.py\nmetrics: {val/accuracy: 'acc=(['}", "",
          "grid.yaml:4:27: workload.metrics.val/accuracy: not a regular expression: unterminated character set at "
          "position 5"),
@@ -112,7 +111,6 @@ def test_what_fits(problems, workload, text):
          "grid.yaml:5:18: target.metric: train.py has no metric 'val/acuracy'; did you mean val/accuracy?"),
         ("command: python train.py\nmetrics: {epoch: '(.)'}", "warmup_epochs: 0",
          "grid.yaml:5:16: warmup_epochs: the first epoch of a command includes its start; set it to 1 or more"),
-        (ALL, "files: [x]", "grid.yaml:4:8: files: of a command, files belong under `workload`; move them there"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_an_error_with_its_line(problems, tmp_path, workload, text, problem):

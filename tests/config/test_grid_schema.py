@@ -135,7 +135,7 @@ def test_it_accepts_the_examples(validator, path):
     [
         ({"command": "python train.py"}, True),
         ({"command": ["sleep", 3, 0.5, True], "env": {"A": 1}, "json_lines": True, "smoke": ["-n", 3]}, True),
-        ({"command": ["x"], "json_lines": {"epoch": "epoch"}, "files": ["a"], "links": ["b"]}, True),
+        ({"command": ["x"], "json_lines": {"epoch": "epoch"}}, True),
         ({"command": []}, False),
         ({"command": ""}, False),
         ({"comand": "x"}, False),
