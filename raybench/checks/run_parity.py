@@ -16,7 +16,7 @@ from typing import Any
 from raybench import datasets, errors
 from raybench.checks.parity import RESULT, START, read_arrays
 from raybench.checks.parity_comparison import ParityRow, SideMeasurement, compare
-from raybench.config import GridSpec
+from raybench.config import load_grid
 from raybench.core.job import Job
 from raybench.devices import KINDS, frameworks, hosted
 from raybench.engines import ENGINES, FRAMEWORKS
@@ -164,7 +164,7 @@ def _plan(
         kind = next(kind for kind in KINDS if hosted(kind) and name in frameworks(kind))
         environment = environments.get(name)
         devices[name] = {"kind": kind, "framework": name} | ({"environment": environment} if environment else {})
-    spec = GridSpec.model_validate(
+    spec = load_grid(
         {
             "name": "parity",
             "workload": workload,

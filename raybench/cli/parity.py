@@ -100,7 +100,7 @@ def _value(name: str, text: str) -> Any:
     """The value of a model option, parsed as YAML."""
     from raybench.config.yaml_document import read_yaml
 
-    return read_yaml(text, f"--model {name}=…", lines=False).value
+    return read_yaml(text, f"--model {name}=…").value
 
 
 def _print_tables(parity: Parity) -> None:

@@ -83,7 +83,10 @@ class Command(Strict):
         "{batch_size} stands for the value of a setting or parameter; {args} for --name=value of all that the command "
         "does not name, {settings_file} for a JSON file with all; {count}, {seed}, {device}, {threads}, {framework}, "
         "{data_dir} and {output_dir} for those of the trial.",
-        examples=[["torchrun", "--nproc-per-node={count}", "train.py", "--bs={batch_size}", "{args}"]],
+        examples=[
+            "python train.py {args}",
+            ["torchrun", "--nproc-per-node={count}", "train.py", "--bs={batch_size}", "{args}"],
+        ],
     )
     env: dict[v.Text, Variable] = Field(
         default_factory=dict, description="Environment variables.", examples=[{"WD": "{weight_decay}"}]

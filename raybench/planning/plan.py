@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets
-from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_parameters
+from raybench.config import GridSpec
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
@@ -243,14 +243,8 @@ def _workload(spec: GridSpec) -> WorkloadInfo:
 
     Raises:
         WorkloadError: it cannot be read.
-        UsageError: the grid, which came from no file, does not suit it.
+        UsageError: it has no synthetic data.
     """
-    base = spec.source_path.parent if spec.source_path else Path()
-    if not spec.source_path:  # problems of a file were reported when it was read
-        problems = [too_many_trials(spec), unknown_metric(spec, base)]
-        problems += [f"{'.'.join(map(str, path))}: {problem}" for path, problem in wrong_parameters(spec, base)]
-        for problem in filter(None, problems):
-            raise UsageError(f"{spec.name}: {problem}")
     try:
         info = spec.read_workload()
     except WorkloadError as error:

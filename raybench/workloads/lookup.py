@@ -79,9 +79,9 @@ class WorkloadInfo:
         return self.function_line is not None
 
     @property
-    def own_loop(self) -> bool:
-        """Return whether it is a training function or a command, and not a declared workload."""
-        return self.is_function or self.command is not None
+    def own_loop(self) -> str:
+        """A word for a workload with a loop of its own; empty for a declared one."""
+        return "training function" if self.is_function else "command" if self.command else ""
 
     def identity(self) -> CellWorkload:
         """The part of a cell: its name, and its version or its files' digest."""

@@ -22,14 +22,14 @@ target: {metric: val/accuracy, at_least: 0.94}
 stop_at_target: true
 axes:
   device: [gpu, cpu]
-  batch_size: &sizes [64, 128, 512]
+  batch_size: [64, 128, 512]
   weight_decay: [1.25e-4, 2.5e-4]
   betas: [[0.9, 0.99]]
 include: [{batch_size: 1024, threads: 2}]
 exclude:
   - {device: gpu, batch_size: [64, 128]}
 overrides:
-  - when: {device: gpu, batch_size: *sizes}
+  - when: {device: gpu, batch_size: [64, 128]}
     set: {precision: bf16}
 devices:
   gpu: {kind: cuda, price_per_hour: 0.35, environment: xla}
