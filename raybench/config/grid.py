@@ -186,6 +186,7 @@ class GridSpec(CellSettings):
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _scaled_down: str = PrivateAttr("")
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -197,6 +198,11 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    @property
+    def scaled_down(self) -> str:
+        """The differences of a smoke run from its grid; empty for any other grid."""
+        return self._scaled_down
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
         """Look up the workload; a file of the user is imported in a process that is thrown away.

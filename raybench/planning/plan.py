@@ -109,7 +109,9 @@ class Plan:
 
 
 def notes(plan: Plan) -> Iterator[str]:
-    """Lines about a plan: environments used for missing frameworks, files whose change makes new trials."""
+    """Lines about a plan: a smoke run, environments of missing frameworks, files whose change makes new trials."""
+    if plan.spec.scaled_down:
+        yield f"Smoke run, scaled down: {plan.spec.scaled_down}."
     substitutes = {
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
