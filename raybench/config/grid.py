@@ -18,7 +18,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.workloads import WorkloadInfo, read_command, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -123,15 +123,17 @@ class GridSpec(CellSettings):
         "declared workload, as file.py:name, or a command.",
         "digits_cnn",
     )
-    files: list[v.Text] = a_list(
-        "Further files of your own workload: globs and folders below that of the workload file. Modules that it "
-        "imports are added automatically. Editing one starts new cells.",
-        ["vocabulary.txt", "layers/*.py"],
+    inputs: list[v.Text] = a_list(
+        "Further files of your own function or command, an edit of which makes new trials: paths, patterns and "
+        "folders, relative to the folder in which it runs. Its script, files that the command names, and modules of "
+        "yours that are imported count automatically.",
+        ["vocabulary.txt", "configs/*.json"],
     )
-    links: list[v.Text] = a_list(
-        "Files and folders below that of the workload file that trials receive as links, such as large data. They are "
-        "not part of the cell's identity.",
-        ["images"],
+    isolate: bool = key(
+        "Run each trial of your own function or command in a new folder with copies of the files that count (see "
+        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        True,
+        False,
     )
     synthetic_data: bool = key(
         "Train on generated data of the same shape instead of the workload's data set: times are real, accuracies say "
@@ -184,6 +186,7 @@ class GridSpec(CellSettings):
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _scaled_down: str = PrivateAttr("")
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -195,6 +198,11 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    @property
+    def scaled_down(self) -> str:
+        """The differences of a smoke run from its grid; empty for any other grid."""
+        return self._scaled_down
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
         """Look up the workload; a file of the user is imported in a process that is thrown away.
@@ -209,10 +217,9 @@ class GridSpec(CellSettings):
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
-            return read_reference(self.workload, base, self.files, self.links, self._pythons())
-        file = base / (self._source_path.name if self._source_path else "grid.yaml")
+            return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
         given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
-        return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
+        return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
         """The interpreters of the environments of its trials, then of those that are built."""
