@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
+from pydantic.fields import FieldInfo
 
 from raybench.analysis.findings.finding import kinds
 from raybench.cli import group
+from raybench.config import DeviceProfile, GridSpec
+from raybench.config.command import Command
 from raybench.config.error_messages import flow
-from raybench.config.schema import json_schema
 from raybench.core.settings import SETTINGS, Setting
 from raybench.devices import KINDS
 from raybench.reporting.frames import TABLES as ANSWER_TABLES
@@ -81,7 +83,7 @@ def _setting(setting: Setting) -> tuple[str, ...]:
 def _yaml(value: Any) -> str:
     text = flow(list(value) if isinstance(value, tuple) else value)
     if any(re.search("[{[]", word) for word in _words(value)):  # braces in texts need quotes, which `flow` has not
-        return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
+        return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip().removesuffix("\n...")
     return text
 
 
@@ -95,23 +97,23 @@ def _words(value: Any) -> Iterable[str]:
 
 def grid_keys() -> str:
     """The keys of a grid file that are not settings."""
-    return _keys({name: key for name, key in json_schema()["properties"].items() if name not in SETTINGS})
+    return _keys({name: key for name, key in GridSpec.model_fields.items() if name not in SETTINGS})
 
 
 def device_keys() -> str:
     """The keys of a device in a grid file."""
-    return _keys(json_schema()["$defs"]["DeviceProfile"]["properties"])
+    return _keys(DeviceProfile.model_fields)
 
 
 def command_keys() -> str:
     """The keys of a command in a grid file."""
-    return _keys(json_schema()["$defs"]["Command"]["properties"])
+    return _keys(Command.model_fields)
 
 
-def _keys(properties: Mapping[str, Mapping[str, Any]]) -> str:
+def _keys(fields: Mapping[str, FieldInfo]) -> str:
     rows = [
-        (f"`{name}`", f"{key['description']} Example: {code(map(_yaml, key['examples'][:1]))}")
-        for name, key in properties.items()
+        (f"`{name}`", f"{key.description} Example: {code(map(_yaml, (key.examples or [])[:1]))}")
+        for name, key in fields.items()
     ]
     return table(("key", "meaning"), rows)
 

@@ -63,9 +63,9 @@ def command(
     from raybench import datasets
     from raybench.checks.run_parity import run_parity
     from raybench.cli.progress import fetch_with_progress, working
-    from raybench.workloads import read_reference
+    from raybench.workloads import read_workload
 
-    datasets.ensure(read_reference(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
+    datasets.ensure(read_workload(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
     with working() as tell:
         parity = run_parity(
             workload,
@@ -100,7 +100,7 @@ def _value(name: str, text: str) -> Any:
     """The value of a model option, parsed as YAML."""
     from raybench.config.yaml_document import read_yaml
 
-    return read_yaml(text, f"--model {name}=…", lines=False).value
+    return read_yaml(text, f"--model {name}=…").value
 
 
 def _print_tables(parity: Parity) -> None:

@@ -32,9 +32,9 @@ Examples:
 
 def _print_schema(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     if given and not context.resilient_parsing:
-        from raybench.config import json_schema
+        from raybench.config import GridSpec
 
-        say(json.dumps(json_schema(), indent=2))
+        say(json.dumps(GridSpec.model_json_schema(), indent=2))
         context.exit()
 
 

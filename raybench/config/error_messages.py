@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from raybench.config.augmentation import Crop, Cutout
 from raybench.config.command import Command
 from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
-from raybench.config.setting_types import Settings
-from raybench.config.values import Examples, Exponential, PiecewiseLinear
 from raybench.config.yaml_document import Path
+from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
+from raybench.errors import close
 
-_SHORT_FOR = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
-_MISSING = {
-    "name": "add a name, such as `name: my_grid`",
-    "workload": "add the workload to train, such as `workload: digits_cnn`",
-    "command": "add the program and its arguments, such as `command: python train.py {args}`",
-    "metric": "add a metric, such as `metric: val/accuracy`",
-    "when": "add the cells that it applies to, such as `when: {device: cuda}`",
-    "set": "add the settings, such as `set: {precision: bf16}`",
-    "points": "add points [epoch, factor], such as `points: [[0, 0], [5, 1], [24, 0]]`",
-    "decay_steps": "add the number of steps, such as `decay_steps: 2000`",
-    "match": "add the parameters, such as `match: '*.bias'`",
-    "every": "add the number of steps, such as `every: 5`",
-    "decay": "add the fraction of the slow weights that is kept, such as `decay: 0.5`",
-}
+SHOWN = 8
+"""Number of entries of a list or map that a message shows."""
 
 _MAP = "a map (name: value)"
 _EXPECTED = {
@@ -50,20 +36,46 @@ _EXPECTED = {
 }
 """The allowed value, by pydantic's name of the error."""
 
-_CREDENTIALS = re.compile(r"://[^\s'\"]*@")
-_SHOWN = 8
+_OTHER_VALUES = {
+    "pytorch": "torch",
+    "tf": "tensorflow",
+    "keras": "tensorflow",
+    "xla": "torch_xla",
+    "torchtpu": "torch_tpu",
+    "float32": "fp32",
+    "float": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "amp": "fp16",
+    "mixed_float16": "fp16",
+    "mixed_bfloat16": "bf16",
+    "bfloat16": "bf16",
+}
+"""Common other names of values, in lower case; those of device kinds are declared with the kinds."""
+
+_OTHER_KEYS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
+"""Common other names of settings."""
+
+_COUNT = "not a setting; set the count of a device: `devices: {gpu: {kind: cuda, count: 2}}`"
+_DATA = "not a setting; the workload determines the data set, see `raybench data`"
+_NO_SETTINGS = {
+    "device": "not a setting; list the devices as an axis: `axes: {device: [cpu, cuda]}`",
+    **dict.fromkeys(("data", "dataset"), _DATA),
+    **dict.fromkeys(("gpus", "num_gpus", "accelerators"), _COUNT),
+}
+"""Keys at the top of a file that people expect there."""
 
 
 def flow(value: Any) -> str:
-    """A value as YAML writes it on one line; long texts, lists and maps are cut, as aliases may make them enormous."""
+    """A value as YAML writes it on one line; long texts, lists and maps are shortened."""
     match value:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
         case dict():
-            pairs = [f"{flow(key)}: {flow(item)}" for key, item in islice(value.items(), _SHOWN)]
-            return "{" + ", ".join(pairs) + (", …}" if len(value) > _SHOWN else "}")
+            pairs = [f"{flow(key)}: {flow(item)}" for key, item in islice(value.items(), SHOWN)]
+            return "{" + ", ".join(pairs) + (", …}" if len(value) > SHOWN else "}")
         case list():
-            return "[" + ", ".join(map(flow, value[:_SHOWN])) + (", …]" if len(value) > _SHOWN else "]")
+            return "[" + ", ".join(map(flow, value[:SHOWN])) + (", …]" if len(value) > SHOWN else "]")
         case str():
             return cut(value if value.isprintable() else repr(value))
     return repr(value)
@@ -71,26 +83,8 @@ def flow(value: Any) -> str:
 
 def cut(text: str) -> str:
     """At most 60 characters of a text, without the credentials of a URI."""
-    text = _CREDENTIALS.sub("://…@", text)
+    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def given(value: Any) -> str:
-    """The value in the file, as text that the user can find there."""
-    match value:
-        case str():
-            return f"the text {cut(repr(value))}"
-        case dict():
-            return f"the map {cut(flow(value))}"
-        case list():
-            return f"the list {cut(flow(value))}"
-    return cut(flow(value))
-
-
-def nearest(name: str, choices: Iterable[str]) -> str:
-    """The hint `; did you mean batch_size?`; empty if no choice is similar."""
-    matches = get_close_matches(name[:100], list(choices), n=1)
-    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
@@ -117,14 +111,15 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
     """
     match kind:
         case "extra_forbidden":
-            return _unknown(path)
+            return _unknown_key(path)
         case "missing" if path[-1] == "kind":
             return f"missing; use one of {', '.join(KINDS)}"
         case "missing":
-            return f"missing; {_MISSING[str(path[-1])]}"
+            example = known_keys(path[:-1]).get(path[-1], "…")
+            return f"missing; add it, such as `{path[-1]}: {flow(example)}`"
         case "literal_error":
             choices = re.findall(r"'([^']*)'|(True|False)", context["expected"])
-            return _no_choice([text or boolean.lower() for text, boolean in choices], value)
+            return _unknown_choice([text or boolean.lower() for text, boolean in choices], value)
         case "expected":
             expected = fallback
         case _ if kind in _EXPECTED:
@@ -133,32 +128,15 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             return fallback
     if kind == "list_type" and isinstance(value, dict):
         expected += " whose entries begin with '- '"
-    problem = "there is no value" if value is None else f"{given(value)} is not allowed"
-    return f"{problem}; use {expected}{_example(path) if expected == _MAP else ''}"
+    example = known_keys(()).get(path[0]) if expected == _MAP and len(path) == 1 else None
+    problem = "there is no value" if value is None else f"{_described(value)} is not allowed"
+    return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "")
 
 
-def _example(path: Path) -> str:
-    """An example of a field at the top of a grid file; empty for any other."""
-    field = GridSpec.model_fields.get(str(path[0])) if len(path) == 1 else None
-    return f", such as {flow(field.examples[0])}" if field and field.examples else ""
-
-
-MEANT = {
-    "pytorch": "torch",
-    "tf": "tensorflow",
-    "keras": "tensorflow",
-    "xla": "torch_xla",
-    "torchtpu": "torch_tpu",
-    "float32": "fp32",
-    "float": "fp32",
-    "float16": "fp16",
-    "half": "fp16",
-    "amp": "fp16",
-    "mixed_float16": "fp16",
-    "mixed_bfloat16": "bf16",
-    "bfloat16": "bf16",
-}
-"""Common other names of values, in lower case; those of device kinds are declared with the kinds."""
+def _described(value: Any) -> str:
+    """The value in the file, as text that the user can find there."""
+    kinds: dict[type, str] = {str: "the text ", dict: "the map ", list: "the list "}
+    return kinds.get(type(value), "") + cut(repr(value) if isinstance(value, str) else flow(value))
 
 
 def device_alias(name: str) -> str | None:
@@ -166,63 +144,49 @@ def device_alias(name: str) -> str | None:
     return next((kind.name for kind in KINDS.values() if name.lower() in kind.aliases), None)
 
 
-def _no_choice(choices: list[str], value: Any) -> str:
+def _unknown_choice(choices: list[str], value: Any) -> str:
+    listed = ", ".join(choices)
     if not isinstance(value, str):
-        return f"{given(value)} is not allowed; use one of {', '.join(choices)}"
+        return f"{_described(value)} is not allowed; use one of {listed}"
     lowered = value.lower()
-    choice = lowered if lowered in choices else MEANT.get(lowered) or device_alias(lowered)
-    hint = f"; did you mean {choice}?" if choice in choices else nearest(lowered, choices)
-    return f"{cut(repr(value))} is not one of {', '.join(choices)}{hint}"
+    choice = lowered if lowered in choices else _OTHER_VALUES.get(lowered) or device_alias(lowered)
+    hint = f"did you mean {choice}?" if choice in choices else close(lowered, choices)
+    return f"{cut(repr(value))} is not one of {listed}" + (f"; {hint}" if hint else "")
 
 
-def _unknown(path: Path) -> str:
-    *parents, name = path
-    keys = known_keys(tuple(parents))
-    key = str(name)
-    if key == "device" and not parents:
-        return "not a setting; list the devices as an axis: `axes: {device: [cpu, cuda]}`"
-    if key in ("dataset", "data") and not parents:
-        return "not a setting; the workload determines the data set, see `raybench data`"
-    if key in ("gpus", "num_gpus", "accelerators"):
-        return "not a setting; set the count of a device: `devices: {gpu: {kind: cuda, count: 2}}`"
-    if key in _SHORT_FOR and _SHORT_FOR[key] in keys:
-        return f"unknown setting; did you mean {_SHORT_FOR[key]}?"
+def _unknown_key(path: Path) -> str:
+    *parents, last = path
+    key, keys = str(last), known_keys(tuple(parents))
+    if not parents and key in _NO_SETTINGS:
+        return _NO_SETTINGS[key]
+    if _OTHER_KEYS.get(key) in keys:
+        return f"unknown setting; did you mean {_OTHER_KEYS[key]}?"
     if parents and key in GridSpec.model_fields:
         return "not allowed here; move it to the top level of the file"
     if not parents and key in DeviceProfile.model_fields:
         return "not allowed here; move it to a device under `devices`"
-    hint = nearest(key, keys)
-    label = "unknown setting" if len(keys) > 10 else "unknown name"
-    if hint:
-        return f"{label}{hint}"
-    return (
-        f"{label}; `raybench plan --schema` lists them all"
-        if len(keys) > 12
-        else f"{label}; use one of {', '.join(keys)}"
-    )
+    listed = f"use one of {', '.join(keys)}" if len(keys) <= 14 else "`raybench plan --schema` lists them all"
+    return f"unknown {'setting' if len(keys) > 14 else 'name'}; {close(key, keys) or listed}"
 
 
-def known_keys(path: Path) -> list[str]:
-    """The keys that are allowed in a map at this path."""
+def known_keys(path: Path) -> Mapping[Any, Any]:
+    """The keys that are allowed in a map at this path, each with an example."""
     match path:
         case ():
-            return list(GridSpec.model_fields)
+            model: Any = GridSpec
         case ("devices", _):
-            return list(DeviceProfile.model_fields)
+            model = DeviceProfile
         case ("workload",):
-            return list(Command.model_fields)
+            model = Command
         case ("target",):
-            return list(Target.model_fields)
+            model = Target
         case ("overrides", int()):
-            return list(Override.model_fields)
+            model = Override
         case ("overrides", int(), "set"):
-            return list(CellSettings.model_fields)
+            model = CellSettings
         case ("axes",) | ("baseline",) | ("include" | "exclude", int()) | ("overrides", int(), "when"):
-            return ["device", *Settings.model_fields]
-    names = [step for step in path if isinstance(step, str)]
-    maps: dict[str, tuple[Any, ...]] = {
-        "schedule": (PiecewiseLinear, Exponential),
-        "augmentation": (Crop, Cutout),
-        "examples": (Examples,),
-    }
-    return list(dict.fromkeys(key for model in maps.get(names[-1], ()) for key in model.__annotations__))
+            return {"device": "cpu"} | {name: one.examples[0] for name, one in SETTINGS.items()}
+        case _:  # in a value of a setting that is a map
+            maps = [each for step in path if step in SETTINGS for each in SETTINGS[str(step)].examples]
+            return {key: item for each in maps if isinstance(each, dict) for key, item in each.items()}
+    return {name: (field.examples or [None])[0] for name, field in model.model_fields.items()}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from raybench.config import quantities as q
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Workload
@@ -18,69 +18,62 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.workloads import WorkloadInfo, read_command, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
+
+
+def key(description: str, example: Any, default: Any = ...) -> Any:
+    """A key of a grid file; without a default, it is required."""
+    return Field(default, description=description, examples=[example])
+
+
+def a_list(description: str, example: Any) -> Any:
+    """A key with a list that may be left out."""
+    return Field(default_factory=list, description=description, examples=[example])
+
+
+def a_map(description: str, example: Any) -> Any:
+    """A key with a map that may be left out."""
+    return Field(default_factory=dict, description=description, examples=[example])
 
 
 class DeviceProfile(Strict):
     """What a device of the grid is, what it may use and what it costs."""
 
-    kind: v.Kind = Field(description="The kind of device.", examples=["cpu", "cuda"])
-    accelerator_type: v.Text | None = Field(
-        default=None,
-        description="The required accelerator model, by Ray's name; by default any model of the kind.",
-        examples=["T4", "A100"],
+    kind: v.Kind = key("The kind of device.", "cuda")
+    accelerator_type: v.Text | None = key(
+        "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    framework: v.Framework | None = Field(
-        default=None, description="The framework used on this device.", examples=["torch", "torch_xla"]
+    framework: v.Framework | None = key("The framework used on this device.", "torch", None)
+    environment: v.Environment | None = key(
+        "The Python environment of its trials: a built environment (`raybench env`), a Python or a virtual environment "
+        "of your own; by default the Python that raybench runs in.",
+        "xla",
+        None,
     )
-    environment: v.Environment | None = Field(
-        default=None,
-        description="The Python environment of its trials: a built environment (`raybench env`), a Python or "
-        "a virtual environment of your own; by default the Python that raybench runs in.",
-        examples=["xla", "~/venvs/torch29"],
+    replicas: v.Count | None = key("Copies of the model that share each batch.", 8, None)
+    replication: v.Replication | None = key("The form of the replicas; see the setting `replication`.", "grouped", None)
+    threads: v.Count | None = key("CPU threads of the framework.", 8, None)
+    cpus: v.Count | None = key("CPU cores of each trial.", 8, None)
+    count: v.Count = key("Accelerators of each trial.", 1, 1)
+    memory_limit: v.Size | None = key(
+        "Memory limit of each process of its trials: bytes, or a text such as 2GiB.", "2GiB", None
     )
-    replicas: v.Count | None = Field(
-        default=None, description="Copies of the model that share each batch.", examples=[8]
+    repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
+    price_per_hour: v.NotNegative | None = key("Price of an hour, in any one currency for the whole grid.", 0.35, None)
+    resources: dict[v.Text, v.Positive] | None = key(
+        "Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",
+        {"big": 1},
+        None,
     )
-    replication: v.Replication | None = Field(
-        default=None,
-        description="The form of the replicas; see the setting `replication`.",
-        examples=["grouped", "devices", "spmd"],
-    )
-    threads: v.Count | None = Field(default=None, description="CPU threads of the framework.", examples=[8])
-    cpus: v.Count | None = Field(default=None, description="CPU cores of each trial.", examples=[8])
-    count: v.Count = Field(default=1, description="Accelerators of each trial.", examples=[1, 4])
-    memory_limit: q.Size | None = Field(
-        default=None,
-        description="Memory limit of each process of its trials: bytes, or a text such as 2GiB.",
-        examples=["2GiB"],
-    )
-    repeats: v.Count | None = Field(
-        default=None,
-        description="Maximum number of repeats of its cells, such as 1 for a slow reference.",
-        examples=[1],
-    )
-    price_per_hour: v.NotNegative | None = Field(
-        default=None, description="Price of an hour, in any one currency for the whole grid.", examples=[0.35]
-    )
-    resources: dict[v.Text, v.Positive] | None = Field(
-        default=None,
-        description="Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",
-        examples=[{"big": 1}],
-    )
-    memory_gb: v.Positive | None = Field(
-        default=None, description="Memory in GB that a node needs to run its trials.", examples=[16]
-    )
+    memory_gb: v.Positive | None = key("Memory in GB that a node needs to run its trials.", 16, None)
 
 
 class Target(Strict):
     """The quality to reach, for the time it takes: a metric and one bound."""
 
-    metric: v.Text = Field(description="The metric, by its logged name.", examples=["val/accuracy", "val/loss"])
-    at_least: float | None = Field(
-        default=None, description="Reached when the metric is this or more.", examples=[0.94]
-    )
-    at_most: float | None = Field(default=None, description="Reached when the metric is this or less.", examples=[0.1])
+    metric: v.Text = key("The metric, by its logged name.", "val/accuracy")
+    at_least: float | None = key("Reached when the metric is this or more.", 0.94, None)
+    at_most: float | None = key("Reached when the metric is this or less.", 0.1, None)
 
     @model_validator(mode="after")
     def _one_bound(self) -> Target:
@@ -95,21 +88,18 @@ class Target(Strict):
 class CellSettings(Settings):
     """Settings and parameters of the user's own training function or command."""
 
-    params: v.Params = Field(
-        default_factory=dict,
-        description="Parameters of your own training function or command that are not settings of raybench, by name; "
-        "as axes they are called params.NAME.",
-        examples=[{"hidden": 128, "activation": "relu"}],
+    params: v.Params = a_map(
+        "Parameters of your own training function or command that are not settings of raybench, by name; as axes they "
+        "are called params.NAME.",
+        {"hidden": 128, "activation": "relu"},
     )
 
 
 class Override(Strict):
     """Settings that hold for some cells only."""
 
-    when: Condition = Field(
-        description="The cells: each named axis has the value, or one of the values.", examples=[{"device": "tpu"}]
-    )
-    set: CellSettings = Field(description="What holds for them.", examples=[{"precision": "bf16"}])
+    when: Condition = key("The cells: each named axis has the value, or one of the values.", {"device": "tpu"})
+    set: CellSettings = key("What holds for them.", {"precision": "bf16"})
 
 
 class GridSpec(CellSettings):
@@ -124,99 +114,79 @@ class GridSpec(CellSettings):
         include: further points; axes an entry does not name take all their values.
     """
 
-    name: v.Name = Field(description="Name of the grid and of its experiment in MLflow.", examples=["cifar_tpu_vs_gpu"])
-    description: v.Text | None = Field(
-        default=None,
-        description="Purpose of the grid, in one sentence.",
-        examples=["DavidNet by batch size and weight decay."],
+    name: v.Name = key("Name of the grid and of its experiment in MLflow.", "my_grid")
+    description: v.Text | None = key(
+        "Purpose of the grid, in one sentence.", "DavidNet by batch size and weight decay.", None
     )
-    workload: Workload = Field(
-        description="What is trained: a workload of raybench, or your own, relative to this file: a training function "
-        "or a declared workload, as file.py:name, or a command.",
-        examples=["davidnet", "my_file.py:train", {"command": "python train.py {args}"}],
+    workload: Workload = key(
+        "What is trained: a workload of raybench, or your own, relative to this file: a training function or a "
+        "declared workload, as file.py:name, or a command.",
+        "digits_cnn",
     )
-    files: list[v.Text] = Field(
-        default_factory=list,
-        description="Further files of your own workload: globs and folders below that of the workload file. "
-        "Modules that it imports are added automatically. Editing one starts new cells.",
-        examples=[["vocabulary.txt", "layers/*.py"]],
+    inputs: list[v.Text] = a_list(
+        "Further files of your own function or command, an edit of which makes new trials: paths, patterns and "
+        "folders, relative to the folder in which it runs. Its script, files that the command names, and modules of "
+        "yours that are imported count automatically.",
+        ["vocabulary.txt", "configs/*.json"],
     )
-    links: list[v.Text] = Field(
-        default_factory=list,
-        description="Files and folders below that of the workload file that trials receive as links, such as large "
-        "data. They are not part of the cell's identity.",
-        examples=[["images"]],
+    isolate: bool = key(
+        "Run each trial of your own function or command in a new folder with copies of the files that count (see "
+        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        True,
+        False,
     )
-    synthetic_data: bool = Field(
-        default=False,
-        description="Train on generated data of the same shape instead of the workload's data set: times are real, "
-        "accuracies say nothing about the real data. Needs no download.",
-        examples=[True],
+    synthetic_data: bool = key(
+        "Train on generated data of the same shape instead of the workload's data set: times are real, accuracies say "
+        "nothing about the real data. Needs no download.",
+        True,
+        False,
     )
-    axes: Axes = Field(
-        default_factory=dict,
-        description="The axes: device and any setting, each with its values. The grid is their product.",
-        examples=[{"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]}],
+    axes: Axes = a_map(
+        "The axes: device and any setting, each with its values. The grid is their product.",
+        {"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]},
     )
-    repeats: v.Count = Field(
-        default=1, description="Runs of each cell, each with its own seed; one run gives no interval.", examples=[3]
+    repeats: v.Count = key("Runs of each cell, each with its own seed; one run gives no interval.", 3, 1)
+    seed: v.Seed = key("The seed of the first repeat; each further one adds 1.", 0, 0)
+    devices: dict[str, DeviceProfile] = a_map(
+        "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}
     )
-    seed: v.Seed = Field(default=0, description="The seed of the first repeat; each further one adds 1.", examples=[0])
-    devices: dict[str, DeviceProfile] = Field(
-        default_factory=dict,
-        description="Named devices, each with its kind, resources and price.",
-        examples=[{"gpu": {"kind": "cuda", "price_per_hour": 0.35}}],
+    price_per_kwh: v.NotNegative | None = key(
+        "Price of a kilowatt-hour, in the currency of the devices' prices, for measured energy.", 0.30, None
     )
-    price_per_kwh: v.NotNegative | None = Field(
-        default=None,
-        description="Price of a kilowatt-hour, in the currency of the devices' prices, for measured energy.",
-        examples=[0.30],
+    gCO2_per_kwh: v.NotNegative | None = key(  # noqa: N815
+        "Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.", 380, None
     )
-    gCO2_per_kwh: v.NotNegative | None = Field(  # noqa: N815
-        default=None,
-        description="Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.",
-        examples=[380],
+    baseline: Entry = a_map(
+        "Values of the baseline: each other cell is compared with the one that differs in these axes alone.",
+        {"device": "cpu"},
     )
-    baseline: Entry = Field(
-        default_factory=dict,
-        description="Values of the baseline: each other cell is compared with the one that differs in these axes "
-        "alone.",
-        examples=[{"device": "cpu"}],
+    target: Target | None = key(
+        "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
     )
-    target: Target | None = Field(
-        default=None,
-        description="The quality to reach; the report has the time to it.",
-        examples=[{"metric": "val/accuracy", "at_least": 0.94}],
+    stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
+    include: list[Entry] = a_list(
+        "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
+        "points only.",
+        [{"device": "cpu", "batch_size": 1024}],
     )
-    stop_at_target: bool = Field(default=False, description="End a trial when it reaches the target.", examples=[True])
-    include: list[Entry] = Field(
-        default_factory=list,
-        description="Points added to the grid. Axes that are not named take all their values; other settings apply "
-        "at these points only.",
-        examples=[[{"device": "cpu", "batch_size": 1024}]],
+    exclude: list[Condition] = a_list(
+        "Points removed from the grid: those at which every named axis has the value, or one of the values.",
+        [{"device": "tpu", "batch_size": [64, 128]}],
     )
-    exclude: list[Condition] = Field(
-        default_factory=list,
-        description="Points removed from the grid: those at which every named axis has the value, or one of the "
-        "values.",
-        examples=[[{"device": "tpu", "batch_size": [64, 128]}]],
+    overrides: list[Override] = a_list(
+        "Settings for some cells only, in order; they take precedence over all others.",
+        [{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}],
     )
-    overrides: list[Override] = Field(
-        default_factory=list,
-        description="Settings for some cells only, in order; they take precedence over all others.",
-        examples=[[{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}]],
-    )
-    retries: v.Whole = Field(
-        default=2, description="How many times a trial is tried again if its worker or node was lost.", examples=[2]
-    )
-    tracking_uri: v.Text | None = Field(
-        default=None,
-        description="The MLflow store; by default MLFLOW_TRACKING_URI, or else an SQLite file in the results folder.",
-        examples=["http://localhost:5000"],
+    retries: v.Whole = key("How many times a trial is tried again if its worker or node was lost.", 2, 2)
+    tracking_uri: v.Text | None = key(
+        "The MLflow store; by default MLFLOW_TRACKING_URI, or else an SQLite file in the results folder.",
+        "http://localhost:5000",
+        None,
     )
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _scaled_down: str = PrivateAttr("")
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -228,6 +198,11 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    @property
+    def scaled_down(self) -> str:
+        """The differences of a smoke run from its grid; empty for any other grid."""
+        return self._scaled_down
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
         """Look up the workload; a file of the user is imported in a process that is thrown away.
@@ -242,10 +217,9 @@ class GridSpec(CellSettings):
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
-            return read_reference(self.workload, base, self.files, self.links, self._pythons())
-        file = base / (self._source_path.name if self._source_path else "grid.yaml")
+            return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
         given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
-        return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
+        return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
         """The interpreters of the environments of its trials, then of those that are built."""

@@ -1,23 +1,31 @@
-"""Load a `GridSpec` from a grid file or a mapping, with changes."""
+"""Load a `GridSpec` from a grid file or a mapping, with changes; all problems are reported together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
+from raybench.config.consistency import contradictions
+from raybench.config.error_messages import message_of, path_of
 from raybench.config.grid import GridSpec
-from raybench.config.validate import validate
+from raybench.config.parameters import without_params, wrong_parameters
+from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Document, Place, dotted, read_yaml
 from raybench.core.files import PACKAGE
 from raybench.errors import GridFileError, Problem
 
 MAX_BYTES = 256 * 1024
 
-MAP_NEEDED = "the file must be a map; write lines such as `name: my_grid`"
+SUCH_AS = "write lines such as `name: my_grid`"
+
+MAPPING = "grid"
+"""Name of a grid without a file in messages."""
 
 
 def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), option: str = "--set") -> GridSpec:
@@ -30,31 +38,36 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
         option: the name of the changes in messages.
 
     Raises:
-        GridFileError: with every problem of the file and of the changes at once.
+        GridFileError: with every problem of the file and of the changes at once; contradictions between values are
+            looked for once each value is valid.
     """
     if isinstance(source, Mapping):
-        return _of_mapping(source, changes, option)
+        document = Document(_plain(source), {(): Place(MAPPING)})
+        spec = _validated(document, changes, Path(), option)
+        spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
+        return spec
     source = _shipped(source)
     text = _read(source)
     document = read_yaml(text, str(source))
     if document.value is None:
-        raise _error(source, "the file is empty; write lines such as `name: my_grid`")
+        raise _error(source, f"the file is empty; {SUCH_AS}")
     if not isinstance(document.value, dict):
         place = document.values[()]
-        raise GridFileError(
-            [
-                Problem(
-                    place.file,
-                    place.line,
-                    place.column,
-                    "",
-                    MAP_NEEDED,
-                )
-            ]
-        )
+        raise _error(source, f"the file must be a map; {SUCH_AS}", place.line, place.column)
     spec = _validated(document, changes, source.parent, option)
     spec._source_text, spec._source_path = text, source
     return spec
+
+
+def wrong_settings(settings: Mapping[str, Any]) -> list[str]:
+    """The problems of settings that are not in a grid file, such as a workload's defaults."""
+    document = Document(dict(settings), {(): Place("")})
+    try:
+        Settings.model_validate(document.value)
+    except ValidationError as error:
+        # The path where a grid file has settings and nothing else.
+        _add_problems(document, error, Path(), ("overrides", 0, "set"))
+    return [f"{problem.where}: {problem.message}" for problem in document.problems]
 
 
 def shipped_grids() -> Path:
@@ -69,17 +82,6 @@ def _shipped(source: Path) -> Path:
     return shipped[str(source)] if str(source) in shipped and not source.exists() else source
 
 
-MAPPING = "grid"
-"""Name of a grid without a file in messages."""
-
-
-def _of_mapping(grid: Mapping[str, Any], changes: Sequence[str], option: str) -> GridSpec:
-    document = Document(_plain(grid), values={(): Place(MAPPING)})
-    spec = _validated(document, changes, Path(), option)
-    spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
-    return spec
-
-
 def _plain(value: Any) -> Any:
     """Return a value of Python as YAML has it: tuples and ranges become lists, paths become text."""
     if isinstance(value, Mapping):
@@ -92,16 +94,40 @@ def _plain(value: Any) -> Any:
 def _validated(document: Document, changes: Sequence[str], base: Path, option: str) -> GridSpec:
     for change in changes:
         _change(document, change, option)
-    spec, problems = validate(document, base)
-    if spec is None or problems:
-        raise GridFileError(problems)
+    try:
+        spec = GridSpec.model_validate(document.value)
+    except ValidationError as error:
+        _add_problems(document, error, base)
+    else:
+        for find in (contradictions(spec), wrong_parameters(spec, base)):
+            for path, message in find:
+                document.add_problem(document.place(path), path, message)
+    if document.problems:
+        raise GridFileError(document.problems)
     return spec
+
+
+def _add_problems(document: Document, error: ValidationError, base: Path, prefix: tuple[str | int, ...] = ()) -> None:
+    """Add pydantic's errors to the problems of a document."""
+    for detail in error.errors(include_url=False):
+        kind, loc = detail["type"], detail["loc"]
+        path = path_of(loc, document.value, missing=kind == "missing")
+        is_key = kind == "extra_forbidden" or loc[-1:] == ("[key]",)
+        message = without_params(document.value, path, base) if kind == "extra_forbidden" and not prefix else None
+        message = message or message_of(kind, prefix + path, detail["input"], detail.get("ctx", {}), detail["msg"])
+        document.add_problem(document.place(path, is_key), path, message)
 
 
 def _read(path: Path) -> str:
     try:
         if path.is_dir():
             raise _error(path, "is a folder; name a grid file")
+        if path.suffix == ".py":
+            raise _error(
+                path,
+                f"is a Python file; write a grid file with `workload: {path.name}:FUNCTION`, or use "
+                f"`raybench run -- python {path}`",
+            )
         if not path.exists():
             raise _error(path, f"no such file{_alike(path)}")
         if not path.is_file():
@@ -114,9 +140,9 @@ def _read(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
-        raise GridFileError([Problem(str(path), line, column, "", "not UTF-8 text; save the file as UTF-8")]) from None
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        raise _error(path, "not UTF-8 text; save the file as UTF-8", line, column) from None
 
 
 def _alike(path: Path) -> str:
@@ -132,30 +158,28 @@ def _alike(path: Path) -> str:
 def _change(document: Document, change: str, option: str) -> None:
     name, equals, text = change.partition("=")
     # Without the value, which may be a credential and which the user sees in the command line.
-    label = f"{option} {name}=…" if equals else f"{option} {change}"
+    place = Place(f"{option} {name}=…" if equals else f"{option} {change}")
     path = _steps(name.strip())
     if not equals or not all(path):
-        problem = "use name=value, such as axes.batch_size=[64,128] or repeats=5"
-        document.problems.append(Problem(label, 0, 0, "", problem))
+        document.add_problem(place, (), "use name=value, such as axes.batch_size=[64,128] or repeats=5")
         return
     try:
-        part = read_yaml(text, label, lines=False)
+        value = read_yaml(text, place.file).value
     except GridFileError as error:
-        document.problems.extend(error.problems)
+        document.problems += [replace(problem, line=0, column=0) for problem in error.problems]
         return
-    for depth in range(1, len(path)):
-        prefix = path[:depth]
-        parent = document.value
-        for step in prefix[:-1]:
-            parent = parent[step]
-        child = parent.get(prefix[-1])
-        if child is None:
-            document.put(prefix, read_yaml("{}", label, lines=False))
-        elif not isinstance(child, dict):
-            problem = f"{dotted(prefix)} is not a map and has no {path[depth]}; set {dotted(prefix)} as a whole"
-            document.problems.append(Problem(label, 0, 0, dotted(path), problem))
+    parent = document.value
+    for depth, step in enumerate(path[:-1], 1):
+        if parent.get(step) is None:
+            document.put(path[:depth], {}, place)
+        parent = parent[step]
+        if not isinstance(parent, dict):
+            prefix = dotted(path[:depth])
+            document.add_problem(
+                place, path, f"{prefix} is not a map and has no {path[depth]}; set {prefix} as a whole"
+            )
             return
-    document.put(path, part)
+    document.put(path, value, place)
 
 
 def _steps(name: str) -> tuple[str, ...]:
@@ -166,5 +190,5 @@ def _steps(name: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _error(path: Path, message: str) -> GridFileError:
-    return GridFileError([Problem(str(path), 0, 0, "", message)])
+def _error(path: Path, message: str, line: int = 0, column: int = 0) -> GridFileError:
+    return GridFileError([Problem(str(path), line, column, "", message)])

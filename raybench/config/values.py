@@ -1,4 +1,4 @@
-"""The kinds of value a grid file holds, each with the words for what it wants.
+"""The kinds of value in a grid file, each with the words for what is allowed.
 
 Every value is plain data once validated (numbers, text, lists, dicts), so that a value on an axis, a fixed one and one
 in a rule compare equal when they mean the same.
@@ -6,27 +6,26 @@ in a rule compare equal when they mean the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ByteSize,
     ConfigDict,
     Discriminator,
     Field,
-    GetJsonSchemaHandler,
     Tag,
+    TypeAdapter,
     ValidationError,
     ValidatorFunctionWrapHandler,
-    WithJsonSchema,
     WrapValidator,
     with_config,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 from typing_extensions import TypedDict
 
 from raybench.devices import KINDS
@@ -58,64 +57,24 @@ def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
     return Discriminator(tag, "expected", words)
 
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # what every framework and NumPy take
+Name = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100),
+    expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
+]
 Framework = Literal["torch", "torch_xla", "torch_tpu", "tensorflow", "jax", "none"]
 Replication = Literal["grouped", "devices", "spmd"]
 
-Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[
-    str,
-    Field(pattern=NAME, max_length=100),
-    expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
-]
-Count = Annotated[int, Field(ge=1)]
-Whole = Annotated[int, Field(ge=0)]
-# What every framework and NumPy take.
-Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
-Positive = Annotated[float, Field(gt=0)]
-# 10 and 10.0 are the same; what is whole is written so.
-Epochs = Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)]
-NotNegative = Annotated[float, Field(ge=0)]
-Betas = Annotated[
-    list[Annotated[float, Field(ge=0, lt=1)]],
-    Field(min_length=2, max_length=2),
-    expected("two numbers [beta1, beta2], each at least 0 and below 1"),
-]
-
-
-ModelOptions = Annotated[
-    dict[str, bool | int | float | str],
-    expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
-]
-
-
 Param = Annotated[bool | int | float | str, expected("a number, a text, true or false")]
-"""A value of a parameter of the user's own training function."""
+"""A value of a parameter of the user's own training function or command."""
 
 Params = dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$"), expected("the name of a parameter")], Param]
-
-
-def _one_word(value: Any) -> Any:
-    if isinstance(value, dict):
-        raise complaint(
-            "a map is not allowed; use sgd, adam or adamw, and set learning_rate, momentum and so on separately"
-        )
-    return value
-
-
-CompileMode = Literal[False, True, "default", "reduce-overhead", "max-autotune"]
-
-Optimizer = Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)]
-
-# Kind of device -----------------------------------------------------------------------------------------------------
-
-
-class _Kinds:
-    """JSON Schema of a device kind: the names in the registry."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"enum": list(KINDS), "type": "string"}
 
 
 def _known_kind(value: Any) -> Any:
@@ -124,35 +83,32 @@ def _known_kind(value: Any) -> Any:
     return value
 
 
-Kind = Annotated[str, BeforeValidator(_known_kind), _Kinds()]
+Kind = Annotated[str, BeforeValidator(_known_kind)]
 """The name of a kind in `raybench.devices.KINDS`."""
-
-# Environment --------------------------------------------------------------------------------------------------------
 
 
 def _built_or_path(text: str) -> str:
     if text not in RECIPES and not is_path(text):
-        raise complaint(
-            f"unknown environment {text[:60]!r}; {nearest(text, RECIPES)} (a path has a slash, such as ./venv)"
-        )
+        hint = f"{nearest(text, RECIPES)} (a path has a slash, such as ./venv)"
+        raise complaint(f"unknown environment {text[:60]!r}; {hint}")
     return text
 
 
 Environment = Annotated[
     str,
     expected(f"a built environment ({', '.join(RECIPES)}), or the path of a Python or of a virtual environment"),
-    Field(min_length=1),
     AfterValidator(_built_or_path),
-    WithJsonSchema({"anyOf": [{"enum": list(RECIPES)}, {"type": "string", "pattern": r"/|^[~.]"}]}),
 ]
 
-# Schedule -----------------------------------------------------------------------------------------------------------
+# The values of settings ---------------------------------------------------------------------------------------------
 
-Point = Annotated[
-    list[Annotated[float, Field(ge=0)]],
-    Field(min_length=2, max_length=2),
-    expected("a point [epoch, factor], both at least 0"),
-]
+
+def _one_word(value: Any) -> Any:
+    if isinstance(value, dict):
+        raise complaint(
+            "a map is not allowed; use sgd, adam or adamw, and set learning_rate, momentum and so on separately"
+        )
+    return value
 
 
 def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
@@ -167,67 +123,100 @@ def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
     return points
 
 
+Point = Annotated[
+    list[NotNegative], Field(min_length=2, max_length=2), expected("a point [epoch, factor], both at least 0")
+]
+
+
 @with_config(STRICT)
 class PiecewiseLinear(TypedDict):
-    """Straight lines between points, per step."""
+    """Straight lines between points, per step, from epoch 0 on; the last factor stays.
 
-    name: Annotated[
-        Literal["piecewise_linear"], Field(description="Name of the schedule.", examples=["piecewise_linear"])
-    ]
-    points: Annotated[
-        list[Point],
-        AfterValidator(_from_zero_on),
-        Field(
-            description="[epoch, factor] from epoch 0 on; factors multiply learning_rate, the last one stays.",
-            examples=[[[0, 0], [5, 1], [24, 0]]],
-            json_schema_extra={"minItems": 2},
-        ),
-    ]
-    stretch: NotRequired[
-        Annotated[
-            bool,
-            Field(
-                description="Move the last point to the last epoch, the others in proportion.",
-                examples=[True, False],
-            ),
-        ]
-    ]
+    `stretch` moves the last point to the last epoch, and the others in proportion.
+    """
+
+    name: Literal["piecewise_linear"]
+    points: Annotated[list[Point], AfterValidator(_from_zero_on)]
+    stretch: NotRequired[bool]
 
 
 @with_config(STRICT)
 class Exponential(TypedDict):
     """factor = floor + exp(-step / decay_steps), per step."""
 
-    name: Annotated[Literal["exponential"], Field(description="Name of the schedule.", examples=["exponential"])]
-    decay_steps: Annotated[
-        Positive, Field(description="Steps after which the decaying part has fallen to 37 %.", examples=[2000])
-    ]
-    floor: NotRequired[Annotated[NotNegative, Field(description="Value added to the decaying part.", examples=[0.01])]]
+    name: Literal["exponential"]
+    decay_steps: Positive
+    floor: NotRequired[NotNegative]
 
 
-def _schedule_meant(value: Any) -> str | None:
-    if isinstance(value, dict):
-        matches = get_close_matches(str(value.get("name"))[:100], ("piecewise_linear", "exponential"), n=1)
-        return f"<{matches[0]}>" if matches else None
-    return "<constant>" if value == "constant" else None
+def _form_of_schedule(value: Any) -> str | None:
+    name = value.get("name") if isinstance(value, dict) else value
+    return f"<{name}>" if name in ("piecewise_linear", "exponential", "constant") else None
 
 
-Schedule = Annotated[
-    Annotated[Literal["constant"], Tag("<constant>")]
-    | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
-    | Annotated[Exponential, Tag("<exponential>")],
-    alternatives(
-        _schedule_meant,
-        "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
-    ),
+def _each_once(items: list[Any]) -> list[Any]:
+    kinds = [item if isinstance(item, str) else next(iter(item)) for item in items]
+    for kind in kinds:
+        if kinds.count(kind) > 1:
+            raise complaint(f"{kind} appears more than once; keep one")
+    return items
+
+
+Augmentation = Annotated[
+    Literal["crop", "flip", "cutout"]
+    | Annotated[dict[Literal["crop", "cutout"], Count], Field(min_length=1, max_length=1)],
+    expected("crop, flip, cutout, {crop: pixels} or {cutout: pixels}"),
 ]
 
-# Examples -----------------------------------------------------------------------------------------------------------
+
+def _seconds(value: float | str) -> float:
+    if not isinstance(value, str):
+        return value
+    parts = re.findall(r"(\d+)([hms])", value)
+    return float(sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in parts))
 
 
-@with_config(STRICT)
-class Examples(TypedDict):
-    """Number of examples used of each split, from its beginning."""
+_DURATION = re.compile(r"^(?=.*[1-9])(?=.*[hms]$)([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$")
+# Stricter than ByteSize, which ignores what follows a size and takes the G of 2G for 10^9.
+_SIZE = re.compile(r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})? ?[KMGT]i?B$")
+_BYTES = TypeAdapter(ByteSize)
 
-    train: NotRequired[Annotated[Count, Field(description="Number of training examples.", examples=[5000])]]
-    val: NotRequired[Annotated[Count, Field(description="Number of validation examples.", examples=[1000])]]
+Size = Annotated[
+    Count | Annotated[str, Field(pattern=_SIZE)],
+    AfterValidator(lambda size: int(_BYTES.validate_python(size))),
+    expected("bytes above 0, or a text such as 512MiB, 2GiB or 1.5GB"),
+]
+
+SETTING_TYPES: dict[str, Any] = {
+    # 10 and 10.0 are the same; a whole number is written as one.
+    "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
+    "model": Annotated[
+        dict[str, bool | int | float | str],
+        expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
+    ],
+    "optimizer": Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)],
+    "betas": Annotated[
+        list[Annotated[float, Field(ge=0, lt=1)]],
+        Field(min_length=2, max_length=2),
+        expected("two numbers [beta1, beta2], each at least 0 and below 1"),
+    ],
+    "compile": Literal[False, True, "default", "reduce-overhead", "max-autotune"],
+    "schedule": Annotated[
+        Annotated[Literal["constant"], Tag("<constant>")]
+        | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
+        | Annotated[Exponential, Tag("<exponential>")],
+        alternatives(
+            _form_of_schedule,
+            "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
+        ),
+    ],
+    "augmentation": Annotated[list[Augmentation], AfterValidator(_each_once)],
+    "examples": dict[Literal["train", "val"], Count],
+    "timeout": Annotated[
+        Positive | Annotated[str, Field(pattern=_DURATION)],
+        AfterValidator(_seconds),
+        expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
+    ],
+    "memory_limit": Size,
+}
+"""The types of the settings whose values need a validation of their own."""

@@ -12,7 +12,7 @@ from typing import Any
 from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
-from raybench.config.command_parameters import used_settings
+from raybench.config.parameters import used_settings
 from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, ComparedVersion, Examples
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, TRAINING, Settings

@@ -14,7 +14,6 @@ from raybench.core.status import TrialStatus
 from raybench.devices import Device
 from raybench.training.epoch_record import Diverged
 from raybench.trial.phase import Phase
-from raybench.workloads.own_files import remedy
 
 
 def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -> tuple[TrialStatus, dict[str, Any]]:
@@ -25,8 +24,6 @@ def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -
     is_oom = _is_oom(exc, device)
     error = describe_error(exc, phase.now, job)
     status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
-    if job.workload["file"]:
-        error["message"] += remedy(exc, job.workload["file"], job.code_folder)
     if is_oom:
         peak = device.peak_memory() if device else None
         error = error | memory.describe(message_of(exc), peak, job.memory_limit)
@@ -62,14 +59,13 @@ def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
 
     It has the type, message, phase, location and whole traceback, and `disk_full` if the disk is full.
 
-    The location is the innermost line of the user's own files, of which the trial runs a snapshot; if none of their
-    lines is in the traceback, the innermost of all.
+    The location is the innermost line in the user's folder; if there is none in the traceback, the innermost of all.
     """
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(exc.__traceback__)]
-    if job.workload["file"]:
-        root, code = Path(job.workload["file"]).parent, f"{job.code_folder}{os.sep}"
-        own_frames = [(str(root / file.removeprefix(code)), line) for file, line in frames if file.startswith(code)]
-        frames = own_frames or frames
+    if folder := job.workload["folder"]:
+        root = f"{job.code_folder}{os.sep}"
+        own = [(file.removeprefix(root), line) for file, line in frames if file.startswith(root)]
+        frames = [(str(Path(folder, name)), line) for name, line in own if "site-packages" not in name] or frames
     location = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
     return {
         "type": type(exc).__name__,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib import metadata
@@ -19,7 +18,6 @@ from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import FRAMEWORKS
-from raybench.workloads import WorkloadInfo, own_files
 
 APPLIED = ("fp32", "tf32")
 """Precisions that are set for a loop of the user; any other is its own affair."""
@@ -102,17 +100,6 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     threads = device.runtime_conditions()["threads"]
     conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
     return conditions | ({"cores": job.cores} if job.cores else {})
-
-
-def copy_files(info: WorkloadInfo, job: Job) -> Path:
-    """Copy the user's files to a folder of this attempt, which training may write to."""
-    source = job.code_folder
-    destination = (
-        Path(tempfile.mkdtemp(prefix="raybench-")) / own_files.FOLDER / str(info.digest).removeprefix("sha256:")
-    )
-    contents = {name: (source / name).read_bytes() for name in info.files}
-    own_files.write(contents, info.links, destination)
-    return destination
 
 
 def keep_others_offline(job: Job) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,12 @@ from raybench.training.trial import Trial
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.failure import failure
 from raybench.trial.journal import Send, TrialJournal, misuse, options_of
-from raybench.trial.opening import copy_files, keep_others_offline, open_assigned, opening
+from raybench.trial.opening import keep_others_offline, open_assigned, opening
 from raybench.trial.phase import Phase
-from raybench.workloads import WorkloadInfo, load_workload, own_files
+from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.lookup import load_function
+from raybench.workloads.own_files import record_late_modules, working_folder
 from raybench.workloads.parameters import PASSED
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
@@ -59,14 +59,14 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     journal: TrialJournal | None = None
     trial: Trial | None = None
     status, error = TrialStatus.COMPLETED, None
-    modules, folder = set(sys.modules), Path.cwd()
-    code = copy_files(info, job) if info.file else None
-    job = replace(job, code=str(code or ""))
+    folder, copy = Path.cwd(), ExitStack()
     try:
         device = open_assigned(job)
         send(events.trial_started(job.trial, job.attempt, **opening(job, device)))
-        if code:
-            os.chdir(code)
+        if info.file:
+            code = copy.enter_context(working_folder(job.code_folder, info.files, info.isolate))
+            job = replace(job, code=str(code))
+            os.chdir(job.code_folder)
         keep_others_offline(job)
         train = training_of(job, info)
         loop = open_loop(job.cell.framework, device)
@@ -82,8 +82,8 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         trial.finish()
         error = misuse(trial, journal.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
-        if code:
-            warnings.extend(own_files.check_modules(str(info.digest), info.elsewhere, code, modules))
+        if info.file:
+            warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, phase, job)
     finally:
@@ -91,6 +91,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         if trial:
             trial.abandon()
         os.chdir(folder)
+        copy.close()
     if journal:
         journal.flush(trial)
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
@@ -98,8 +99,6 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
     drop_unmeasured(sections, cpu)
-    if code:
-        shutil.rmtree(code.parents[1], ignore_errors=True)
     send(ended(job, status, error, warnings, sections, cpu, wall_s, template_import))
 
 

@@ -22,14 +22,14 @@ target: {metric: val/accuracy, at_least: 0.94}
 stop_at_target: true
 axes:
   device: [gpu, cpu]
-  batch_size: &sizes [64, 128, 512]
+  batch_size: [64, 128, 512]
   weight_decay: [1.25e-4, 2.5e-4]
   betas: [[0.9, 0.99]]
 include: [{batch_size: 1024, threads: 2}]
 exclude:
   - {device: gpu, batch_size: [64, 128]}
 overrides:
-  - when: {device: gpu, batch_size: *sizes}
+  - when: {device: gpu, batch_size: [64, 128]}
     set: {precision: bf16}
 devices:
   gpu: {kind: cuda, price_per_hour: 0.35, environment: xla}
@@ -39,8 +39,7 @@ baseline: {device: gpu}
 OWN = """\
 name: own
 workload: mine.py:workload
-files: [notes.txt]
-links: [data]
+inputs: [notes.txt, a.npy]
 epochs: 2
 repeats: 3
 axes:
@@ -67,7 +66,6 @@ def tally(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(WORKLOAD)
     for name in ("notes.txt", "a.npy"):
         (tmp_path / name).write_text("x")
-    (tmp_path / "data").mkdir()
     return Tally()
 
 

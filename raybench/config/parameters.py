@@ -1,0 +1,233 @@
+"""Check a grid's settings and parameters against its training function or command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path as Folder
+from typing import Any
+
+from raybench.config.command import Command
+from raybench.config.grid import GridSpec
+from raybench.config.yaml_document import Path
+from raybench.core.settings import PARAM, SETTINGS
+from raybench.errors import WorkloadError, close
+from raybench.workloads import WorkloadInfo, read_workload
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
+from raybench.workloads.parameters import PASSED
+
+Finding = tuple[Path, str]
+"""A problem and the path of its value."""
+
+SUPERVISION = frozenset({"framework", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"})
+"""Settings that raybench itself applies to the process of any training."""
+
+BY_LOOP = BY_TRIAL | {"checkpoint_every"}
+"""Settings that raybench itself applies to a loop that reports its epochs to a `Trial`."""
+
+ARITHMETIC = ("fp32", "tf32")
+"""Values of `precision` that raybench itself applies; another has to be a parameter of the function."""
+
+REFUSED = {
+    "model": "write params: {model: …}, on an axis params.model",
+    "replicas": "the batch is divided by a loop of raybench; give the device a count",
+    "replication": "the batch is divided by a loop of raybench; give the device a count",
+    "examples": "it loads its own data; give it a parameter for their number, under params",
+}
+"""Settings that only raybench's own loops have."""
+
+_NEEDS_TRIAL = "which a command needs raybench.current_trial() for"
+
+
+def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
+    """Yield the problems of a grid with the parameters of its workload.
+
+    Args:
+        spec: the grid.
+        base: the folder of its file.
+    """
+    try:
+        info = spec.read_workload(base)
+    except (WorkloadError, OSError) as error:
+        if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
+            yield ("workload", "command") if error.field == "workload" else (error.field,), str(error)
+        return  # otherwise the plan reports it
+    metric = _unknown_metric(spec, info)
+    if metric:
+        yield ("target", "metric"), metric
+    given = list(_given(spec))
+    wrong_names: list[Finding] = []
+    if isinstance(spec.workload, Command):
+        yield from _wrong_command(spec, spec.workload, info)
+        names = {name.removeprefix(PARAM) for _, name, _ in given if name not in REFUSED}
+        wrong_names = list(_wrong_names(spec.workload, names))
+        yield from wrong_names
+    reported: set[str] = set()
+    for path, name, value in given:
+        if name in reported:
+            continue
+        problem = _misplaced(info, name) or (None if wrong_names else _unused(info, name))
+        if problem:
+            reported.add(name)
+            yield path[:2] if path[0] == "axes" else path, problem
+        elif problem := _unsuitable(info, name, value):
+            yield path, problem
+    has_value = {name.removeprefix(PARAM) for _, name, _ in given} | {"framework", "threads"}
+    for name, parameter in info.parameters.items():
+        if name not in has_value and parameter.required:
+            key = f"{name}: …" if name in PASSED else f"params: {{{name}: …}}"
+            message = f"{info.file}:{info.function_line}: {name} has no default, and the grid no value; add `{key}`"
+            yield ("workload",), message
+
+
+def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
+    """The message for an unknown key that is a parameter of the grid's training function; None if it is none.
+
+    Args:
+        data: the grid file's data, which may have any errors.
+        path: the key's path.
+        base: the folder of the file.
+    """
+    *parents, name = path
+    if not isinstance(data.get("workload"), str):
+        return None
+    if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
+        return None
+    try:
+        info = read_workload(data["workload"], base)
+    except (WorkloadError, OSError, ValueError):
+        return None
+    if name not in info.parameters:
+        return None
+    change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
+    return f"{name} is a parameter of {info.name} ({info.file}:{info.function_line}); write {change}"
+
+
+def used_settings(command: Any, resolved: Mapping[str, Any]) -> list[str]:
+    """The settings and parameters of a cell that its command uses, as axes are called."""
+    by_trial = BY_TRIAL if command.reports else frozenset[str]()
+    return [
+        name
+        for name in resolved
+        if (name in PASSED or name.startswith(PARAM))
+        and (command.takes_all or name.removeprefix(PARAM) in command.names or name in by_trial)
+    ]
+
+
+def _unknown_metric(spec: GridSpec, info: WorkloadInfo) -> str | None:
+    """The message if the workload has no metric of the target's name; None if it has, or if this is unknown."""
+    command = info.command
+    if not spec.target or (command and (command.reports or command.json_lines is True)):
+        return None
+    metric = spec.target.metric
+    if command and not command.metric_names:
+        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{EPOCH}: …, {metric[:60]}: …}}`"
+    names = (*info.metric_names, "loss") if info.metric_names else ()
+    known = command.metric_names if command else [f"{split}/{name}" for split in ("val", "train") for name in names]
+    if not known or metric in known:
+        return None
+    hint = close(metric.replace("test/", "val/"), known) or f"use one of {', '.join(known)}"
+    return f"{info.name} has no metric {metric[:60]!r}; {hint}"
+
+
+def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iterator[Finding]:
+    """Keys of the grid that do not suit its command, whatever the names in it."""
+    command = info.command
+    assert command
+    if command.reports:
+        for name in ("metrics", "json_lines"):
+            if getattr(written, name):
+                yield ("workload", name), f"its script reports by raybench.current_trial(); remove {name}"
+    else:
+        if spec.stop_at_target:
+            yield ("stop_at_target",), f"ends the training at an epoch, {_NEEDS_TRIAL}"
+        if command.counts_epochs:
+            message = "the first epoch of a command includes its start; set it to 1 or more"
+            yield from ((path, message) for path, name, value in _given(spec) if (name, value) == ("warmup_epochs", 0))
+
+
+def _wrong_names(written: Command, given: set[str]) -> Iterator[Finding]:
+    """Names in braces that stand for nothing.
+
+    Args:
+        written: the command.
+        given: the names of the settings and parameters that the grid sets.
+    """
+    texts: list[tuple[Path, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
+    texts += [(("workload", "env", name), text) for name, text in written.env.items()]
+    texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]
+    known = sorted({*given, *SPECIAL})
+    for path, text in texts:
+        for name in formatted_placeholders(text):
+            if name in known:
+                yield path, f"{{{name}}} has a format, which is not supported; write {{{name}}}"
+        for name in dict.fromkeys(placeholders(text)):
+            if name == ARGS and (text != f"{{{ARGS}}}" or path[1] == "env"):
+                yield path, f"{{{ARGS}}} stands for several arguments; write it as an argument of its own"
+            elif name not in known and name in PASSED:
+                yield path, f"the grid has no value for {{{name}}}; add `{name}: …`"
+            elif name not in known:
+                near = get_close_matches(name[:100], [*PASSED], 1, cutoff=0.75)
+                hint = (
+                    close(name, [*known, *near]) or f"add `params: {{{name}: …}}`, or write {{{{{name}}}}} for braces"
+                )
+                yield path, f"unknown name {{{name}}}; {hint}"
+
+
+def _misplaced(info: WorkloadInfo, name: str) -> str | None:
+    """The problem of a key that the workload cannot have; None if it can."""
+    plain = name.removeprefix(PARAM)
+    if not info.own_loop:
+        message = f"params are of a training function of your own; {info.name} has its options under `model`"
+        return message if plain != name else None
+    if plain == name and name in REFUSED:
+        return f"not for a {info.own_loop}: {REFUSED[name]}"
+    if name == "checkpoint_every" and info.command and not info.command.reports:
+        return f"saves the state of the training, {_NEEDS_TRIAL}"
+    if plain != name and plain in PASSED and (info.command or plain in info.parameters):
+        return f"{plain} is a setting of raybench; write it without params"
+    return f"{plain} is a name of raybench" if plain != name and info.command and plain in SPECIAL else None
+
+
+def _unused(info: WorkloadInfo, name: str) -> str | None:
+    """The problem of a key that neither the workload nor raybench uses; None if one does."""
+    plain, command = name.removeprefix(PARAM), info.command
+    by_raybench = SUPERVISION | BY_LOOP if not command or command.reports else SUPERVISION
+    if not info.own_loop or name in by_raybench or plain in info.parameters:
+        return None
+    if command is None:
+        return None if name == "precision" else _no_parameter(info, plain)
+    if plain in command.names or command.takes_all:
+        return None
+    return f"the command does not use it; write {{{plain}}} in it, or {{{ARGS}}} for --{plain}=… and all others"
+
+
+def _unsuitable(info: WorkloadInfo, name: str, value: Any) -> str | None:
+    """The problem of a value with its parameter of a training function, or None."""
+    parameter = info.parameters.get(name.removeprefix(PARAM))
+    if parameter is not None:
+        return parameter.problem(value)
+    wrong = info.is_function and name == "precision" and value not in ARITHMETIC
+    return _no_parameter(info, name) if wrong else None
+
+
+def _no_parameter(info: WorkloadInfo, name: str) -> str:
+    hint = close(name, info.parameters) or f"it has {', '.join(info.parameters) or 'none'}"
+    return f"{info.name} ({info.file}:{info.function_line}) has no parameter {name[:60]}; {hint}"
+
+
+def _given(spec: GridSpec) -> Iterator[tuple[Path, str, Any]]:
+    """Every setting and parameter that the grid sets: its path, its name on an axis, its value."""
+    maps: list[tuple[Path, Any]] = [((), spec)]
+    maps += [(("overrides", at, "set"), rule.set) for at, rule in enumerate(spec.overrides)]
+    maps += [(("devices", name), profile) for name, profile in spec.devices.items()]
+    for path, each in maps:
+        for name in sorted(each.model_fields_set & SETTINGS.keys()):
+            yield (*path, name), name, getattr(each, name)
+        for name, value in getattr(each, "params", {}).items():
+            yield (*path, "params", name), f"{PARAM}{name}", value
+    for name, values in spec.axes.items():
+        if name != "device":
+            yield from ((("axes", name, index), name, value) for index, value in enumerate(values))
+    for index, entry in enumerate(spec.include):
+        yield from ((("include", index, name), name, value) for name, value in entry.items() if name != "device")
