@@ -108,6 +108,7 @@ class TrainingClock:
 
     def begin_epoch(self) -> None:
         """Begin an epoch: what is in no other section is `train` from here on."""
+        self._change("other")  # what was recorded before is no work of the epoch
         loop = self.loop
         loop.begin_epoch()
         self.timer = StepTimer(
@@ -123,7 +124,6 @@ class TrainingClock:
             self._memory.again("train")
         self._is_first = False
         self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
-        self._change("other")
         self._note_phase("train")
         self.ledger.begin_epoch()
         self._section = "train"

@@ -33,8 +33,8 @@ def same_weights(found, wanted, tolerance):
 
 def test_epoch_equals_a_plain_loop():
     found, wanted = train(), call("tensorflow", "tensorflow_side:plain_loop")
-    for epoch, part in zip(found["epochs"], (slice(0, STEPS), slice(STEPS, None)), strict=True):
-        assert epoch["metrics"]["train/loss"] == pytest.approx(np.mean(wanted["losses"][part]), rel=1e-4)
+    for epoch, steps in zip(found["epochs"], (slice(0, STEPS), slice(STEPS, None)), strict=True):
+        assert epoch["metrics"]["train/loss"] == pytest.approx(np.mean(wanted["losses"][steps]), rel=1e-4)
         assert (epoch["steps"], epoch["examples"]) == (STEPS, STEPS * 32)
     loss, right = wanted["val"]
     wanted_metrics = {"loss": pytest.approx(loss, rel=1e-4), "accuracy": pytest.approx(right)}

@@ -77,7 +77,7 @@ def test_devices_draw_dropout_for_themselves():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"replicas": 5, "replication": "grouped"}, "a batch of 32 cannot be divided into 5 replicas"),
+        ({"replicas": 5, "replication": "grouped"}, "batch_size 32 does not divide into 5 replicas"),
         ({"replicas": 2, "replication": "devices", "devices": 2, "compile": True}, "leave compile off"),
     ],
 )
