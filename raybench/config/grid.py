@@ -18,7 +18,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.workloads import WorkloadInfo, read_command, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -115,15 +115,17 @@ class GridSpec(CellSettings):
         "declared workload, as file.py:name, or a command.",
         "digits_cnn",
     )
-    files: list[v.Text] = a_list(
-        "Further files of your own workload: globs and folders below that of the workload file. Modules that it "
-        "imports are added automatically. Editing one starts new cells.",
-        ["vocabulary.txt", "layers/*.py"],
+    inputs: list[v.Text] = a_list(
+        "Further files of your own function or command, an edit of which makes new trials: paths, patterns and "
+        "folders, relative to the folder in which it runs. Its script, files that the command names, and modules of "
+        "yours that are imported count automatically.",
+        ["vocabulary.txt", "configs/*.json"],
     )
-    links: list[v.Text] = a_list(
-        "Files and folders below that of the workload file that trials receive as links, such as large data. They are "
-        "not part of the cell's identity.",
-        ["images"],
+    isolate: bool = key(
+        "Run each trial of your own function or command in a new folder with copies of the files that count (see "
+        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        True,
+        False,
     )
     synthetic_data: bool = key(
         "Train on generated data of the same shape instead of the workload's data set: times are real, accuracies say "
@@ -207,10 +209,9 @@ class GridSpec(CellSettings):
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
-            return read_reference(self.workload, base, self.files, self.links, self._pythons())
-        file = base / (self._source_path.name if self._source_path else "grid.yaml")
+            return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
         given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
-        return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
+        return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
         """The interpreters of the environments of its trials, then of those that are built."""
