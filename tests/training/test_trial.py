@@ -99,6 +99,36 @@ def test_an_evaluation_between_steps_is_part_of_no_step():
     assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
 
 
+def test_first_step_beyond_the_others_is_compilation():
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            time.sleep(0.001 if number else 0.1)
+    (epoch,) = kept.epochs
+    assert epoch["ledger"]["compile"] >= 0.08 > epoch["ledger"]["train"]
+
+
+def test_work_on_the_device_counts_where_it_was_begun(monkeypatch):
+    """A device that computes in the background: whoever ends a section waits for it."""
+    due = [0.0]
+
+    def wait(device):
+        time.sleep(max(0.0, due[0] - time.perf_counter()))
+
+    monkeypatch.setattr("raybench.devices.no_framework.Cpu.synchronize", wait)
+
+    def begin(seconds):
+        due[0] = time.perf_counter() + seconds
+
+    trial, kept, _ = make_trial(2)
+    for _ in trial.epochs():
+        begin(0.1)
+        with trial.evaluation():
+            begin(0.05)
+    for epoch in kept.epochs:
+        assert epoch["ledger"]["train"] >= 0.1 > epoch["ledger"]["evaluate"] >= 0.05
+
+
 def test_an_epoch_ends_after_steps_per_epoch():
     trial, kept, _ = make_trial(2, steps_per_epoch=3)
     seen = [list(trial.steps(range(5), examples=7)) for _ in trial.epochs()]
