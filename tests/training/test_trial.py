@@ -48,24 +48,24 @@ def test_time_goes_to_the_section_in_which_it_is_spent():
 
     def slow():
         for batch in BATCHES[:3]:
-            spend("input_wait", 0.02)
+            spend("input_wait", 0.06)
             yield batch
 
     with trial.section("data"):
-        spend("data", 0.03)
-    spend("build", 0.02)
+        spend("data", 0.09)
+    spend("build", 0.06)
     for _ in trial.epochs():
-        spend("train", 0.01)
+        spend("train", 0.03)
         for _ in trial.steps(slow()):
-            spend("train", 0.01)
+            spend("train", 0.03)
         with trial.evaluation():
-            spend("evaluate", 0.05)
+            spend("evaluate", 0.15)
         with trial.section("checkpoint"):
-            spend("checkpoint", 0.02)
+            spend("checkpoint", 0.06)
         spent_in_epoch = dict(spent)
-    spend("other", 0.02)
+    spend("other", 0.06)
     with trial.evaluation("test"):
-        spend("evaluate", 0.02)
+        spend("evaluate", 0.06)
     total, _ = ledger.close()
     (epoch,) = kept.epochs
     for measured, expected, names in (
@@ -73,7 +73,7 @@ def test_time_goes_to_the_section_in_which_it_is_spent():
         (total, spent, ("data", "build", "other", "evaluate")),
     ):
         assert {name: measured[name] for name in names} == pytest.approx(
-            {name: expected[name] for name in names}, abs=0.012
+            {name: expected[name] for name in names}, abs=0.05
         )
 
 
