@@ -36,28 +36,20 @@ def a_map(description: str, example: Any) -> Any:
     return Field(default_factory=dict, description=description, examples=[example])
 
 
-class DeviceProfile(Strict):
-    """What a device of the grid is, what it may use and what it costs."""
+class DeviceProfile(Settings):
+    """What a device of the grid is, what it costs, and settings of its cells."""
 
     kind: v.Kind = key("The kind of device.", "cuda")
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    framework: v.Framework | None = key("The framework used on this device.", "torch", None)
     environment: v.Environment | None = key(
         "The Python environment of its trials: a built environment (`raybench env`), a Python or a virtual environment "
         "of your own; by default the Python that raybench runs in.",
         "xla",
         None,
     )
-    replicas: v.Count | None = key("Copies of the model that share each batch.", 8, None)
-    replication: v.Replication | None = key("The form of the replicas; see the setting `replication`.", "grouped", None)
-    threads: v.Count | None = key("CPU threads of the framework.", 8, None)
-    cpus: v.Count | None = key("CPU cores of each trial.", 8, None)
     count: v.Count = key("Accelerators of each trial.", 1, 1)
-    memory_limit: v.Size | None = key(
-        "Memory limit of each process of its trials: bytes, or a text such as 2GiB.", "2GiB", None
-    )
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
     price_per_hour: v.NotNegative | None = key("Price of an hour, in any one currency for the whole grid.", 0.35, None)
     resources: dict[v.Text, v.Positive] | None = key(

@@ -27,7 +27,7 @@ from raybench.core import events
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.core.temp_folders import Scratch
+from raybench.core.temp_folders import Scratch, sweep
 from raybench.devices import KINDS, Hardware, hosted
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
@@ -284,16 +284,22 @@ class RayProcess:
         try:
             self._process.wait(CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            with suppress(psutil.Error):
-                for process in psutil.Process(self._process.pid).children(recursive=True):
-                    with suppress(psutil.Error):
-                        process.kill()
             self._process.kill()
             self._process.wait()
+        _kill_session(self._process.pid)  # if it was killed, what it had started would end only later
         for listener in self._listeners:
             with suppress(OSError):
                 listener.close()
         self._scratch.close()
+        sweep()  # the folders of killed trials
+
+
+def _kill_session(leader: int) -> None:
+    """Kill the processes of a session."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(process.pid) == leader:
+                process.kill()
 
 
 def _runs(process: psutil.Process) -> bool:
