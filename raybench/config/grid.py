@@ -235,15 +235,20 @@ class GridSpec(CellSettings):
         spec._versions = versions
         return spec
 
-    def environment(self, profile: DeviceProfile) -> str:
-        """The key of a profile's environment (`raybench.environments.interpreter`)."""
-        return key_of(profile.environment, self._source_path.parent if self._source_path else Path())
+    def environment_key(self, environment: str | None) -> str:
+        """The key of an environment that the grid names (`raybench.environments.interpreter`)."""
+        return key_of(environment, self._source_path.parent if self._source_path else Path())
 
     @property
     def environments(self) -> list[str]:
-        """The keys of the environments that the grid's devices name in any version, each once."""
-        specs = [*self._versions.values()] or [self]
-        keys = [spec.environment(profile) for spec in specs for profile in spec.devices.values()]
+        """The keys of the environments that the grid names in any version, each once."""
+        keys = []
+        for spec in [*self._versions.values()] or [self]:
+            entries = [*spec.include, *({"environment": name} for name in spec.axes.get("environment", ()))]
+            names = [spec.environment, *(profile.environment for profile in spec.devices.values())]
+            names += [entry.get("environment") for entry in entries]
+            names += [rule.set.environment for rule in spec.overrides]
+            keys += [spec.environment_key(name) for name in names]
         return list(dict.fromkeys(filter(None, keys)))
 
     def profile(self, name: str) -> DeviceProfile:

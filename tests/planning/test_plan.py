@@ -95,6 +95,28 @@ def test_a_framework_that_is_not_installed_runs_in_the_environment_built_for_it(
     ]
 
 
+def test_environments_are_an_axis_and_their_lock_is_part_of_the_cell(plan_of):
+    def plan(*locks):
+        found = [Interpreter("/x/python", "3.11.7", {"torch": "2.9.0", "numpy": "2"}, lock=lock) for lock in locks]
+        node = replace(LAPTOP, environments=dict(zip(("/a", "/b"), found, strict=True)))
+        return plan_of("name: g\nworkload: digits_cnn\naxes: {device: [cpu], environment: [/a, /b, /c]}\n", [node])
+
+    same, different = plan("1", "1"), plan("1", "2")
+    assert [cell.fit and cell.fit.environment for cell in same.cells] == ["/a", "/b", None]
+    assert same.cells[2].skip == "/c was not inspected on laptop"
+    assert [one.cell_id == two.cell_id for one, two in zip(same.cells, different.cells, strict=True)] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_points_that_make_the_same_cell_are_named(plan_of):
+    plan = plan_of("name: g\nworkload: digits_cnn\naxes: {device: [a, b]}\ndevices: {a: {kind: cpu}, b: {kind: cpu}}\n")
+    assert len(plan.cells) == 1
+    assert list(notes(plan)) == ["1 point of the grid repeats another and runs once: device b is the same as device a."]
+
+
 def test_names_of_trials_begin_with_what_differs(plan_of):
     axes = "axes: {batch_size: [32, 64], label_smoothing: [0.0, 0.1]}\nrepeats: 2\n"
     plan = plan_of("name: g\nworkload: digits_cnn\nthreads: 1\n" + axes)
