@@ -10,11 +10,11 @@ from statistics import median
 from typing import NamedTuple
 
 from raybench.core.cell import Cell
-from raybench.core.settings import SPEED, TRAINING, affecting
+from raybench.core.settings import SPEED, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
-OF_SPEED = sorted(affecting(SPEED) & TRAINING.keys() - {"batch_size"})
+OF_SPEED = sorted(name for name, one in TRAINING.items() if SPEED in one.affects and name != "batch_size")
 """The settings that must be equal; a time is converted from one batch size to another."""
 
 ONCE = ("setup", "data", "build", "compile", "compile_evaluate", "other")

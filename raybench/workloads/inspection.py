@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from raybench.core.files import PACKAGE, write_atomic
+from raybench.core.temp_folders import Scratch
 from raybench.core.version import __version__
 from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
@@ -68,8 +68,8 @@ def _lacks_library(answer: Mapping[str, Any], file: Path) -> bool:
 
 
 def _run(python: Path, file: Path, name: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="raybench-") as folder:
-        packages, answer_file = Path(folder) / "packages", Path(folder) / "answer.json"
+    with closing(Scratch()) as scratch:
+        packages, answer_file = scratch.path / "packages", scratch.path / "answer.json"
         packages.mkdir()
         (packages / PACKAGE.name).symlink_to(PACKAGE)
         program = str(PACKAGE / "workloads" / "_inspect.py")
