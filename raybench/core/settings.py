@@ -435,7 +435,7 @@ class RunOptions:
         "virtual environment; by default the Python that raybench runs in. The names and versions of all that is "
         "installed there are part of the cell.",
         examples=["xla", "~/venvs/torch29"],
-        affects=(SPEED, MEMORY),
+        affects=(SPEED,),
     )
     examples: Mapping[str, int] | None = setting(
         None,
