@@ -33,12 +33,6 @@ class DeviceProfile(Settings):
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    environment: v.Environment | None = key(
-        "The Python environment of its trials: a built environment (`raybench env`), a Python or a virtual environment "
-        "of your own; by default the Python that raybench runs in.",
-        "xla",
-        None,
-    )
     count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
     price_per_hour: v.NotNegative | None = key("Price of an hour, in any one currency for the whole grid.", 0.35, None)
@@ -232,15 +226,19 @@ class GridSpec(CellSettings):
         spec._versions = versions
         return spec
 
-    def environment(self, profile: DeviceProfile) -> str:
-        """The key of a profile's environment (`raybench.environments.interpreter`)."""
-        return key_of(profile.environment, self._source_path.parent if self._source_path else Path())
+    def environment_key(self, environment: str | None) -> str:
+        """The key of an environment that the grid names (`raybench.environments.interpreter`)."""
+        return key_of(environment, self._source_path.parent if self._source_path else Path())
 
     @property
     def environments(self) -> list[str]:
-        """The keys of the environments that the grid's devices name in any version, each once."""
-        specs = [*self._versions.values()] or [self]
-        keys = [spec.environment(profile) for spec in specs for profile in spec.devices.values()]
+        """The keys of the environments that the grid names in any version, each once."""
+        keys = []
+        for spec in [*self._versions.values()] or [self]:
+            parts = [spec, *spec.devices.values(), *(rule.set for rule in spec.overrides)]
+            names = [part.environment for part in parts] + spec.axes.get("environment", [])
+            names += [entry.get("environment") for entry in spec.include]
+            keys += [spec.environment_key(name) for name in names]
         return list(dict.fromkeys(filter(None, keys)))
 
     def profile(self, name: str) -> DeviceProfile:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     class Settings(Strict):
         """The settings of a grid file. None: not set; `model_fields_set` has the names of those that are."""
 
+        environment: str | None
+
 else:
     Settings = create_model(
         "Settings",

@@ -429,6 +429,14 @@ class RunOptions:
         examples=["torch", "torch_xla", "tensorflow"],
         affects=(SPEED, LEARNING, DECAY_FORM),
     )
+    environment: str | None = setting(
+        None,
+        "The Python environment of a trial: a built environment (`raybench env`), or the path of a Python or of a "
+        "virtual environment; by default the Python that raybench runs in. The names and versions of all that is "
+        "installed there are part of the cell.",
+        examples=["xla", "~/venvs/torch29"],
+        affects=(SPEED,),
+    )
     examples: Mapping[str, int] | None = setting(
         None,
         "Number of examples used of each split, if not all.",

@@ -15,7 +15,7 @@ from raybench.config import Settings as GridSettings
 from raybench.config.parameters import used_settings
 from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, ComparedVersion, Examples
 from raybench.core.identity import digest, identifying
-from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, TRAINING, Settings
+from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
 from raybench.engines.user_loop import recognise
 from raybench.environments import recipe_for
@@ -142,7 +142,7 @@ class Resolver:
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
             "count": profile.count,
-            **{name: resolved.get(name) for name in ("replicas", "replication", "threads", "cpus")},
+            **{name: resolved.get(name) for name in ("replicas", "replication", "threads", "cpus", "environment")},
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         examples = {**self._info.examples, **(resolved.get("examples") or {})}
@@ -216,7 +216,7 @@ class Resolver:
             memory_gb=profile.memory_gb,
             resources=tuple(sorted((profile.resources or {}).items())),
             data=(self._info.dataset, self._digest) if self._info.dataset else None,
-            environment=self._spec.environment(profile),
+            environment=self._spec.environment_key(resolved.get("environment")),
             own_loop=own_loop,
             own_processes=self._info.command is not None,
         )
@@ -238,7 +238,10 @@ class Resolver:
             device = replace(device, devices=profile.count)
         settings, params = self._own_values(resolved) if own_loop else (self._engine_settings(resolved), {})
         engine = CellEngine(
-            name=framework, framework_version=".".join(fit.framework_version.split(".")[:2]) if fit else None
+            name=framework,
+            framework_version=".".join(fit.framework_version.split(".")[:2]) if fit else None,
+            environment=resolved.get("environment") or MISSING,
+            lock=(fit.lock if fit else "") or MISSING,
         )
         target = self._spec.target if self._spec.stop_at_target else None
         cell = Cell(

@@ -251,6 +251,24 @@ def test_a_missing_framework_runs_in_its_environment(plan_of):
     assert list(notes(plan)) == [message]
 
 
+def test_the_lock_of_an_environment_is_part_of_the_cell(plan_of):
+    def plan(*locks):
+        found = [Interpreter("/x/python", "3.11.7", {"torch": "2.9.0", "numpy": "2"}, lock=lock) for lock in locks]
+        node = replace(LAPTOP, environments=dict(zip(("/a", "/b"), found, strict=True)))
+        return plan_of(HEAD + "axes: {environment: [/a, /b, /c]}\n", [node])
+
+    same, different = plan("1", "1"), plan("1", "2")
+    assert [cell.fit and cell.fit.environment for cell in same.cells] == ["/a", "/b", None]
+    assert same.cells[2].skip == "/c was not inspected on laptop"
+    assert [a == b for a, b in zip(ids(same), ids(different), strict=True)] == [True, False, True]
+
+
+def test_points_that_make_the_same_cell_are_named(plan_of):
+    plan = plan_of(HEAD + "axes: {device: [a, b]}\ndevices: {a: {kind: cpu}, b: {kind: cpu}}\n")
+    assert len(plan.cells) == 1
+    assert list(notes(plan)) == ["1 point of the grid repeats another and runs once: device b is the same as device a."]
+
+
 @pytest.mark.parametrize(
     ("need", "reason"),
     [
