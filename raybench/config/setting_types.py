@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     class Settings(Strict):
         """The settings of a grid file. None: not set; `model_fields_set` has the names of those that are."""
 
-        environment: str | None
+        environment: str | None = None
 
 else:
     Settings = create_model(
