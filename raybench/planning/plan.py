@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.planning.validate import check_defaults, place
 from raybench.workloads import WorkloadInfo
+from raybench.workloads.command import placeholders
 
 MAX_NAMES = 5
 """Files of a workload that are named one by one."""
@@ -169,6 +171,11 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
+    command = plan.workload.command
+    if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
+        program = command.arguments[0]
+        if not [*placeholders(program)] and not shutil.which(program) and "/" not in program:
+            yield f"there is no program {program!r} on this machine; check the first word of the command"
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
         for cell in plan.cells
