@@ -19,7 +19,7 @@ from raybench.workloads.parameters import PASSED
 Finding = tuple[Path, str]
 """A problem and the path of its value."""
 
-SUPERVISION = frozenset({"framework", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"})
+SUPERVISION = frozenset({"framework", "environment", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"})
 """Settings that raybench itself applies to the process of any training."""
 
 BY_LOOP = BY_TRIAL | {"checkpoint_every"}

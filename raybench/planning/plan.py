@@ -73,6 +73,7 @@ class Plan:
         workload: what is trained; if versions are compared, that of the new one. Each cell has its own, too.
         where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
+        repeated: points of the grid that make the same cell as an earlier one, each with that cell.
     """
 
     spec: GridSpec
@@ -82,6 +83,7 @@ class Plan:
     nodes: tuple[Node, ...]
     where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
+    repeated: tuple[tuple[ResolvedCell, ResolvedCell], ...] = ()
 
     def label(self, trial: Trial) -> str:
         """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
@@ -116,15 +118,24 @@ def notes(plan: Plan) -> Iterator[str]:
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
         if cell.fit and cell.fit.environment and cell.axes.get(VERSION_AXIS) != BASE
-        if not plan.spec.environment(plan.spec.profile(cell.profile))
+        if not cell.content.engine.environment
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
+    for cell, first in plan.repeated[:1]:
+        names = [name for name in {**cell.axes, **first.axes} if cell.axes.get(name) != first.axes.get(name)]
+        texts = [
+            ", ".join(f"{short_name(name)} {format_value(each.axes[name])}" for name in names if name in each.axes)
+            for each in (cell, first)
+        ]
+        count = len(plan.repeated)
+        points = "1 point of the grid repeats" if count == 1 else f"{count} points of the grid repeat"
+        yield f"{points} another and run{'s' if count == 1 else ''} once: {' is the same as '.join(texts)}."
     workload = plan.workload
     if workload.own_loop and not plan.spec.inputs:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
-        text = " or ".join([*names, *(["the command"] if workload.command else [])])
+        text = join_words([*names, *(["the command"] if workload.command else [])], "or")
         yield f"A change of {text} makes new trials; name other files that should count under `inputs`."
 
 
@@ -212,7 +223,11 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}
-    of_all = digest({name: [info.digest, info.version, versions[name].environments] for name, info in infos.items()})
+    locks = {
+        name: [[key, *(node.interpreter(key).lock for node in nodes)] for key in versions[name].environments]
+        for name in versions
+    }
+    of_all = digest({name: [info.digest, info.version, locks[name]] for name, info in infos.items()})
     resolvers = {
         name: Resolver(
             versions[name],
@@ -225,9 +240,12 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     }
     points = list(expand(spec, nodes, where))
     cells_by_id: dict[str, ResolvedCell] = {}
+    repeated: list[tuple[ResolvedCell, ResolvedCell]] = []
     for point in points:
         for cell in _versions(point, resolvers):
-            cells_by_id.setdefault(cell.cell_id, cell)
+            first = cells_by_id.setdefault(cell.cell_id, cell)
+            if first.axes != cell.axes:
+                repeated.append((cell, first))
     cells = list(cells_by_id.values())
     if AVAILABLE in where:
         # If nothing can run here, every cell is kept with its reason.
@@ -237,7 +255,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     trials = tuple(_ordered(spec, cells))
     count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
     left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
-    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out)
+    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, tuple(repeated))
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:

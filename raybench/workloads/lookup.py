@@ -6,7 +6,7 @@ The plan imports a user's file in a process that is thrown away (`inspection.py`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -221,41 +221,17 @@ def _near(path: Path) -> str:
     return ""
 
 
-def load_workload(info: WorkloadInfo, folder: Path) -> Workload:
-    """Load a declared workload in the process that trains it.
+def load_workload(info: WorkloadInfo, folder: Path) -> Any:
+    """Load a declared workload or a training function in the process that trains.
 
     Args:
         info: the result of `read_workload`.
         folder: where the user's files are.
 
     Raises:
-        WorkloadError: the file does not define a `Workload`.
         Exception: any exception of the user's file.
     """
     if not info.file:
         return builtin.get(info.name)
-    workload = _load(info, folder)
-    if not isinstance(workload, Workload):
-        raise WorkloadError(f"{info.file}: {info.attribute} is a {type(workload).__name__}, not a raybench.Workload")
-    return replace(workload, name=info.name)
-
-
-def load_function(info: WorkloadInfo, folder: Path) -> Callable[..., Any]:
-    """Load the training function in the process that trains.
-
-    Args:
-        info: the result of `read_workload`.
-        folder: where the user's files are.
-
-    Raises:
-        WorkloadError: the name is no function.
-        Exception: any exception of the user's file.
-    """
-    function = _load(info, folder)
-    if not callable(function):
-        raise WorkloadError(f"{info.file}: {info.attribute} is a {type(function).__name__}, not a function")
-    return function  # type: ignore[no-any-return]
-
-
-def _load(info: WorkloadInfo, folder: Path) -> Any:
-    return getattr(import_file(folder / Path(str(info.file)).name), info.attribute, None)
+    value = getattr(import_file(folder / Path(info.file).name), info.attribute)
+    return replace(value, name=info.name) if isinstance(value, Workload) else value

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raybench.core.settings import TRAINING
+from raybench.core.settings import PARAM, TRAINING
 
 PASSED = frozenset(TRAINING) - {"model"} | {"framework", "threads"}
 """Settings that a function receives in a parameter of their name; any other parameter is one of `params`."""
+
+
+def key_of(name: str) -> str:
+    """The key of a parameter among the values of a cell: as axes are called."""
+    return name if name in PASSED else f"{PARAM}{name}"
+
 
 _TYPES: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
