@@ -18,7 +18,7 @@ def key_of(name: str) -> str:
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
-_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+_WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Parameter:
             return None
         if value is None and not self.required and self.default is None:
             return None
-        return f"wanted {_WORDS[self.type]}, not {value!r:.60}"
+        return f"{value!r:.60} is not allowed; use {_WORDS[self.type]}"
 
     def converted(self, value: Any) -> Any:
         """A value in its type: a whole number becomes a float."""

@@ -67,7 +67,7 @@ def test_grids_that_fit(problems, text):
     [
         (MY + "momentum: 0.9", 5, "momentum: train (my.py:2) has no parameter momentum; it has batch_size, weight_de"),
         (MY + "axes: {params.hiden: [1, 2]}", 5, "axes.params.hiden: train (my.py:2) has no parameter hiden; did you"),
-        (MY + "axes: {params.hidden: [1, x]}", 5, "axes.params.hidden[1]: wanted a whole number, not 'x'"),
+        (MY + "axes: {params.hidden: [1, x]}", 5, "axes.params.hidden[1]: 'x' is not allowed; use an integer"),
         (MY + "axes: {params.weight_decay: [1]}", 5, "weight_decay is a setting of raybench; write it without params"),
         (MY + "axes: {params.start: [1, 2]}", 4, "params.start: both an axis and a fixed value; remove one"),
         (MY + "replicas: 2", 5, "not for a training function: the batch is divided by a loop of raybench; give the"),

@@ -133,7 +133,25 @@ OTHER = [
     "label_smoothing: 0.1\n",
     "augmentation: [{cutout: 4}]\n",
     "gradient_clipping: 1\n",
+    "optimizer: adam\n",
+    "decay: decoupled\n",
+    "schedule: {name: exponential, decay_steps: 2000}\n",
+    "channels_last: true\n",
+    "evaluation_batch_size: 500\n",
+    "stop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.9}\n",
     "devices: {cpu: {kind: cpu, replicas: 2}}\n",
+]
+NOTATIONS = [
+    ("epochs: 2", "epochs: 2.0"),
+    ("compile: true", "compile: default"),
+    ("augmentation: [crop]", "augmentation: [{crop: 4}]"),
+    ("momentum: 0", "momentum: 0.0\nnesterov: false"),
+    (
+        "schedule: {name: piecewise_linear, points: [[0, 0], [5, 1]]}",
+        "schedule: {name: piecewise_linear, points: [[0.0, 0], [5, 1]], stretch: false}",
+    ),
+    ("axes: {weight_decay: [0]}", "axes: {weight_decay: [0.0]}"),
+    ("optimizer: adam", "optimizer: adam\nmomentum: 0.5"),
 ]
 
 
@@ -149,6 +167,11 @@ def test_changes_of_results_make_cells(plan_of, change):
     plain, changed = plan_of(text), plan_of(text + change)
     assert not set(ids(plain)) & set(ids(changed))
     assert not {cell.request_id for cell in plain.cells} & {cell.request_id for cell in changed.cells}
+
+
+@pytest.mark.parametrize(("one", "other"), NOTATIONS)
+def test_two_notations_make_one_cell(plan_of, one, other):
+    assert ids(plan_of(f"{HEAD}{one}\n")) == ids(plan_of(f"{HEAD}{other}\n")) != ids(plan_of(HEAD))
 
 
 def test_settings_that_a_framework_ignores_keep_cells(plan_of):
