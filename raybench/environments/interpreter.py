@@ -36,7 +36,7 @@ _OWN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV",
 _QUERY = """
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]
-import json, platform
+import hashlib, json, platform
 from importlib import metadata
 found = {}
 for name in sys.argv[1:]:
@@ -44,7 +44,9 @@ for name in sys.argv[1:]:
         found[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         pass
-print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found}))
+installed = sorted(f"{each.name}=={each.version}" for each in metadata.distributions())
+lock = hashlib.sha256("\\n".join([sys.version, *installed]).encode()).hexdigest()[:16]
+print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found, "lock": lock}))
 """
 """Program that reads metadata only: importing a framework would take seconds and might initialise a device."""
 
@@ -57,6 +59,7 @@ class Interpreter:
         python: its path; empty for raybench's own interpreter there.
         version: of Python.
         packages: the installed ones of the requested distributions, with their versions.
+        lock: the digest of the names and versions of all that is installed.
         problem: why it cannot be used, as a sentence with the remedy; empty if it can.
     """
 
@@ -64,6 +67,7 @@ class Interpreter:
     version: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    lock: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -114,11 +118,12 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(problem=f"{key} on {node} has Python {version}; trials need {oldest} or later")
-    return Interpreter("" if answer["prefix"] == sys.prefix else str(path), version, dict(answer["packages"]))
+    python = "" if answer["prefix"] == sys.prefix else str(path)
+    return Interpreter(python, version, dict(answer["packages"]), lock=answer["lock"])
 
 
 def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any] | str:
-    """An interpreter's version (`python`), `prefix`, and `packages` among the given ones; or why it does not work."""
+    """An interpreter's version, prefix, lock, and packages among the given ones; or why it does not work."""
     try:
         done = subprocess.run(
             [str(python), "-c", _QUERY, *distributions],
@@ -129,7 +134,8 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
             check=False,
         )
         # Site customisation may have printed before the answer.
-        answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}} | json.loads(done.stdout.splitlines()[-1])
+        answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}, "lock": ""}
+        answer |= json.loads(done.stdout.splitlines()[-1])
     except FileNotFoundError:
         return "no such file"
     except subprocess.TimeoutExpired:

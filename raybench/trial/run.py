@@ -32,7 +32,6 @@ from raybench.trial.opening import keep_others_offline, open_assigned, opening
 from raybench.trial.phase import Phase
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
-from raybench.workloads.lookup import load_function
 from raybench.workloads.own_files import record_late_modules, working_folder
 from raybench.workloads.parameters import PASSED
 
@@ -105,7 +104,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
 def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, UserLoop], object]:
     """The training of a job: the user's own function, or that of a declared workload."""
     if info.is_function:
-        function, arguments = load_function(info, job.code_folder), arguments_of(info, job)
+        function, arguments = load_workload(info, job.code_folder), arguments_of(info, job)
         return lambda trial, device, loop: function(trial, **arguments)
     workload = workload_of(job)
 
@@ -168,15 +167,8 @@ def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
 
 
 def workload_of(job: Job) -> Workload:
-    """Load the workload of a job, with the model options of its cell.
-
-    A user's file is run here.
-
-    Raises:
-        WorkloadError: the file does not define a `Workload`.
-        Exception: any exception of the user's file.
-    """
-    workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
+    """Load the workload of a job, with the model options of its cell; a user's file is run here."""
+    workload: Workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
     return workload.with_options(job.cell.settings.model)
 
 

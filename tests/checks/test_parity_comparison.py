@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raybench.checks.parity_comparison import FLOOR, ParityRow, SideMeasurement, compare
-from raybench.workloads.base import PARITY_TOLERANCE
+from raybench.checks.parity_comparison import FLOOR, PARITY_TOLERANCE, ParityRow, SideMeasurement, compare
 
 RNG = np.random.default_rng(0)
 ARRAYS: dict[str, Any] = {

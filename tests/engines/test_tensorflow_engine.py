@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from support.declared import part
 from support.frameworks import call, remember
 
 from raybench.devices import Assignment, open_device

@@ -61,7 +61,8 @@ def test_a_path_that_cannot_be_there_is_a_reason(key, why):
 
 def test_an_interpreter_says_what_it_has(bare):
     found = find(str(bare), "server", ["torch"])
-    assert found == Interpreter(str(bare / "bin" / "python"), ".".join(map(str, sys.version_info[:3])))
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert found == Interpreter(str(bare / "bin" / "python"), version, lock=found.lock)
     assert find(str(bare / "bin" / "python"), "server", ["torch"]) == found
     site = next((bare / "lib").glob("python3*/site-packages"))
     for name in ("numpy", "torch"):
@@ -69,7 +70,9 @@ def test_an_interpreter_says_what_it_has(bare):
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.9.1\n")
         (site / f"{name}.py").write_text("raise SystemExit('it was imported')")
-    assert find(str(bare), "server", ["torch"]).packages == {"torch": "2.9.1", "numpy": "2.9.1"}
+    installed = find(str(bare), "server", ["torch"])
+    assert installed.packages == {"torch": "2.9.1", "numpy": "2.9.1"}
+    assert installed.lock != found.lock
 
 
 def test_home_is_the_nodes_own(bare, monkeypatch):
@@ -157,7 +160,7 @@ def test_what_an_environment_lacks(packages, reason):
     [
         (
             ResourceRequest("cpu", "tensorflow", "fp32"),
-            "tensorflow is not installed on server; run `pip install 'raybench[tensorflow]'` or "
+            "tensorflow is not installed on server; run `pip install 'tensorflow>=2.20'` or "
             "`raybench env create tensorflow`",
         ),
         (

@@ -70,6 +70,13 @@ def test_a_large_trial_is_not_overtaken_by_small_ones():
     assert names(start_all(dispatcher)) == ["later"]
 
 
+def test_waiting_trial_holds_its_node_against_other_queues():
+    later = work("later", cpus=4, nodes=("box", "other"))
+    dispatcher = Dispatcher([gpu("small"), work("large"), later], [BOX, OTHER])
+    started = start_all(dispatcher)
+    assert [(p.work.trial.cell.cell_id, p.node.name) for p in started] == [("small", "box"), ("later", "other")]
+
+
 def test_another_node_goes_on_meanwhile():
     both = ("box", "other")
     dispatcher = Dispatcher([work(name, nodes=both) for name in "abc"] + [work("d", nodes=("other",))], [BOX, OTHER])

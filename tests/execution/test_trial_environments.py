@@ -116,16 +116,6 @@ def test_one_template_for_each_environment_however_they_take_turns(outcome):
 
 
 @pytest.mark.slow
-def test_the_environment_is_no_part_of_a_cell(outcome, ray_executor, tmp_path):
-    text = GRID.replace("environment: ./other", f"environment: {outcome.plan.spec.source_path.parent}/other/bin/python")
-    (tmp_path / "looking.py").write_text(WORKLOAD)
-    (tmp_path / "grid.yaml").write_text(text.replace("here, other, nowhere", "other"))
-    options = Options(outcome.folder.parent, **TRIALS_ALONE)
-    again = run_grid(load_grid(tmp_path / "grid.yaml"), ray_executor, options=options)
-    assert (again.ran, run_counts(again)[0]) == (0, (2, 2))
-
-
-@pytest.mark.slow
 def test_a_template_that_cannot_load_its_framework_names_its_python(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     with pytest.raises(ExecutionError, match="No module named 'torch'") as caught:
