@@ -16,7 +16,6 @@ from support.jobs import make_job
 from support.processes import alive, all_gone
 
 from raybench.core.events import ERROR, OUTPUT, events_file
-from raybench.errors import ExecutionError
 from raybench.execution.exit_status import classify_exit
 from raybench.execution.process import ForkServer
 from raybench.monitoring import SAMPLES
@@ -91,22 +90,6 @@ def test_every_end_has_its_name(trial, template, attribute, status, kind, says):
     assert template.alive, "the template outlives its trials"
 
 
-ORPHAN = """
-import json, os, sys, threading, time
-from pathlib import Path
-from raybench.execution.fork_server import run_child
-
-reader, writer = os.pipe()
-
-def read_the_process_id():
-    os.read(reader, 100)
-    os.close(reader)
-
-threading.Thread(target=read_the_process_id).start()
-run_child(json.loads(sys.argv[1]), time.perf_counter_ns(), 0.1, Path(sys.argv[2]), os.fdopen(writer, "w"))
-"""
-
-
 def test_a_long_message_is_cut_and_whole_in_the_trials_folder(trial):
     events, folder = trial("raising_at_length")
     error = events[-1]["error"]
@@ -137,15 +120,6 @@ def test_a_check_is_one_event(template, tmp_path):
     assert event["seconds"] > 0
     assert event["error"] is None
     assert json.loads(events_file(tmp_path / "attempt").read_text()) == event
-
-
-def test_a_check_that_cannot_be_made_says_why(template, tmp_path):
-    job = make_check(tmp_path)
-    (event,) = template.run(replace(job, cell=replace(job.cell, framework="mindspore")))
-    assert event["event"] == "check_ended"
-    assert "passed" not in event
-    assert event["error"]["type"] == "LookupError"
-    assert "mindspore" in event["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -185,19 +159,6 @@ def test_a_process_that_the_training_code_forks_tells_nothing(trial):
     assert kept.count("epoch_ended") == 2 and kept.count("trial_ended") == 1
 
 
-@pytest.mark.slow
-def test_output_goes_to_a_file_of_the_trials_own(trial, capfd):
-    events, folder = trial("hanging")
-    assert (folder / OUTPUT).read_text() == "about to hang\n"
-    assert events[-1]["error"]["output"] == "about to hang"
-    assert capfd.readouterr().out == ""
-
-
-def test_a_crash_leaves_its_stack_in_the_output(trial):
-    _, folder = trial("dying")
-    assert "Segmentation fault" in (folder / OUTPUT).read_text()
-
-
 def test_events_have_the_form_of_the_contract_and_the_ledger_adds_up(trial):
     golden = [json.loads(line) for line in (TESTS / "golden" / "journal.jsonl").read_text().splitlines()]
     real = [event for event in trial("fine")[0] if event["event"] != "trial_audited"]
@@ -224,15 +185,6 @@ def test_an_audit_is_told_just_before_the_end_and_kept(trial, attribute, within)
     kept = map(json.loads, events_file(folder).read_text().splitlines())
     assert [event for event in kept if event["event"] == "trial_audited"] == [audit]
     assert (folder / SAMPLES).is_file()
-
-
-def test_the_precision_told_is_the_one_in_force(trial, template, tmp_path):
-    for told, computes in (
-        (trial("fine")[0], "float32"),
-        (list(template.run(make_job(tmp_path, "fine", precision="bf16"))), "bfloat16"),
-    ):
-        assert told[1]["precision"] == {"weights": "float32", "compute": computes}
-        assert told[0]["runtime_conditions"]["float32_products"] == "highest"
 
 
 def test_no_trial_sees_what_another_did(trial, template, tmp_path):
@@ -324,12 +276,6 @@ def test_killed_fork_server_ends_its_trial(tmp_path, monkeypatch):
         for pid in family:
             if alive(pid):
                 os.kill(pid, signal.SIGKILL)
-
-
-@pytest.mark.slow
-def test_a_framework_that_cannot_be_loaded_says_why():
-    with pytest.raises(ExecutionError, match="KeyError: 'mindspore'"):
-        ForkServer("mindspore")
 
 
 def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):

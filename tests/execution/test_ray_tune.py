@@ -136,16 +136,6 @@ def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):
             assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=max(0.005, 0.01 * attempt.wall))
 
 
-def test_output_and_traceback_are_in_files_of_their_own(outcome):
-    result, _ = outcome
-    failed = by_rate(result)[0.2]
-    (folder,) = (path for path in (result.folder / "attempts" / failed.trial).iterdir() if path.is_dir())
-    assert "no such thing" in (folder / "error.txt").read_text()
-    hung = by_rate(result)[0.3]
-    (output,) = (result.folder / "attempts" / hung.trial).glob("*/output.log")
-    assert output.read_text() == "about to hang\n"
-
-
 def test_no_process_of_a_trial_is_left(outcome):
     _, watch = outcome
     assert all_gone([event["host"]["pid"] for event in watch.events if event["event"] == "trial_started"], 20)
