@@ -50,16 +50,6 @@ def test_nothing_is_built_where_one_name_is_wrong(raybench, nothing, tmp_path):
     assert not (tmp_path / "environments").exists()
 
 
-@pytest.mark.slow
-def test_what_pip_cannot_do_is_one_clear_message(raybench, nothing, tmp_path, monkeypatch):
-    monkeypatch.setitem(RECIPES, "nothing", Recipe("nothing", "torch", ("no such/thing",), "a test"))
-    said = raybench("env", "create", "nothing")
-    assert said.status == 1
-    assert said.lines[0].startswith("Building") and "environment nothing could not be built" in said.err
-    assert said.lines[-1] == f"Full output: {tmp_path / 'environments' / 'nothing' / 'install.log'}"
-    assert "Traceback" not in said.err
-
-
 def test_a_plan_says_what_makes_an_environment(raybench, digits):
     digits.write_text(digits.read_text() + "devices: {cpu: {kind: cpu, environment: xla}}\n")
     for more in ([], ["--inline"]):

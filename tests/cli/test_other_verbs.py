@@ -92,12 +92,6 @@ def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     assert raybench("data", "fetch", "small", "digits").status == 0, "what is there is left as it is"
 
 
-def test_nothing_is_fetched_where_one_name_is_wrong(raybench, small, tmp_path):
-    said = raybench("data", "fetch", "small", "smal")
-    assert (said.status, said.lines) == (2, ["unknown data set 'smal'; did you mean small?"])
-    assert not (tmp_path / "data").exists()
-
-
 def test_the_schema_is_one_and_takes_the_shipped_grids(raybench):
     said = raybench("plan", "--schema")
     assert (said.status, said.err) == (0, "")

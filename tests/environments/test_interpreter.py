@@ -1,7 +1,6 @@
 """What a profile's environment means, what it comes to on a node, and why it cannot be used."""
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -54,11 +53,6 @@ def test_one_key_for_each_way_to_say_it(said, key):
     assert key_of(said, Path("/grids")) == key
 
 
-@pytest.mark.parametrize(("key", "why"), [("/" + "a" * 5000, "File name too long"), ("~nobody-here/v", "no such file")])
-def test_a_path_that_cannot_be_there_is_a_reason(key, why):
-    assert find(key, "server", []).problem.endswith(f" on server: {why}")
-
-
 def test_an_interpreter_says_what_it_has(bare):
     found = find(str(bare), "server", ["torch"])
     assert found == Interpreter(str(bare / "bin" / "python"), ".".join(map(str, sys.version_info[:3])))
@@ -70,11 +64,6 @@ def test_an_interpreter_says_what_it_has(bare):
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.9.1\n")
         (site / f"{name}.py").write_text("raise SystemExit('it was imported')")
     assert find(str(bare), "server", ["torch"]).packages == {"torch": "2.9.1", "numpy": "2.9.1"}
-
-
-def test_home_is_the_nodes_own(bare, monkeypatch):
-    monkeypatch.setenv("HOME", str(bare.parent))
-    assert find("~/venv", "server", []).python == str(bare / "bin" / "python")
 
 
 def test_the_one_raybench_runs_in_is_no_other_one():
@@ -116,20 +105,6 @@ def test_a_built_one_and_what_makes_it(tiny, tmp_path):
     assert find("tiny", "server", []).problem == says
     (folder / STAMP).write_text(json.dumps(stamp))
     assert find("tiny", "server", []).problem == ""
-
-
-def test_a_node_tries_them_side_by_side_and_survives_the_wire(tmp_path):
-    # Each answers only once all three were asked.
-    answer = json.dumps({"python": "3.12.1", "prefix": "/p", "packages": {}})
-    wait = f"while [ $(ls {tmp_path}/asked-* | wc -l) -lt 3 ]; do sleep 0.05; done"
-    text = f"#!/bin/sh\ntouch {tmp_path}/asked-$(basename $0)\n{wait}\necho '{answer}'\n"
-    own = [str(script(tmp_path / name, text)) for name in "abc"]
-    node = probe_node("10.0.0.1", [*own, sys.executable])
-    assert list(node.environments) == [*own, sys.executable]
-    assert [node.interpreter(path).problem for path in own] == [""] * 3
-    assert Node.from_json(json.loads(json.dumps(node.to_json()))) == node
-    assert node.interpreter() == Interpreter(version=node.python, packages=node.packages)
-    assert node.interpreter("tpu").problem == f"environment tpu was not inspected on {node.name}"
 
 
 def test_the_version_is_that_of_the_environment():
@@ -183,12 +158,3 @@ def test_another_interpreter_finds_raybench_and_nothing_else_of_ours(bare, tmp_p
         [bare / "bin" / "python", "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.split()[1] == "None"
-
-
-def test_variables_of_our_own_interpreter_do_not_reach_another(monkeypatch):
-    for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
-        monkeypatch.setenv(name, "/ours")
-    monkeypatch.setenv("KEPT", "yes")
-    assert interpreter.clean_environ() == {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-    }

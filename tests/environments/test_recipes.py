@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from raybench import environments
-from raybench.datasets.paths import user_cache
-from raybench.environments import RECIPES, environments_root, python_of, recipe_for
+from raybench.environments import RECIPES, python_of, recipe_for
 from raybench.errors import UsageError
 
 PYPROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -20,14 +19,6 @@ def test_a_recipe_is_the_extra_of_its_name_and_what_trials_need(name, monkeypatc
     assert list(recipe.extra) == PYPROJECT["optional-dependencies"][name]
     assert recipe.requirements == recipe.extra + environments.recipes.TRIALS
     assert set(environments.recipes.TRIALS) <= set(PYPROJECT["dependencies"])
-
-
-def test_where_they_are(monkeypatch, tmp_path):
-    assert environments_root() == tmp_path / "environments"
-    monkeypatch.delenv("RAYBENCH_ENVIRONMENTS")
-    assert environments_root() == user_cache() / "environments"
-    monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", "~/there")
-    assert environments_root() == Path.home() / "there"
 
 
 def test_an_unknown_one_has_a_nearest_name():
