@@ -268,11 +268,11 @@ class Kills:
     def wait_for_notice(self, driver: psutil.Process, output: Path, words: int, target: str) -> None:
         """Wait until the command has said that Ray ended and what to do."""
         begun = time.monotonic()
-        while AGAIN not in " ".join(output.read_text()[words:].split()):
+        while AGAIN not in " ".join(output.read_text()[words:].lower().split()):
             if time.monotonic() - begun > NOTICE_S or not running(driver):
                 time.sleep(0.5)
                 is_done = (output.parent / "status").exists() and (output.parent / "status").read_text() == "0"
-                if not is_done and AGAIN not in " ".join(output.read_text()[words:].split()):
+                if not is_done and AGAIN not in " ".join(output.read_text()[words:].lower().split()):
                     self.fault("silent", f"{target}: {output.read_text()[words:]}")
                 return
             time.sleep(0.05)

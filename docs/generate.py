@@ -102,7 +102,7 @@ def grid_keys() -> str:
 
 def device_keys() -> str:
     """The keys of a device in a grid file."""
-    return _keys(DeviceProfile.model_fields)
+    return _keys({name: key for name, key in DeviceProfile.model_fields.items() if name not in SETTINGS})
 
 
 def command_keys() -> str:

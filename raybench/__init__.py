@@ -177,7 +177,6 @@ def report(
     results: str | Path = "raybench-results",
     grid: str | None = None,
     baseline: str | Mapping[str, Any] | None = None,
-    smoke: bool = False,
 ) -> Path:
     """Write the report of results as one HTML page that needs nothing else.
 
@@ -189,7 +188,6 @@ def report(
         grid: the grid to report if the source has several.
         baseline: what the others are compared with, if it is not the grid's: a device, or values by axis, such as
             `{"batch_size": 32}`.
-        smoke: report the grid's smoke run instead of the grid.
 
     Returns:
         The path of the page.
@@ -205,12 +203,10 @@ def report(
     """
     from raybench.reporting.results import write_report
 
-    return write_report(source, html, results, grid, baseline, smoke)
+    return write_report(source, html, results, grid, baseline)
 
 
-def export(
-    grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results", smoke: bool = False
-) -> Path:
+def export(grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results") -> Path:
     """Write the results of a grid to a zip file, for another machine.
 
     `load`, `report` and `raybench import` read it. Trials that still run are left out, and so are checkpoints, data and
@@ -220,7 +216,6 @@ def export(
         grid: a grid file, the name of a grid in the results folder, or its folder.
         file: the zip file to write; by default the grid's name with `.zip`.
         results: the results folder.
-        smoke: export the grid's smoke run instead of the grid.
 
     Returns:
         The path of the file.
@@ -238,7 +233,7 @@ def export(
     from raybench.reporting.build import folder_of
     from raybench.results.archive import write_archive
 
-    folder = folder_of(str(grid), Path(results), smoke) or Path(grid)
+    folder = folder_of(str(grid), Path(results)) or Path(grid)
     path = Path(file or f"{folder.name}.zip")
     write_archive(folder, path)
     return path

@@ -9,9 +9,9 @@ import pytest
 from raybench.config import load_grid
 from raybench.errors import UsageError
 from raybench.planning.validate import model_options
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
-IMDB = read_reference("imdb_lstm", Path())
+IMDB = read_workload("imdb_lstm", Path())
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
 )
 def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        model_options(spec, read_reference(workload, Path()), chosen)
+        model_options(spec, read_workload(workload, Path()), chosen)
     name = next(iter(chosen))
     assert str(caught.value) == f"{spec.source_path}:3: model.{name}: {said}"
 

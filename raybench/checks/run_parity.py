@@ -21,12 +21,11 @@ from raybench.core.job import Job
 from raybench.devices import KINDS, frameworks, hosted
 from raybench.engines import ENGINES, FRAMEWORKS
 from raybench.errors import ExecutionError, UsageError, nearest
-from raybench.execution.jobs import code_of
 from raybench.execution.process import ForkServer
 from raybench.planning.node import probe_node
 from raybench.planning.plan import Plan, make_plan
 from raybench.planning.resolve import ResolvedCell, data_of
-from raybench.workloads import WorkloadInfo, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 from raybench.workloads.base import PARITY_TOLERANCE
 
 STEPS = 10
@@ -103,7 +102,7 @@ def run_parity(
         UsageError: the workload, its data, a framework or an environment cannot be used; the message names the remedy.
         ExecutionError: a framework's process failed.
     """
-    info = read_reference(workload, Path())
+    info = read_workload(workload, Path())
     if info.is_function:
         raise UsageError(f"parity compares the models of a declared workload, and {info.name} is a training function")
     selection = _chosen(info, requested)
@@ -228,7 +227,6 @@ def _job(plan: Plan, cell: ResolvedCell, root: Path, folder: Path) -> Job:
         data_root=str(root.absolute()),
         folder=str(folder),
         python=plan.nodes[0].interpreter(cell.fit.environment).python,
-        code=code_of(plan.workload, folder.parent),
         check="parity",
     )
 

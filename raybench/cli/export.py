@@ -28,8 +28,7 @@ On the other machine:
 @click.option(
     "-o", "--output", metavar="FILE", help="The zip file to write, or the URI of an MLflow store.  [default: GRID.zip]"
 )
-@click.option("--smoke", is_flag=True, help="Export the smoke run of the grid.")
-def command(grid: str, results: Path, output: str | None, smoke: bool) -> int:
+def command(grid: str, results: Path, output: str | None) -> int:
     """Write the results of GRID to a zip file for another machine, or to an MLflow store.
 
     GRID is a grid file, the name of a grid in the results folder, or its folder. The zip file has the file of each
@@ -40,7 +39,7 @@ def command(grid: str, results: Path, output: str | None, smoke: bool) -> int:
     from raybench.results.archive import write_archive
     from raybench.sources.mlflow_store import is_store, store_of
 
-    folder = folder_of(grid, results, smoke) or Path(grid)
+    folder = folder_of(grid, results) or Path(grid)
     if output and is_store(output):
         from raybench.results.history import GridHistory
         from raybench.tracking.writer import fill

@@ -63,9 +63,9 @@ def command(
     from raybench import datasets
     from raybench.checks.run_parity import run_parity
     from raybench.cli.progress import fetch_with_progress, working
-    from raybench.workloads import read_reference
+    from raybench.workloads import read_workload
 
-    datasets.ensure(read_reference(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
+    datasets.ensure(read_workload(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
     with working() as tell:
         parity = run_parity(
             workload,

@@ -20,7 +20,7 @@ Examples:
   raybench report epochs.csv --baseline gpu
   raybench report quickstart --baseline batch_size=128
   raybench report quickstart --html quickstart.html
-  raybench report grids/quickstart.yaml --smoke
+  raybench report quickstart~smoke
   raybench report quickstart --json - | jq .sentences.best
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
@@ -40,7 +40,6 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     metavar="DEVICE",
     help="What the others are compared with: a device, or AXIS=VALUE. Repeatable.",
 )
-@click.option("--smoke", is_flag=True, help="Show the smoke run of the grid.")
 @click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
 @click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
@@ -56,7 +55,6 @@ def command(
     results: Path,
     grid: str | None,
     baseline: tuple[str, ...],
-    smoke: bool,
     inline: bool,
     html: Path | None,
     data: Path | None,
@@ -78,7 +76,7 @@ def command(
 
     with reading(f"reading {', '.join(map(redact, sources))}") as progress:
         chosen = build.baseline_in(baseline)
-        report = build.from_sources(sources, results, everything, smoke, grid, chosen, progress, inline)
+        report = build.from_sources(sources, results, everything, grid, chosen, progress, inline)
     if html:
         write_file(html, page(report))
     if data:

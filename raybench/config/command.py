@@ -88,17 +88,6 @@ class Command(Strict):
             ["torchrun", "--nproc-per-node={count}", "train.py", "--bs={batch_size}", "{args}"],
         ],
     )
-    files: list[v.Text] = Field(
-        default_factory=list,
-        description="Further files that the command needs: globs and folders below that of the grid file. Files that "
-        "the command names, and the modules that they import, are added automatically.",
-        examples=[["lib/*.py"]],
-    )
-    links: list[v.Text] = Field(
-        default_factory=list,
-        description="Files and folders below that of the grid file that trials receive as links, such as large data.",
-        examples=[["images"]],
-    )
     env: dict[v.Text, Variable] = Field(
         default_factory=dict, description="Environment variables.", examples=[{"WD": "{weight_decay}"}]
     )
@@ -127,7 +116,7 @@ class Command(Strict):
         return self
 
     def plain(self) -> c.Command:
-        """The command without the files."""
+        """The command as plain values."""
         return c.Command(tuple(self.command), self.env, self.metrics, self.json_lines)
 
 

@@ -24,6 +24,7 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
     """Yield every contradiction in a grid whose single values are valid."""
     fixed: dict[Path, str] = {(name,): name for name in spec.model_fields_set}
     fixed |= {("params", name): f"{PARAM}{name}" for name in spec.params}
+    fixed |= {("devices", key, name): name for key, each in spec.devices.items() for name in each.model_fields_set}
     for path, name in fixed.items():
         if name in spec.axes:
             yield path, "both an axis and a fixed value; remove one"

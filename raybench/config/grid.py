@@ -18,7 +18,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.workloads import WorkloadInfo, read_command, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -36,28 +36,20 @@ def a_map(description: str, example: Any) -> Any:
     return Field(default_factory=dict, description=description, examples=[example])
 
 
-class DeviceProfile(Strict):
-    """What a device of the grid is, what it may use and what it costs."""
+class DeviceProfile(Settings):
+    """What a device of the grid is, what it costs, and settings of its cells."""
 
     kind: v.Kind = key("The kind of device.", "cuda")
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    framework: v.Framework | None = key("The framework used on this device.", "torch", None)
     environment: v.Environment | None = key(
         "The Python environment of its trials: a built environment (`raybench env`), a Python or a virtual environment "
         "of your own; by default the Python that raybench runs in.",
         "xla",
         None,
     )
-    replicas: v.Count | None = key("Copies of the model that share each batch.", 8, None)
-    replication: v.Replication | None = key("The form of the replicas; see the setting `replication`.", "grouped", None)
-    threads: v.Count | None = key("CPU threads of the framework.", 8, None)
-    cpus: v.Count | None = key("CPU cores of each trial.", 8, None)
     count: v.Count = key("Accelerators of each trial.", 1, 1)
-    memory_limit: v.Size | None = key(
-        "Memory limit of each process of its trials: bytes, or a text such as 2GiB.", "2GiB", None
-    )
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
     price_per_hour: v.NotNegative | None = key("Price of an hour, in any one currency for the whole grid.", 0.35, None)
     resources: dict[v.Text, v.Positive] | None = key(
@@ -123,15 +115,17 @@ class GridSpec(CellSettings):
         "declared workload, as file.py:name, or a command.",
         "digits_cnn",
     )
-    files: list[v.Text] = a_list(
-        "Further files of your own workload: globs and folders below that of the workload file. Modules that it "
-        "imports are added automatically. Editing one starts new cells.",
-        ["vocabulary.txt", "layers/*.py"],
+    inputs: list[v.Text] = a_list(
+        "Further files of your own function or command, an edit of which makes new trials: paths, patterns and "
+        "folders, relative to the folder in which it runs. Its script, files that the command names, and modules of "
+        "yours that are imported count automatically.",
+        ["vocabulary.txt", "configs/*.json"],
     )
-    links: list[v.Text] = a_list(
-        "Files and folders below that of the workload file that trials receive as links, such as large data. They are "
-        "not part of the cell's identity.",
-        ["images"],
+    isolate: bool = key(
+        "Run each trial of your own function or command in a new folder with copies of the files that count (see "
+        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        True,
+        False,
     )
     synthetic_data: bool = key(
         "Train on generated data of the same shape instead of the workload's data set: times are real, accuracies say "
@@ -184,6 +178,7 @@ class GridSpec(CellSettings):
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _scaled_down: str = PrivateAttr("")
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -195,6 +190,11 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    @property
+    def scaled_down(self) -> str:
+        """The differences of a smoke run from its grid; empty for any other grid."""
+        return self._scaled_down
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
         """Look up the workload; a file of the user is imported in a process that is thrown away.
@@ -209,10 +209,9 @@ class GridSpec(CellSettings):
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
-            return read_reference(self.workload, base, self.files, self.links, self._pythons())
-        file = base / (self._source_path.name if self._source_path else "grid.yaml")
+            return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
         given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
-        return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
+        return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
         """The interpreters of the environments of its trials, then of those that are built."""

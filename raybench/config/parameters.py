@@ -12,7 +12,7 @@ from raybench.config.grid import GridSpec
 from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import WorkloadError, close
-from raybench.workloads import WorkloadInfo, read_reference
+from raybench.workloads import WorkloadInfo, read_workload
 from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
 from raybench.workloads.parameters import PASSED
 
@@ -50,7 +50,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
         info = spec.read_workload(base)
     except (WorkloadError, OSError) as error:
         if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
-            yield ("workload", error.field), str(error)
+            yield ("workload", "command") if error.field == "workload" else (error.field,), str(error)
         return  # otherwise the plan reports it
     metric = _unknown_metric(spec, info)
     if metric:
@@ -94,7 +94,7 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
         return None
     try:
-        info = read_reference(data["workload"], base)
+        info = read_workload(data["workload"], base)
     except (WorkloadError, OSError, ValueError):
         return None
     if name not in info.parameters:
@@ -134,9 +134,6 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     """Keys of the grid that do not suit its command, whatever the names in it."""
     command = info.command
     assert command
-    for name in ("files", "links"):
-        if getattr(spec, name):
-            yield (name,), f"of a command, {name} belong under `workload`; move them there"
     if command.reports:
         for name in ("metrics", "json_lines"):
             if getattr(written, name):

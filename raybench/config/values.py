@@ -68,8 +68,6 @@ Name = Annotated[
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100),
     expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
 ]
-Framework = Literal["torch", "torch_xla", "torch_tpu", "tensorflow", "jax", "none"]
-Replication = Literal["grouped", "devices", "spmd"]
 
 Param = Annotated[bool | int | float | str, expected("a number, a text, true or false")]
 """A value of a parameter of the user's own training function or command."""
@@ -181,12 +179,6 @@ _DURATION = re.compile(r"^(?=.*[1-9])(?=.*[hms]$)([0-9]{1,9}h)?([0-9]{1,9}m)?([0
 _SIZE = re.compile(r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})? ?[KMGT]i?B$")
 _BYTES = TypeAdapter(ByteSize)
 
-Size = Annotated[
-    Count | Annotated[str, Field(pattern=_SIZE)],
-    AfterValidator(lambda size: int(_BYTES.validate_python(size))),
-    expected("bytes above 0, or a text such as 512MiB, 2GiB or 1.5GB"),
-]
-
 SETTING_TYPES: dict[str, Any] = {
     # 10 and 10.0 are the same; a whole number is written as one.
     "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
@@ -217,6 +209,10 @@ SETTING_TYPES: dict[str, Any] = {
         AfterValidator(_seconds),
         expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
     ],
-    "memory_limit": Size,
+    "memory_limit": Annotated[
+        Count | Annotated[str, Field(pattern=_SIZE)],
+        AfterValidator(lambda size: int(_BYTES.validate_python(size))),
+        expected("bytes above 0, or a text such as 512MiB, 2GiB or 1.5GB"),
+    ],
 }
 """The types of the settings whose values need a validation of their own."""

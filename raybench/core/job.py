@@ -117,7 +117,7 @@ class Job:
         labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
         versions: versions known to the caller (Ray's).
         python: the interpreter that runs it; empty for raybench's own.
-        code: the folder with the snapshot of a user's workload files; empty: the original files are used.
+        code: a copy of the folder with the user's files; empty: the folder itself.
         check: the check to run instead of training, by name (`raybench.trial.run_check`); empty: none.
         warnings: about its results, reported at its end.
     """
@@ -148,11 +148,8 @@ class Job:
 
     @property
     def code_folder(self) -> Path:
-        """The folder from which a user's workload files are run.
-
-        Undefined for a built-in workload.
-        """
-        return Path(self.code) if self.code else Path(self.workload["file"] or "").absolute().parent
+        """The folder in which a user's workload runs; undefined for a built-in one."""
+        return Path(self.code or self.workload["folder"])
 
     @property
     def preloaded(self) -> str:

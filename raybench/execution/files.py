@@ -12,7 +12,7 @@ from pathlib import Path
 from raybench.core.events import events_file
 from raybench.core.job import Job
 from raybench.datasets.paths import user_cache
-from raybench.workloads.own_files import FOLDER, write
+from raybench.workloads.own_files import changed_files, write_files
 
 MAX_FILE_BYTES = 16 << 20
 """Largest file of a trial that is sent to the driver; larger files stay on the node."""
@@ -36,17 +36,13 @@ def local_folder(job: Job) -> Job:
     return replace(job, folder=str(folder))
 
 
-def local_code(job: Job, contents: Mapping[str, bytes]) -> Path:
-    """The local snapshot of a user's workload files, created if missing."""
-    folder = user_cache() / FOLDER / Path(job.code).name
-    if not folder.is_dir():
-        write(contents, job.workload["links"], folder)
-    return folder
-
-
-def code_files(job: Job) -> dict[str, bytes]:
-    """The contents of a user's workload files, by name."""
-    return {name: (Path(job.code) / name).read_bytes() for name in job.workload["files"]}
+def local_code(job: Job, contents: Mapping[str, bytes]) -> str:
+    """A local folder with copies of the user's files; empty if the job's own folder is here."""
+    if not changed_files(job.code_folder, job.workload["files"]):
+        return ""
+    folder = user_cache() / "code" / str(job.workload["digest"])
+    write_files(folder, contents)
+    return str(folder)
 
 
 def take_files(folder: Path) -> dict[str, bytes]:

@@ -9,11 +9,12 @@ from typing import Any
 from uuid import uuid4
 
 from raybench.core.job import Job, Target
+from raybench.errors import WorkloadError
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
 from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.own_files import snapshot
+from raybench.workloads.own_files import changed_files
 
 TIMEOUT = 300.0
 """Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
@@ -25,10 +26,14 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
     Args:
         folder: the grid's folder.
         root: the folder of the data sets.
+
+    Raises:
+        WorkloadError: a file of the user has changed since the plan was made.
     """
     trial, attempt = placement.work.trial, placement.work.attempt
     spec, cell, fit, workload = plan.spec, trial.cell, trial.cell.fit, trial.cell.workload
     assert fit is not None, "a trial that fits nowhere is never dispatched"
+    check_unchanged(workload)
     target = spec.target.model_dump() if spec.target else None
     return Job(
         trial=trial.trial_id,
@@ -36,7 +41,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         repeat=trial.repeat,
         seed=trial.seed,
         cell=trial.cell.content,
-        workload=_located(workload).to_json(),
+        workload=workload.to_json(),
         data_root=placement.node.data_root or str(root.absolute()),
         folder=str(attempt_folder(folder, trial.trial_id, uuid4().hex)),
         cores=list(placement.cores),
@@ -47,7 +52,6 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         checkpoint_every=cell.checkpoint_every,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
-        code=code_of(workload, folder),
         labels={
             "label": plan.label(trial),
             "grid": spec.name,
@@ -59,24 +63,17 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
     )
 
 
-def _located(workload: WorkloadInfo) -> WorkloadInfo:
-    """The workload with an absolute path of the file of a training function or a command.
-
-    They have another working directory.
-    """
-    return replace(workload, file=str(Path(str(workload.file)).absolute())) if workload.own_loop else workload
-
-
-def code_of(workload: WorkloadInfo, folder: Path) -> str:
-    """The snapshot of a user's workload files in a folder, created if missing.
-
-    It is empty for a shipped workload.
+def check_unchanged(workload: WorkloadInfo) -> None:
+    """Check that the user's files are those that the plan was made with.
 
     Raises:
-        WorkloadError: a file has changed since the plan was made.
+        WorkloadError: one has changed.
     """
-    own_files = workload.own_files
-    return str(snapshot(own_files, folder.absolute())) if own_files else ""
+    if changed := changed_files(Path(workload.folder), workload.files):
+        raise WorkloadError(
+            f"{Path(workload.folder) / changed[0]} was changed after the grid was planned; run the same command again: "
+            "it makes new trials with the changed file"
+        )
 
 
 def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:

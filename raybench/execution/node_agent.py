@@ -71,8 +71,8 @@ class NodeAgent:
     def _run(self, job: Job, remote: bool) -> None:
         """Run an attempt and send its events; with the last, its files if they are not on the driver's disk."""
         local_job = local_folder(job) if remote else job
-        if job.code in self._code and not Path(job.code).is_dir():
-            local_job = replace(local_job, code=str(local_code(job, self._code[job.code])))
+        if remote and job.workload["folder"]:
+            local_job = replace(local_job, code=local_code(job, self._code[job.workload["digest"]]))
         end = None
         for event in self._events(local_job):
             if event["event"] in events.ENDS:

@@ -27,14 +27,15 @@ from raybench.core import events
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.core.temp_folders import Scratch
+from raybench.core.temp_folders import Scratch, sweep
 from raybench.devices import KINDS, Hardware, hosted
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
-from raybench.execution.files import code_files, put_files
+from raybench.execution.files import put_files
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
 from raybench.planning.node import Node, probe_node
+from raybench.workloads.own_files import read_files
 
 POLL_S = 0.5
 """Seconds between two checks of Ray while no message comes."""
@@ -283,16 +284,22 @@ class RayProcess:
         try:
             self._process.wait(CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            with suppress(psutil.Error):
-                for process in psutil.Process(self._process.pid).children(recursive=True):
-                    with suppress(psutil.Error):
-                        process.kill()
             self._process.kill()
             self._process.wait()
+        _kill_session(self._process.pid)  # if it was killed, what it had started would end only later
         for listener in self._listeners:
             with suppress(OSError):
                 listener.close()
         self._scratch.close()
+        sweep()  # the folders of killed trials
+
+
+def _kill_session(leader: int) -> None:
+    """Kill the processes of a session."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(process.pid) == leader:
+                process.kill()
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -375,7 +382,7 @@ class Agent:
         self._sent_code: set[str] = set()
 
     def start(self, job: Job) -> None:
-        """Send a job; on a cluster with a user's workload files, once, and with the accelerators as Ray names them.
+        """Send a job; on a cluster with the user's files, once, and with the accelerators as Ray names them.
 
         Raises:
             OSError: the agent is gone.
@@ -384,9 +391,10 @@ class Agent:
         if self.node.address:
             Path(job.folder).mkdir(parents=True, exist_ok=True)
             job = replace(job, visible=self._ray_ids(job))
-            if job.code and job.code not in self._sent_code:
-                code = {job.code: code_files(job)}
-                self._sent_code.add(job.code)
+            digest = job.workload["digest"]
+            if job.workload["folder"] and digest not in self._sent_code:
+                code = {digest: read_files(job.code_folder, job.workload["files"])}
+                self._sent_code.add(digest)
         self.connection.send({"job": job.to_json(), "code": code, "remote": bool(self.node.address)})
 
     def _ray_ids(self, job: Job) -> list[str]:

@@ -160,7 +160,7 @@ def _zeus(name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except ImportError:
-        raise Unavailable("the package zeus is not installed; install raybench[energy]") from None
+        raise Unavailable("zeus is not installed; run `pip install 'zeus>=0.16'`") from None
 
 
 class EnergyMeter:

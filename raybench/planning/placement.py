@@ -200,7 +200,7 @@ def _lacking(need: ResourceRequest, node: Node) -> str | None:
         return reason
     command = f"`raybench env create {recipe.name}`"
     return (
-        f"{reason}; run `pip install 'raybench[{recipe.name}]'` or {command}"
+        f"{reason}; run `pip install '{recipe.extra[0]}'` or {command}"
         if recipe.in_own_environment
         else f"{reason}; run {command}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,9 @@ from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.planning.validate import check_defaults, place
 from raybench.workloads import WorkloadInfo
+
+MAX_NAMES = 5
+"""Files of a workload that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,9 @@ class Plan:
 
 
 def notes(plan: Plan) -> Iterator[str]:
-    """Lines about a plan: environments used for missing frameworks, files whose change makes new trials."""
+    """Lines about a plan: a smoke run, environments of missing frameworks, files whose change makes new trials."""
+    if plan.spec.scaled_down:
+        yield f"Smoke run, scaled down: {plan.spec.scaled_down}."
     substitutes = {
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
@@ -114,14 +120,12 @@ def notes(plan: Plan) -> Iterator[str]:
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    if plan.workload.command:
-        names = " or ".join([*plan.workload.files, "the command"])
-        yield f"A change of {names} makes new trials; name other files that should count under `workload.files`."
-    if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
-        count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
-        modules = f" or {count} module{'s' if count > 1 else ''} that it imports" if count else ""
-        file = Path(str(plan.workload.file)).name
-        yield f"A change of {file}{modules} makes new trials; name other files that should count under `files`."
+    workload = plan.workload
+    if workload.own_loop and not plan.spec.inputs:
+        names = [*workload.files]
+        names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
+        text = " or ".join([*names, *(["the command"] if workload.command else [])])
+        yield f"A change of {text} makes new trials; name other files that should count under `inputs`."
 
 
 def _parts(cell: ResolvedCell) -> dict[str, str]:
@@ -160,13 +164,13 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
-    modules = [set(cell.workload.elsewhere) for cell in plan.cells] if plan.spec.versions else []
-    if shared := sorted({name.partition(".")[0] for name in set.intersection(*modules or [set()])}):
-        folder = f"the folder of {Path(str(plan.workload.file)).name}"
-        yield (
-            f"both versions use the same files of {join_words(shared)}, outside of {folder}; to compare versions of "
-            "these too, move them there"
-        )
+    files = [
+        {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
+        for cell in plan.cells
+        if plan.spec.versions
+    ]
+    if shared := sorted(set.intersection(*files)) if files else []:
+        yield f"both versions use the same {join_words(shared)}; to compare versions of it, give each its own"
 
 
 def skip_lines(plan: Plan, done: Collection[str] = ()) -> Iterator[str]:

@@ -13,7 +13,7 @@ from raybench.checks.pretrial import PretrialChecks, missing_rooflines
 from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.identity import INLINE, is_inline
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written
 from raybench.datasets.paths import user_path
@@ -107,7 +107,6 @@ def from_sources(
     sources: Sequence[str],
     results: Path,
     everything: bool = False,
-    smoke: bool = False,
     grid: str | None = None,
     baseline: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -119,7 +118,6 @@ def from_sources(
         sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
         results: the results folder.
         everything: see `from_grid`.
-        smoke: whether to report the smoke run of the named grid.
         grid: the grid to report if the sources have several.
         baseline: see `from_attempts`.
         progress: gets the number of files fetched from a store and the total.
@@ -129,7 +127,7 @@ def from_sources(
         UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
-    return from_grid(one_grid(sources, results, smoke, grid, progress, inline), baseline, everything)
+    return from_grid(one_grid(sources, results, grid, progress, inline), baseline, everything)
 
 
 @collector_paused()
@@ -182,7 +180,6 @@ def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]
 def one_grid(
     sources: Sequence[str],
     results: Path,
-    smoke: bool = False,
     grid: str | None = None,
     progress: Progress | None = None,
     inline: bool = False,
@@ -192,7 +189,7 @@ def one_grid(
     Raises:
         UsageError: there is none, or several of which none is named.
     """
-    named = [str(folder_of(source, results, smoke, inline) or source) for source in sources]
+    named = [str(folder_of(source, results, inline) or source) for source in sources]
     grids = load_grids(named, grid, "all", progress)
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
@@ -203,7 +200,7 @@ def one_grid(
     return grids[0]
 
 
-def folder_of(source: str, results: Path, smoke: bool = False, inline: bool = False) -> Path | None:
+def folder_of(source: str, results: Path, inline: bool = False) -> Path | None:
     """Return the folder of a grid that is named by its file or its name; None for any other source.
 
     Raises:
@@ -221,12 +218,10 @@ def folder_of(source: str, results: Path, smoke: bool = False, inline: bool = Fa
         name = source
     if inline and not is_inline(name):
         name += INLINE
-    if smoke and not is_smoke(name):
-        name += SMOKE
     if has_results(results / name):
         return results / name
     if is_file:
-        command = f"raybench grid {source}{' --inline' if inline else ''}{' --smoke' if smoke else ''}"
+        command = f"raybench grid {source}{' --inline' if inline else ''}"
         raise UsageError(f"{source}: no results of the grid {name} in {results}; `{command}` makes them")
     if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
         raise UsageError(f"{source}: there is no such file")

@@ -278,7 +278,6 @@ def write_report(
     results: str | Path,
     grid: str | None,
     baseline: str | Mapping[str, Any] | None,
-    smoke: bool,
 ) -> Path:
     """Write the report of results as a page; see `raybench.report`."""
     from raybench.reporting.page import page
@@ -288,7 +287,7 @@ def write_report(
         report = build.from_grid(source.grid, chosen) if chosen else source.report
     else:
         sources = [source] if isinstance(source, (str, Path)) else source
-        report = build.from_sources(list(map(str, sources)), Path(results), smoke=smoke, grid=grid, baseline=chosen)
+        report = build.from_sources(list(map(str, sources)), Path(results), grid=grid, baseline=chosen)
     path = Path(html)
     try:
         write_atomic(path, page(report))

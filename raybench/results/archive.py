@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from raybench.core.files import write_atomic
-from raybench.core.identity import COMPARE, INLINE, SMOKE
 from raybench.errors import UsageError
 from raybench.results.folder import (
     ATTEMPTS,
@@ -39,7 +38,7 @@ MAX_BYTES = 2**30
 MAX_SMALL_BYTES, MAX_RATIO = 2**24, 200
 """A larger archive that shrank by more than this ratio is refused; results shrink 5 to 30 times."""
 
-_GRID = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,99}}(?:{re.escape(COMPARE)}|(?:{re.escape(INLINE)})?(?:{re.escape(SMOKE)})?)"
+_GRID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:~[a-z]{1,20}){0,2}"
 _PART = r"\w[\w.-]{0,199}"
 _NAME = re.compile(
     rf"(?P<grid>{_GRID})/(?:(?:{ATTEMPTS}|{CHECKS})/{_PART}/[0-9a-f]{{8,64}}\.jsonl|{EXECUTIONS}/{_PART}\.json)"

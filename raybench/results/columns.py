@@ -34,7 +34,6 @@ TEXT, WHOLE, NUMBER, YES_NO, TIME = "string", "Int64", "float64", "boolean", "da
 
 _IDENTITY = [
     Column("grid", TEXT, "", "the grid's name; for other sources, the name of the source"),
-    Column("smoke", YES_NO, "", "whether it belongs to a smoke run, whose numbers are not results"),
     Column("trial", TEXT, "", "id of the trial: its cell and its repeat"),
     Column("cell", TEXT, "", "id of its cell, the same for all repeats"),
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),

@@ -19,11 +19,14 @@ def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[lis
     A repeat that several machines ran counts as that many repeats. The warm-up epochs are those of the request, not
     those that were requested when the attempt ran.
     """
-    attempts = list(history.attempts.values())
+    begun = {attempt.trial for attempt in history.attempts.values() if attempt.started}
+    # An attempt that was lost before its process began names no machine; the trial's other attempts count.
+    known = {key: each for key, each in history.attempts.items() if each.started or each.trial not in begun}
+    attempts = list(known.values())
     own_trials = {attempt.trial for attempt in attempts}
     if len({attempt.origin for attempt in attempts}) > 1:
         requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
-        attempts = list(_as_further_repeats(history.attempts, requested).values())
+        attempts = list(_as_further_repeats(known, requested).values())
     if request is None:
         return attempts, None
     repeats: dict[str, int] = {}

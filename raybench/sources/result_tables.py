@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.bottleneck import roofline
 from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
-from raybench.core.identity import is_smoke, trial_id
+from raybench.core.identity import trial_id
 from raybench.core.settings import PARAM, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
@@ -151,7 +151,6 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
     attempt, epochs = record.attempt, record.attempt.epochs
     row: dict[str, Any] = {
         "grid": attempt.grid or record.grid,
-        "smoke": is_smoke(attempt.grid or record.grid),
         "trial": attempt.trial,
         "cell": attempt.cell_id,
         "repeat": attempt.repeat,

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from raybench.core.identity import is_smoke
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
@@ -22,7 +21,7 @@ GRID, TRIAL, ATTEMPT, RUN, STATUS = (
     "raybench.run",
     "raybench.status",
 )
-HOST, HARDWARE, ERROR, SMOKE_RUN = "raybench.host", "raybench.hardware", "raybench.error", "raybench.smoke"
+HOST, HARDWARE, ERROR = "raybench.host", "raybench.hardware", "raybench.error"
 EXECUTION = "raybench.execution"
 """Tag of a run that has what one execution of a grid was asked for, and its report."""
 
@@ -66,12 +65,7 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
     state = {"orderByKey": VIEW_COLUMNS[0], "orderByAsc": True, "selectedColumns": VIEW_COLUMNS}
     view = {"name": "Times and accuracy", "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
     kind = {"mlflow.experimentKind": "custom_model_development"}
-    return smoke_tags(grid) | kind | {"mlflow.note.content": NOTE.format(grid=grid), SAVED_VIEW: json.dumps(view)}
-
-
-def smoke_tags(grid: str) -> dict[str, str]:
-    """Tags of the experiment and of every run of a smoke grid."""
-    return {SMOKE_RUN: "true"} if is_smoke(grid) else {}
+    return kind | {"mlflow.note.content": NOTE.format(grid=grid), SAVED_VIEW: json.dumps(view)}
 
 
 def run_name(attempt: Attempt) -> str:
@@ -146,7 +140,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         HARDWARE: attempt.cell.leaves().get("device.model"),
         ERROR: ": ".join(str(error[name]) for name in ("type", "message") if error.get(name)) or None,
     }
-    return smoke_tags(grid) | {name: str(value)[:MAX_TAG] for name, value in texts.items() if value is not None}
+    return {name: str(value)[:MAX_TAG] for name, value in texts.items() if value is not None}
 
 
 def mlflow_status(status: str) -> str:

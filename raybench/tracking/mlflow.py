@@ -193,7 +193,7 @@ class Runs:
         with redacted_errors(self._store):
             run_id = self._executions.get(execution.name)
             if run_id is None:
-                tags = {p.EXECUTION: execution.name, p.GRID: self._grid, **p.smoke_tags(self._grid)}
+                tags = {p.EXECUTION: execution.name, p.GRID: self._grid}
                 run_id = self._create_run(f"grid {self._grid}", None, tags)
                 self._client.set_terminated(run_id, "FINISHED")
                 self._executions[execution.name] = run_id

@@ -30,6 +30,7 @@ from raybench.trial.run import failure
 from raybench.trial.run_command import STARTED
 from raybench.trial.run_function import TrialJournal, misuse, options_of
 from raybench.workloads import WorkloadInfo
+from raybench.workloads.own_files import record_late_modules
 
 GLOO_RELEASE = 0.2
 """Seconds in which the threads of torch's Gloo release the tensors of the last collective operation."""
@@ -104,6 +105,8 @@ class _Process:
                 status = TrialStatus.FAILED if error else status
         except BaseException as exc:
             status, error = failure(exc, None, self._phase, self._job)
+        else:
+            self._warnings.extend(record_late_modules(self._job))
         finally:
             self.trial.abandon()
         if not self._writer.is_open and error is None:

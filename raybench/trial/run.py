@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from raybench.trial.evaluation import evaluate
 from raybench.trial.phase import BUILD, DATA, EVALUATE, TRAIN, Phase
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
-from raybench.workloads.own_files import check_modules, remedy
+from raybench.workloads.own_files import record_late_modules
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
@@ -65,7 +64,6 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     checkpoints = Checkpoints(job, warnings)
     status = TrialStatus.COMPLETED
     error: dict[str, Any] | None = None
-    modules = set(sys.modules)
     try:
         device = open_assigned(job)
         yield events.trial_started(job.trial, job.attempt, **opening(job, device))
@@ -117,7 +115,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             if epoch < recipe.epochs:
                 checkpoints.after(event, engine, ledger)
         if info.file:
-            warnings.extend(check_modules(str(info.digest), info.elsewhere, job.code_folder, modules))
+            warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, phase, job)
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
@@ -159,8 +157,6 @@ def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -
     is_oom = _is_oom(exc, device)
     error = describe_error(exc, phase.now, job)
     status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
-    if job.workload["file"]:
-        error["message"] += remedy(exc, job.workload["file"], job.code_folder)
     if is_oom:
         peak = device.peak_memory() if device else None
         error = error | memory.describe(message_of(exc), peak, job.memory_limit)
@@ -203,14 +199,13 @@ def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
 
     It has the type, message, phase, location and whole traceback, and `disk_full` if the disk is full.
 
-    The location is the innermost line of the user's own files, of which the trial runs a snapshot; if none of their
-    lines is in the traceback, the innermost of all.
+    The location is the innermost line in the user's folder; if there is none in the traceback, the innermost of all.
     """
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(exc.__traceback__)]
-    if job.workload["file"]:
-        root, code = Path(job.workload["file"]).parent, f"{job.code_folder}{os.sep}"
-        own_frames = [(str(root / file.removeprefix(code)), line) for file, line in frames if file.startswith(code)]
-        frames = own_frames or frames
+    if folder := job.workload["folder"]:
+        root = f"{job.code_folder}{os.sep}"
+        own = [(file.removeprefix(root), line) for file, line in frames if file.startswith(root)]
+        frames = [(str(Path(folder, name)), line) for name, line in own if "site-packages" not in name] or frames
     location = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
     return {
         "type": type(exc).__name__,

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import resource
-import shutil
 import signal
 import sys
 import tempfile
@@ -37,9 +36,10 @@ from raybench.trial.kept_output import write_through
 from raybench.trial.phase import Phase
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program
 from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
-from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files, drop_unmeasured
+from raybench.trial.run_function import OFFLINE, OUTPUT, Send, drop_unmeasured
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.own_files import working_folder
 from raybench.workloads.parameters import PASSED
 
 STARTED = "RAYBENCH_TRIAL_STARTED"
@@ -69,14 +69,12 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     info, phase = WorkloadInfo.from_json(job.workload), Phase(Path(job.folder))
     command = info.command
     assert command
-    code = copy_files(info, job)
-    for name in info.files:
-        (code / name).chmod(0o755)  # copies have lost that permission
-    job = replace(job, code=str(code))
     status, error = TrialStatus.COMPLETED, None
     run: _Run | None = None
     device: Device | None = None
-    with tempfile.TemporaryDirectory(prefix="raybench-") as channel:
+    code = working_folder(job.code_folder, info.files, info.isolate)
+    with tempfile.TemporaryDirectory(prefix="raybench-") as channel, code as folder:
+        job = replace(job, code=str(folder))
         try:
             device = open_assigned(job)
             form = {"form": COMMAND, "clock": "trial" if command.reports else "output"}
@@ -90,7 +88,6 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         finally:
             if run:
                 run.close()
-            shutil.rmtree(code.parents[1], ignore_errors=True)
     if error:
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
@@ -169,8 +166,8 @@ class _Run:
         except OSError as error:
             name = error.filename or self._command.arguments[0]
             message = (
-                f"cannot start {name}: {error.strerror}; a program is looked up in the PATH, and a file of the grid "
-                "file's folder has to be listed under `files`"
+                f"cannot start {name}: {error.strerror}; a program is looked up in the PATH, and a file of "
+                f"{self._job.code_folder} is written with its folder, such as ./{Path(name).name}"
             )
             return TrialStatus.FAILED, {"type": "UsageError", "message": message}
         self._program = program

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Set
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,9 @@ from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
-from raybench.workloads import WorkloadInfo, own_files
+from raybench.workloads import WorkloadInfo
 from raybench.workloads.lookup import load_function
+from raybench.workloads.own_files import record_late_modules, working_folder
 from raybench.workloads.parameters import PASSED
 
 Send = Callable[[Event], object]
@@ -61,9 +61,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
     phase, checkpoints = Phase(Path(job.folder)), Checkpoints(job, warnings)
     recorder: TrialJournal | None = None
     status, error = TrialStatus.COMPLETED, None
-    modules, folder = set(sys.modules), Path.cwd()
-    code = copy_files(info, job)
-    job = replace(job, code=str(code))
+    folder, copy = Path.cwd(), ExitStack()
     trial: Trial | None = None
     try:
         device = open_assigned(job)
@@ -72,9 +70,11 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
                 job.trial, job.attempt, **opening(job, device), form=job.cell.workload.form, clock="trial"
             )
         )
-        os.chdir(code)
+        code = copy.enter_context(working_folder(job.code_folder, info.files, info.isolate))
+        job = replace(job, code=str(code))
+        os.chdir(job.code_folder)
         _keep_others_offline(job)
-        function = load_function(info, code)
+        function = load_function(info, job.code_folder)
         loop = open_loop(job.cell.framework, device)
         peak = PeakMemory(device, loop)
         clock = TrainingClock(ledger, device, loop, phase.enter, peak)
@@ -88,7 +88,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         trial.finish()
         error = misuse(trial, recorder.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
-        warnings.extend(own_files.check_modules(str(info.digest), info.elsewhere, code, modules))
+        warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, phase, job)
     finally:
@@ -96,6 +96,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         if trial:
             trial.abandon()
         os.chdir(folder)
+        copy.close()
     if recorder:
         recorder.flush(trial)
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
@@ -103,7 +104,6 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
     drop_unmeasured(sections, cpu)
-    shutil.rmtree(code.parents[1], ignore_errors=True)
     send(ended(job, status, error, warnings, sections, cpu, wall_s, template_import))
 
 
@@ -117,17 +117,6 @@ def drop_unmeasured(*tables: dict[str, float]) -> None:
         if not tables[0].get(name):
             for table in tables:
                 table.pop(name, None)
-
-
-def copy_files(info: WorkloadInfo, job: Job) -> Path:
-    """Copy the user's files to a folder of this attempt, which training may write to."""
-    source = job.code_folder
-    destination = (
-        Path(tempfile.mkdtemp(prefix="raybench-")) / own_files.FOLDER / str(info.digest).removeprefix("sha256:")
-    )
-    contents = {name: (source / name).read_bytes() for name in info.files}
-    own_files.write(contents, info.links, destination)
-    return destination
 
 
 def _keep_others_offline(job: Job) -> None:

@@ -7,8 +7,9 @@ raybench itself.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 
 def main(file: str, name: str, raybench: str, answer_file: str) -> None:
@@ -21,10 +22,11 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
         answer_file: where the answer goes; standard output belongs to the user's code.
     """
     sys.argv = [file]
-    sys.path[0] = str(Path(file).parent)  # as Python sets it for a script; it was the folder of this program
-    sys.path.insert(1, raybench)
+    sys.path[0] = raybench  # it was the folder of this program
     import json
     from types import CodeType
+
+    from raybench.workloads.own_files import import_file, is_installed
 
     executed: dict[str, None] = {}
 
@@ -33,45 +35,28 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
             executed[arguments[0].co_filename] = None
 
     sys.addaudithook(note)  # also sees modules that are loaded by path and not in sys.modules
+    answer: dict[str, Any]
     try:
-        answer = _describe(_imported(Path(file)), name)
+        answer = _describe(import_file(Path(file)), name)
     except BaseException as error:
         answer = {"problem": _problem(error, file), "missing": getattr(error, "name", None) or ""}
-    answer["modules"] = _own_modules([*executed], Path(raybench))
+    names = {str(getattr(module, "__file__", "")): name for name, module in [*sys.modules.items()]}
+    answer["modules"] = {
+        path: names.get(path) or Path(path).stem
+        for path in [*executed]
+        # A compiler executes modules that it generates, and deletes their files.
+        if path.endswith(".py") and Path(path).is_file()
+        if not path.startswith(raybench) and not is_installed(Path(path))
+    }
     Path(answer_file).write_text(json.dumps(answer))
 
 
-def _imported(file: Path) -> object:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location(file.stem, file)
-    assert spec and spec.loader
-    module = sys.modules[file.stem] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _own_modules(executed: Iterable[str], package: Path) -> dict[str, str]:
-    """The executed files that are not installed, with the names of their modules."""
-    from raybench.workloads.own_files import is_installed
-
-    names = {str(getattr(module, "__file__", "")): name for name, module in list(sys.modules.items())}
-    ours = (package, Path(str(sys.modules["raybench"].__file__)).parent)
-    # PyTorch executes modules that it generates, and deletes their files.
-    files = [path for path in executed if path.endswith(".py") and Path(path).is_file()]
-    return {
-        path: names.get(path) or Path(path).stem
-        for path in files
-        if not any(map(Path(path).is_relative_to, ours)) and not is_installed(Path(path))
-    }
-
-
-def _describe(module: object, name: str) -> dict[str, object]:
+def _describe(module: ModuleType, name: str) -> dict[str, Any]:
     from raybench.workloads.base import Workload
 
     value = getattr(module, name, None)
     if isinstance(value, Workload):
-        return {"workload": _fields(value)}
+        return {"workload": value.describe()}
     if callable(value) and not isinstance(value, type):
         return {"function": _function(value, name)}
     own = {key: each for key, each in vars(module).items() if not key.startswith("_")}
@@ -79,38 +64,27 @@ def _describe(module: object, name: str) -> dict[str, object]:
     return {"names": names, "type": "" if value is None else type(value).__name__}
 
 
-def _takes_trial(value: object, module: object) -> bool:
+def _takes_trial(value: Any, module: ModuleType) -> bool:
     from inspect import isfunction, signature
 
-    is_own = isfunction(value) and value.__module__ == vars(module)["__name__"]
-    return is_own and next(iter(signature(value).parameters), "") == "trial"  # type: ignore[arg-type]
+    is_own = isfunction(value) and value.__module__ == module.__name__
+    return is_own and next(iter(signature(value).parameters), "") == "trial"
 
 
-def _fields(workload: object) -> dict[str, object]:
-    values = dict(vars(workload))
-    plain = ("name", "dataset", "defaults", "examples", "held_out", "options", "parity_tolerance")
-    fields = {name: values[name] for name in plain}
-    fields |= {"data_files": list(values["data_files"]), "own_loss": values["loss"] is not None}
-    fields["frameworks"] = list(workload.frameworks)  # type: ignore[attr-defined]
-    # The names of metrics of the user's own are known in a trial only, unless they are declared.
-    declared = values["metrics"] is None or values["metric_names"] != ("accuracy",)
-    return fields | {"metric_names": list(values["metric_names"]) if declared else []}
-
-
-def _function(function: object, name: str) -> dict[str, object]:
+def _function(function: Any, name: str) -> dict[str, Any]:
     """The parameters of a training function, and what is wrong with it."""
     import inspect
 
-    code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
+    code = getattr(inspect.unwrap(function), "__code__", None)
     line = code.co_firstlineno if code else 1
     example = f"write def {name}(trial, *, batch_size: int, …)"
     later = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
     if any(is_kind(function) for is_kind in later):
         return {"line": line, "problems": [f"{name} does not run when it is called: write it without async and yield"]}
     try:
-        signature = inspect.signature(function, eval_str=True)  # type: ignore[arg-type]
+        signature = inspect.signature(function, eval_str=True)
     except NameError:  # an annotation of a name that is imported for a type checker only
-        signature = inspect.signature(function)  # type: ignore[arg-type]
+        signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
         return {"line": line, "problems": [f"the first parameter of {name} is the trial: {example}"]}
@@ -123,12 +97,11 @@ def _function(function: object, name: str) -> dict[str, object]:
             problems.append(f"{each.name} is passed by its name: remove the / after it")
         elif each.name in ("device", "seed"):
             problems.append(f"{each.name} is not a parameter: use trial.{each.name}")
-        required = each.default is each.empty
-        known = not required and _is_plain(each.default)
+        known = each.default is not each.empty and _is_plain(each.default)
         of_default = type(each.default).__name__ if known and each.default is not None else ""
         described[each.name] = {
             "type": _type_name(each.annotation) or of_default,
-            "required": required,
+            "required": each.default is each.empty,
             "default": each.default if known else None,
             "known": known,
         }

@@ -157,6 +157,18 @@ class Workload:
         """The frameworks for which this workload has a model."""
         return tuple(self.models)
 
+    def describe(self) -> dict[str, Any]:
+        """What the plan reads of it, as plain values."""
+        names = ("name", "dataset", "defaults", "examples", "held_out", "options", "parity_tolerance", "data_files")
+        # The names of metrics of the user's own are known in a trial only, unless they are declared.
+        is_declared = self.metrics is None or self.metric_names != ("accuracy",)
+        return {
+            **{name: getattr(self, name) for name in names},
+            "frameworks": self.frameworks,
+            "metric_names": self.metric_names if is_declared else (),
+            "own_loss": self.loss is not None,
+        }
+
     def loss_for(self, framework: str) -> Function | None:
         """The loss in a framework's own functions; None for cross-entropy.
 

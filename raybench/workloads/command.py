@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
@@ -128,47 +128,35 @@ def filled(command: Command, values: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def scripts_in(arguments: Iterable[str], folder: Path) -> list[Path]:
-    """The files below a folder that a command names.
+def named_files(arguments: Sequence[str], folder: Path) -> list[Path]:
+    """The user's files that a command names: scripts anywhere, and other files below the folder in which it runs.
 
     Raises:
-        WorkloadError: a script is missing, or it is outside of the folder.
+        WorkloadError: a script is missing.
     """
-    words, files = list(arguments), []
-    for index, word in enumerate(words):
-        parts = word.split()
-        if len(parts) > 1 and not _is_below(word, folder):  # the text of a shell or of another program
-            files += [folder / part for part in parts if _is_below(part, folder)]
-            continue
-        if any(placeholders(word)) or not word:
-            continue
-        module = index > 0 and words[index - 1] in ("-m", "--module")
-        name = word.replace(".", "/")
-        candidates = [f"{name}.py", f"{name}/__main__.py"] if module else [word]
-        existing = [candidate for candidate in candidates if _is_below(candidate, folder)]
-        path = PurePosixPath(word)
-        if existing:
-            files.append(folder / existing[0])
-        elif path.suffix in _SCRIPTS and not word.startswith("-") and not module:
-            if path.is_absolute() or ".." in path.parts:
-                raise WorkloadError(f"{word!r} is outside of the grid file's folder {folder}; move it there")
-            raise WorkloadError(f"there is no {word} in {folder}{_near(path, folder)}")
-    return files
+    files = []
+    for before, word in zip(("", *arguments), arguments, strict=False):
+        module = word.replace(".", "/") if before in ("-m", "--module") else ""
+        names = [f"{module}.py", f"{module}/__main__.py"] if module else [word, *re.split(r"[\s=]+", word)]
+        found = [folder / name for name in dict.fromkeys(names) if name and _is_own_file(folder / name, folder)]
+        files += found
+        is_script = PurePosixPath(word).suffix in _SCRIPTS and not re.match(r"-|.*[\s{]", word)
+        if is_script and not found and not module:
+            raise WorkloadError(f"there is no {word} in {folder}{_near(PurePosixPath(word), folder)}")
+    return list(dict.fromkeys(files))
 
 
-def _is_below(name: str, folder: Path) -> bool:
-    """Return whether a name is that of a file below a folder."""
-    path = PurePosixPath(name)
+def _is_own_file(path: Path, folder: Path) -> bool:
     with suppress(OSError):  # the name is too long
-        return not path.is_absolute() and ".." not in path.parts and (folder / path).is_file()
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+        return path.is_file() and (path.suffix in _SCRIPTS or is_inside)
     return False
 
 
 def _near(path: PurePosixPath, folder: Path) -> str:
-    parent = folder / path.parent
-    names = [entry.name for entry in parent.iterdir() if entry.suffix == path.suffix] if parent.is_dir() else []
+    names = [entry.name for entry in (folder / path.parent).glob(f"*{path.suffix}")]
     matches = get_close_matches(path.name, names, 1)
-    return f"; did you mean {(path.parent / matches[0]).as_posix()}?" if matches else ""
+    return f"; did you mean {path.parent / matches[0]}?" if matches else ""
 
 
 def uses_trial(content: bytes) -> bool:

@@ -39,9 +39,12 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
     Raises:
         WorkloadError: the file cannot be imported; one line with the place in the user's code.
     """
-    kept = _Kept(file, name)
-    if (answer := kept.read()) is not None:
-        return answer
+    key = f"{__version__} {sys.executable} {file} {name}"
+    kept = user_cache() / "inspected" / f"{digest_of(key.encode())}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        content = json.loads(kept.read_text())
+        if content["digests"] == _digests(content["digests"]):
+            return dict(content["answer"])
     answer = _run(Path(sys.executable), file, name)
     if _lacks_library(answer, file):
         others = (_run(python, file, name) for python in pythons)
@@ -49,8 +52,14 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
         answer = next((other for other in others if "problem" not in other), install)
     if "problem" in answer:
         raise WorkloadError(answer["problem"])
-    kept.write(answer)
+    with suppress(OSError):  # a cache that cannot be written costs only time
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(kept, json.dumps({"digests": _digests(answer["modules"]), "answer": answer}))
     return answer
+
+
+def _digests(paths: Iterable[str]) -> dict[str, str]:
+    return {path: digest_of(Path(path).read_bytes()) for path in paths}
 
 
 def _lacks_library(answer: Mapping[str, Any], file: Path) -> bool:
@@ -64,10 +73,14 @@ def _run(python: Path, file: Path, name: str) -> dict[str, Any]:
         packages.mkdir()
         (packages / PACKAGE.name).symlink_to(PACKAGE)
         program = str(PACKAGE / "workloads" / "_inspect.py")
-        command = [str(python), program, str(file), name, str(packages), str(answer_file)]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT_S, check=False
+                [str(python), program, str(file), name, str(packages), str(answer_file)],
+                cwd=file.parent,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=TIME_LIMIT_S,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             guard = "`if __name__ == '__main__':`"
@@ -79,25 +92,3 @@ def _run(python: Path, file: Path, name: str) -> dict[str, Any]:
             reason = last[0] if last else f"exit status {done.returncode}"
             return {"problem": f"{file}: the process that imports it ended early: {reason}"}
         return answer
-
-
-class _Kept:
-    """An answer in the cache, which is valid until one of the files that it depends on changes."""
-
-    def __init__(self, file: Path, name: str) -> None:
-        key = f"{__version__} {sys.executable} {file} {name}"
-        self._path = user_cache() / "inspected" / f"{digest_of(key.encode()).removeprefix('sha256:')}.json"
-
-    def read(self) -> Mapping[str, Any] | None:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            kept = json.loads(self._path.read_text())
-            if all(digest_of(Path(path).read_bytes()) == digest for path, digest in kept["digests"].items()):
-                answer: Mapping[str, Any] = kept["answer"]
-                return answer
-        return None
-
-    def write(self, answer: Mapping[str, Any]) -> None:
-        with suppress(OSError):  # a cache that cannot be written costs only time
-            digests = {path: digest_of(Path(path).read_bytes()) for path in answer["modules"]}
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(self._path, json.dumps({"digests": digests, "answer": answer}))

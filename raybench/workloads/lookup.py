@@ -1,20 +1,16 @@
-"""Lookup of a grid file's workload reference, for the plan and the trial.
+"""Lookup of a grid file's workload: a name, a file of the user, or a command.
 
-The plan imports a user's file in a process that is thrown away (`inspection.py`). The file is shipped with the trial,
-with the modules of its folder that it imports (`own_files.py`), and the trial's own process runs it.
+The plan imports a user's file in a process that is thrown away (`inspection.py`); a trial imports it in its own.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import linecache
-import sys
+import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 from raybench.core.cell import COMMAND, FUNCTION, CellWorkload
@@ -23,65 +19,59 @@ from raybench.datasets.paths import user_path
 from raybench.errors import DataError, WorkloadError, close
 from raybench.workloads import builtin
 from raybench.workloads.base import Workload
-from raybench.workloads.command import Command, scripts_in, uses_trial
+from raybench.workloads.command import Command, named_files, uses_trial
 from raybench.workloads.inspection import inspect_file
-from raybench.workloads.own_files import OwnFiles, collect, digest_of, put_on_path, read_regular, with_late_modules
+from raybench.workloads.own_files import digest_of, import_file, own_files, with_late_modules
 from raybench.workloads.parameters import Parameter
+
+_FILE = re.compile(r"(.*\.py)(?::(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class WorkloadInfo:
-    """The static properties of a workload, as plain values for other processes.
+    """What the plan knows of a workload, as plain values for other processes.
 
     Attributes:
         name: the workload's name.
         version: of a built-in workload; None for a user's own.
-        digest: of a user's files, `sha256:` and 16 hex digits; None for a built-in workload.
+        digest: of a user's files; None for a built-in workload.
         dataset: the data set, or None if it has its own data function.
-        data_files: files that this function reads, relative to the data folder.
-        defaults: settings that apply if the grid does not set them.
-        examples: number of examples used of each split, if not all.
-        held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
-        frameworks: those for which it has a model.
-        options: model options that a grid may set, with the defaults.
+        data_files, defaults, examples, held_out, frameworks, options, metric_names, parity_tolerance: as in `Workload`;
+            `metric_names` is empty if they are known only in a trial.
         own_loss: whether it has another loss than cross-entropy.
-        parity_tolerance: largest differences between its frameworks, if not the default.
-        metric_names: the metrics except its loss; empty if they are known only in a trial.
-        file: the path of a user's file, as found; of a command, the grid file; None for a built-in workload.
-        attribute: the variable in it.
-        files: shipped files, by path below the file's folder, with their digests.
-        elsewhere: modules outside of that folder that are not installed, with their digests.
-        links: linked files and folders, by path below the file's folder, with their targets.
-        libraries: installed modules that a user's files import, by their top-level names.
-        function_line: the line of a training function in the file; None for a declared workload.
+        file: the path of a user's file, as found; None for a built-in workload and a command.
+        attribute: the name in it.
+        folder: the absolute folder in which a user's workload runs; empty for a built-in one.
+        files: the user's files, by path relative to the folder, with their digests.
+        libraries: other modules that these import, by their top-level names.
+        isolate: whether a trial runs in a copy of these files instead.
+        function_line: the line of a training function in the file; None for any other workload.
         parameters: of the training function, by name.
         command: the user's command; None for any other workload.
-        is_builtin: whether it comes with raybench.
     """
 
     name: str
-    version: int | None
-    digest: str | None
-    dataset: str | None
-    data_files: tuple[str, ...]
-    defaults: Mapping[str, Any]
-    examples: Mapping[str, int]
-    held_out: int
-    frameworks: tuple[str, ...]
+    version: int | None = None
+    digest: str | None = None
+    dataset: str | None = None
+    data_files: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, int] = field(default_factory=dict)
+    held_out: int = 0
+    frameworks: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    metric_names: tuple[str, ...] = ("accuracy",)
+    metric_names: tuple[str, ...] = ()
     own_loss: bool = False
     parity_tolerance: Mapping[str, float] = field(default_factory=dict)
     file: str | None = None
-    attribute: str = "WORKLOAD"
+    attribute: str = ""
+    folder: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
+    isolate: bool = False
     function_line: int | None = None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     command: Command | None = None
-    is_builtin: bool = False
 
     @property
     def is_function(self) -> bool:
@@ -93,20 +83,10 @@ class WorkloadInfo:
         """A word for a workload with a loop of its own; empty for a declared one."""
         return "training function" if self.is_function else "command" if self.command else ""
 
-    @property
-    def own_files(self) -> OwnFiles | None:
-        """The files of a user's workload; None for a built-in one."""
-        if self.file is None:
-            return None
-        root = Path(self.file).absolute().parent
-        return OwnFiles(root, dict(self.files), dict(self.elsewhere), dict(self.links))
-
     def identity(self) -> CellWorkload:
         """The part of a cell: its name, and its version or its files' digest."""
-        if self.is_function:
-            return CellWorkload(self.name, digest=str(self.digest), form=FUNCTION)
-        if self.command:
-            return CellWorkload(self.name, digest=str(self.digest), form=COMMAND)
+        if self.own_loop:
+            return CellWorkload(self.name, digest=str(self.digest), form=COMMAND if self.command else FUNCTION)
         return CellWorkload(self.name, digest=self.digest) if self.digest else CellWorkload(self.name, self.version)
 
     def data_digest(self, root: Path) -> str | None:
@@ -139,148 +119,86 @@ class WorkloadInfo:
         return cls(**{**value, **lists, "parameters": parameters, "command": command})
 
 
-def read_reference(
-    text: str,
+def read_workload(
+    reference: str | Command,
     base: Path,
-    files: Iterable[str] = (),
-    links: Iterable[str] = (),
+    inputs: Iterable[str] = (),
     pythons: Iterable[Path] = (),
+    isolate: bool = False,
 ) -> WorkloadInfo:
-    """Look up a workload reference.
-
-    A built-in workload is referenced by its name, a user's own as `file.py:name`, relative to `base`.
+    """Look up a workload.
 
     Args:
-        text: the reference.
-        base: the folder of the grid file.
-        files: additional files of a user's workload, as globs relative to its folder.
-        links: files and folders that are only linked.
+        reference: the name of a built-in workload, `file.py:name` of a user's own, or a command.
+        base: the folder of the grid file, in which a command runs. A training function runs in the folder of its file.
+        inputs: further files of a user's workload, as paths or patterns relative to that folder.
         pythons: interpreters that may import the file, if this one lacks a library.
+        isolate: whether a trial runs in a copy of the files.
 
     Raises:
-        WorkloadError: there is none, or its file cannot be imported; one line with file and line.
+        WorkloadError: there is none, or its file cannot be imported; one line with file and line. Its `field` is the
+            grid's.
     """
-    file, attribute = _parts(text)
-    if file:
-        return _read_file(file, attribute, base, files, links, pythons)
-    workload = builtin.get(text)
-    for name, entries in (("files", files), ("links", links)):
-        if list(entries):
-            raise WorkloadError(f"{name} only apply to your own workload file, not to {text}; remove them", name)
-    return WorkloadInfo(
-        name=workload.name,
-        version=workload.version,
-        digest=None,
-        dataset=workload.dataset,
-        data_files=tuple(workload.data_files),
-        defaults=dict(workload.defaults),
-        examples=dict(workload.examples),
-        held_out=workload.held_out,
-        frameworks=workload.frameworks,
-        options=dict(workload.options),
-        metric_names=workload.metric_names,
-        own_loss=workload.loss is not None,
-        parity_tolerance=dict(workload.parity_tolerance),
-        is_builtin=True,
-    )
-
-
-def read_command(
-    command: Command, grid_file: Path, files: Iterable[str] = (), links: Iterable[str] = ()
-) -> WorkloadInfo:
-    """Look up the files of a user's command.
-
-    Args:
-        command: as in the grid file.
-        grid_file: its file, in whose folder the command's files are; it need not exist.
-        files: additional files, as globs relative to that folder.
-        links: files and folders that are only linked.
-
-    Raises:
-        WorkloadError: a file is missing or cannot be used; one line. Its `field` is `command`, `files` or `links`.
-    """
-    folder = grid_file.absolute().parent
     try:
-        scripts = scripts_in(command.arguments, folder)
-        own_files = collect(folder, scripts, files, links)
-        contents = [(folder / name).read_bytes() for name in own_files.shipped if name.endswith(".py")]
+        if isinstance(reference, Command):
+            info = _read_command(reference, base.absolute(), inputs)
+        elif file := _FILE.fullmatch(reference):
+            info = _read_file(base / user_path(file[1]), file[2] or "", inputs, pythons)
+        else:
+            workload = builtin.get(reference)
+            info = _declared(workload.describe(), version=workload.version)
     except OSError as error:
-        raise WorkloadError(f"cannot read {error.filename}: {error.strerror}", "command") from None
-    except WorkloadError as error:
-        raise WorkloadError(str(error), "command" if error.field == "workload" else error.field) from None
-    reports = any(map(uses_trial, contents))
+        path = Path(str(error.filename))
+        raise WorkloadError(f"cannot read {str(path)[:200]}: {error.strerror}{_near(path)}") from None
+    for name, is_given, is_possible in (("inputs", [*inputs], info.digest), ("isolate", isolate, info.own_loop)):
+        if is_given and not is_possible:
+            raise WorkloadError(f"{name} is not for {info.name}, which is not your own program; remove it", name)
+    return replace(info, isolate=isolate, digest=info.digest and with_late_modules(info.digest, info.folder))
+
+
+def _read_command(command: Command, folder: Path, inputs: Iterable[str]) -> WorkloadInfo:
+    scripts = named_files(command.arguments, folder)
+    own = own_files(folder, scripts, inputs)
+    reports = any(uses_trial((folder / name).read_bytes()) for name in own.digests if name.endswith(".py"))
     return WorkloadInfo(
         name=scripts[0].name if scripts else Path(command.arguments[0]).name,
-        version=None,
-        digest=digest_of(f"{own_files.digest}\n{command.identity()}".encode()),
-        dataset=None,
-        data_files=(),
-        defaults={},
-        examples={},
-        held_out=0,
-        frameworks=(),
-        metric_names=(),
-        file=str(grid_file),
-        files=own_files.shipped,
-        elsewhere=own_files.elsewhere,
-        links=own_files.links,
-        libraries=tuple(sorted(own_files.libraries)),
+        digest=digest_of(f"{own.digest}\n{command.identity()}".encode()),
+        folder=str(folder),
+        files=own.digests,
+        libraries=own.libraries,
         command=replace(command, reports=reports),
     )
 
 
-def _parts(text: str) -> tuple[str, str]:
-    """The file and the variable of a reference; both empty for a built-in workload."""
-    file, colon, attribute = text.rpartition(":")
-    if colon and file.endswith(".py"):
-        return file, attribute
-    return (text, "") if text.endswith(".py") else ("", "")
-
-
-def _read_file(
-    file: str, attribute: str, base: Path, files: Iterable[str], links: Iterable[str], pythons: Iterable[Path]
-) -> WorkloadInfo:
-    path = base / user_path(file)
-    try:
-        read_regular(path)
-        answer = inspect_file(path.absolute(), attribute, pythons)
-        own_files = collect(path.absolute().parent, [path.absolute()], files, links, answer["modules"])
-    except OSError as error:
-        hint = _near(path) if Path(str(error.filename)) == path else ""
-        raise WorkloadError(f"cannot read the workload's file {error.filename}: {error.strerror}{hint}") from None
+def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Iterable[Path]) -> WorkloadInfo:
+    if not path.is_file():
+        path.stat()
+        raise WorkloadError(f"cannot read {path}: it is not a file")
+    script = path.absolute()
+    answer = inspect_file(script, attribute, pythons)
+    own = own_files(script.parent, [script], inputs, answer["modules"])
     common: dict[str, Any] = {
-        "version": None,
-        "digest": with_late_modules(own_files.digest),
+        "digest": own.digest,
         "file": str(path),
         "attribute": attribute,
-        "files": own_files.shipped,
-        "elsewhere": own_files.elsewhere,
-        "links": own_files.links,
-        "libraries": tuple(sorted(own_files.libraries)),
+        "folder": str(script.parent),
+        "files": own.digests,
+        "libraries": own.libraries,
     }
     if "workload" in answer:
-        fields: dict[str, Any] = dict(answer["workload"])
-        fields |= {name: tuple(fields[name]) for name in ("data_files", "frameworks", "metric_names")}
-        return WorkloadInfo(**common, **{**fields, "name": fields["name"] or attribute})
+        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **common)
     function = answer.get("function")
     if not function:
         raise WorkloadError(_no_workload(path, attribute, answer))
     if function["problems"]:
         raise WorkloadError("\n".join(f"{path}:{function['line']}: {problem}" for problem in function["problems"]))
     parameters = {name: Parameter(**parameter) for name, parameter in function["parameters"].items()}
-    return WorkloadInfo(
-        **common,
-        name=attribute,
-        dataset=None,
-        data_files=(),
-        defaults={},
-        examples={},
-        held_out=0,
-        frameworks=(),
-        metric_names=(),
-        function_line=function["line"],
-        parameters=parameters,
-    )
+    return WorkloadInfo(**common, name=attribute, function_line=function["line"], parameters=parameters)
+
+
+def _declared(fields: Mapping[str, Any], **others: Any) -> WorkloadInfo:
+    lists = {name: tuple(fields[name]) for name in ("data_files", "frameworks", "metric_names")}
+    return WorkloadInfo(**{**fields, **lists}, **others)
 
 
 def _no_workload(path: Path, attribute: str, answer: Mapping[str, Any]) -> str:
@@ -296,78 +214,48 @@ def _no_workload(path: Path, attribute: str, answer: Mapping[str, Any]) -> str:
 
 
 def _near(path: Path) -> str:
-    names = [entry.name for entry in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    matches = get_close_matches(path.name, names, 1)
-    return f"; did you mean {matches[0]}?" if matches and matches[0] != path.name else ""
+    with suppress(OSError):  # the name is too long
+        names = [entry.name for entry in path.parent.glob("*.py")]
+        matches = get_close_matches(path.name, names, 1)
+        return f"; did you mean {matches[0]}?" if matches and matches[0] != path.name else ""
+    return ""
 
 
-def load_workload(info: WorkloadInfo, code: Path) -> Workload:
-    """Load the workload in the process that trains it.
-
-    A user's file is run here, as a module of its own.
+def load_workload(info: WorkloadInfo, folder: Path) -> Workload:
+    """Load a declared workload in the process that trains it.
 
     Args:
-        info: the result of `read_reference`.
-        code: the snapshot of a user's files (`own_files.snapshot`); tracebacks show its lines.
+        info: the result of `read_workload`.
+        folder: where the user's files are.
 
     Raises:
-        WorkloadError: a file of the snapshot was changed, a module is not part of the cell, or the file does not define
-            a `Workload`.
+        WorkloadError: the file does not define a `Workload`.
         Exception: any exception of the user's file.
     """
-    if info.file is None:
+    if not info.file:
         return builtin.get(info.name)
-    workload = _load(info, code)
+    workload = _load(info, folder)
     if not isinstance(workload, Workload):
         raise WorkloadError(f"{info.file}: {info.attribute} is a {type(workload).__name__}, not a raybench.Workload")
     return replace(workload, name=info.name)
 
 
-def load_function(info: WorkloadInfo, code: Path) -> Callable[..., Any]:
+def load_function(info: WorkloadInfo, folder: Path) -> Callable[..., Any]:
     """Load the training function in the process that trains.
 
     Args:
-        info: the result of `read_reference`.
-        code: the snapshot of the user's files.
+        info: the result of `read_workload`.
+        folder: where the user's files are.
 
     Raises:
-        WorkloadError: a file of the snapshot was changed, a module is not part of the cell, or the name is no function.
+        WorkloadError: the name is no function.
         Exception: any exception of the user's file.
     """
-    function = _load(info, code, as_module=True)
+    function = _load(info, folder)
     if not callable(function):
         raise WorkloadError(f"{info.file}: {info.attribute} is a {type(function).__name__}, not a function")
     return function  # type: ignore[no-any-return]
 
 
-def _load(info: WorkloadInfo, code: Path, as_module: bool = False) -> Any:
-    """Run a user's file, and return what its attribute stands for.
-
-    Args:
-        as_module: import it by its own name, so that processes which the code starts can import it too.
-    """
-    for name, digest in info.files.items():
-        if digest_of((code / name).read_bytes()) != digest:
-            raise WorkloadError(f"{code / name} was changed after the cell was planned; remove {code} and run again")
-    put_on_path(code)
-    file = code / Path(str(info.file)).name
-    module = (as_module and _import(file)) or _run(file, str(info.digest))
-    return getattr(module, info.attribute, None)
-
-
-def _import(file: Path) -> ModuleType | None:
-    """Import a file of the import path by its name; None if that is the name of another module."""
-    if not file.stem.isidentifier() or file.stem in sys.stdlib_module_names:
-        return None
-    sys.modules.pop(file.stem, None)
-    spec = importlib.util.find_spec(file.stem)
-    return importlib.import_module(file.stem) if spec and spec.origin == str(file) else None
-
-
-def _run(file: Path, digest: str) -> ModuleType:
-    linecache.checkcache(str(file))
-    module = ModuleType(f"raybench_workload_{digest.removeprefix('sha256:')}")
-    module.__file__ = str(file)
-    sys.modules[module.__name__] = module  # dataclasses and pickles of the file's classes look up their module here
-    exec(compile(file.read_bytes(), file, "exec"), module.__dict__)  # noqa: S102 - the user's code is what a trial is for
-    return module
+def _load(info: WorkloadInfo, folder: Path) -> Any:
+    return getattr(import_file(folder / Path(str(info.file)).name), info.attribute, None)

@@ -15,8 +15,7 @@ def gpus(digits):
 def test_smoke_run_is_a_separate_grid(raybench, grid, gpus):
     plan = raybench("plan", gpus, "--smoke")
     assert plan.lines[0].startswith("digits~smoke on this machine: 2 trials")
-    missing = raybench("report", gpus, "--smoke")
-    assert missing.status == 2 and f"`raybench grid {gpus} --smoke` makes them" in missing.out + missing.err
+    assert any("scaled down: " in line and "the CPU for cuda; " in line for line in plan.lines)
 
     said = grid(gpus, "--smoke")
     assert (said.status, said.err) == (0, "")
@@ -27,9 +26,8 @@ def test_smoke_run_is_a_separate_grid(raybench, grid, gpus):
     assert again.status == 0 and "Nothing was left to run" in again.out
 
     assert raybench("report", gpus).status == 2, "the grid itself has no results"
-    for words in ([gpus, "--smoke"], ["digits", "--smoke"], ["digits~smoke"]):
-        report = raybench("report", *words)
-        assert report.status == 0 and report.lines[0] == "Smoke run: its numbers are not results."
+    report = raybench("report", "digits~smoke")
+    assert report.status == 0 and report.lines[0] == "Smoke run: its numbers are not results."
     assert ": 4 trials (2 to run, 2 skipped)" in raybench("plan", gpus).lines[0]
 
 

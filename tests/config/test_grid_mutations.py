@@ -39,8 +39,7 @@ baseline: {device: gpu}
 OWN = """\
 name: own
 workload: mine.py:workload
-files: [notes.txt]
-links: [data]
+inputs: [notes.txt, a.npy]
 epochs: 2
 repeats: 3
 axes:
@@ -67,7 +66,6 @@ def tally(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(WORKLOAD)
     for name in ("notes.txt", "a.npy"):
         (tmp_path / name).write_text("x")
-    (tmp_path / "data").mkdir()
     return Tally()
 
 

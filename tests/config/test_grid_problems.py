@@ -78,6 +78,7 @@ CONTRADICTIONS = [
     ("axes:\n  epochs: [1, 2,\n    1]", 5, "axes.epochs[2]: 1 is on the axis twice; remove one"),
     ("axes:\n  weight_decay: [5e-4, 0.0005]", 4, "0.0005 is on the axis twice"),
     ("epochs: 1\naxes: {epochs: [1]}", 3, "both an axis and a fixed value; remove one"),
+    ("devices: {cpu: {kind: cpu, epochs: 1}}\naxes: {epochs: [1]}", 3, "devices.cpu.epochs: both an axis and a fixed"),
     ("axes: {warmup_epochs: [1, 2]}", 3, "cannot be an axis; set `warmup_epochs: 1` at the top level"),
     ("axes: {device: [cpu, gpu]}", 3, "unknown device 'gpu'; declare it, such as `devices: {gpu: {kind: cuda}}`"),
     ("axes: {device: [CPU]}", 3, "did you mean cpu?"),

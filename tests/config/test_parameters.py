@@ -97,7 +97,7 @@ def test_parameters_of_functions(problems, text, line, words):
         ("'a {batch_size:03d}'", "batch_size: 8", 3, "{batch_size} has a format, which is not supported; write {bat"),
         ("'a --x={args}'", "", 3, "{args} stands for several arguments; write it as an argument of its own"),
         ("python trian.py", "", 3, "there is no trian.py in FOLDER; did you mean train.py?"),
-        ("python train.py\n  files: ['*.txt']", "", 4, "'*.txt' matches no file in FOLDER"),
+        ("python train.py", "inputs: ['*.txt']", 4, "there is no file '*.txt' in FOLDER"),
         (
             "a\n  metrics: {val/accuracy: 'acc=(['}",
             "",
@@ -125,7 +125,6 @@ def test_parameters_of_functions(problems, text, line, words):
             "has no metrics; add a pattern, such as `metrics: {epoch: …",
         ),
         ("a\n  metrics: {epoch: '(.)'}", "warmup_epochs: 0", 5, "the first epoch of a command includes its start; s"),
-        ("'a {args}'", "files: [x]", 4, "of a command, files belong under `workload`; move them there"),
     ],
 )
 def test_names_in_commands(problems, tmp_path, workload, text, line, words):

@@ -9,7 +9,7 @@ from support.cells import make_cell
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -17,7 +17,7 @@ HERE = SUPPORT / "sides"
 
 
 def make_job(folder, attribute="fine", device=None, **settings):
-    info = read_reference(f"keras_workloads.py:{attribute}", HERE)
+    info = read_workload(f"keras_workloads.py:{attribute}", HERE)
     cores = usable_cores()
     there = {"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)}
     cell = make_cell(

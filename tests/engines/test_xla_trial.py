@@ -6,7 +6,7 @@ from support.cells import make_cell
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.xla]
 
@@ -39,7 +39,7 @@ def template(fork_server):
 
 
 def run(template, folder, reference, replicas=1, **settings):
-    info = read_reference(reference, folder)
+    info = read_workload(reference, folder)
     cores = usable_cores()
     device = {"kind": "xla_cpu", "model": model_name(), "count": len(cores), "replicas": replicas, "threads": 1}
     cell = make_cell(

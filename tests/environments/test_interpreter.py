@@ -132,7 +132,7 @@ def test_what_an_environment_lacks(packages, reason):
     [
         (
             ResourceRequest("cpu", "tensorflow", "fp32"),
-            "tensorflow is not installed on server; run `pip install 'raybench[tensorflow]'` or "
+            "tensorflow is not installed on server; run `pip install 'tensorflow>=2.20'` or "
             "`raybench env create tensorflow`",
         ),
         (

@@ -16,7 +16,7 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.results import timing
 from raybench.results.attempt import attempts
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 pytestmark = pytest.mark.exhaustive  # it measures
 
@@ -29,7 +29,7 @@ CORE = usable_cores()[-1]
 
 def make_job(folder, attribute, kind="cpu", model=None, **settings):
     """A trial on one core, with one thread."""
-    info = read_reference(f"traps.py:{attribute}", HERE)
+    info = read_workload(f"traps.py:{attribute}", HERE)
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},

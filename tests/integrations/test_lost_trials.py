@@ -95,7 +95,7 @@ def test_a_lost_trial_goes_on_from_its_checkpoint(library, script, tmp_path, for
     (tmp_path / "marks").mkdir()
     (tmp_path / "my.py").write_text(KILL + script)
     (tmp_path / "grid.yaml").write_text(
-        "name: mine\nworkload: my.py:train\nbatch_size: 4\nepochs: 4\ncheckpoint_every: 1\nlinks: [marks]\n"
+        "name: mine\nworkload: my.py:train\nbatch_size: 4\nepochs: 4\ncheckpoint_every: 1\n"
     )
     options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
     outcome = run_grid(load_grid(tmp_path / "grid.yaml"), ForkingExecutor(fork_server), options=options)

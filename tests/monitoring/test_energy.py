@@ -152,7 +152,7 @@ def test_without_zeus_the_extra_is_named(monkeypatch):
     for name in ("zeus", "zeus.device", "zeus.device.gpu.amd"):
         monkeypatch.setitem(sys.modules, name, None)
     for source in (AppleChip, lambda: AmdGpus([])):
-        with pytest.raises(Unavailable, match=r"the package zeus is not installed; install raybench\[energy\]"):
+        with pytest.raises(Unavailable, match=r"zeus is not installed; run `pip install .zeus>=0.16.`"):
             source()
 
 

@@ -88,23 +88,19 @@ def test_each_trial_has_the_files_of_its_version(versions):
     versions.write(NEW, helper=HELPER + "# changed\n")
     plan = versions.plan()
     files = {cell.axes["version"]: cell.workload for cell in plan.cells}
-    assert {version: info.own_files.root.name for version, info in files.items()} == {BASE: BASE, NEW: NEW}
+    assert {version: info.folder.rpartition("/")[2] for version, info in files.items()} == {BASE: BASE, NEW: NEW}
     assert files[BASE].files["train.py"] == files[NEW].files["train.py"]
     assert files[BASE].files["helper.py"] != files[NEW].files["helper.py"]
 
 
-def test_modules_that_both_versions_share_are_named(versions, monkeypatch):
-    """They are found on `PYTHONPATH`, which knows nothing of versions."""
-    (versions.folder / "library").mkdir()
-    for name in ("shared", "common"):
-        (versions.folder / "library" / f"{name}.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", str(versions.folder / "library"))
+def test_files_that_both_versions_share_are_named(versions):
+    shared = versions.folder / "shared.txt"
+    shared.write_text("")
     assert list(plan_warnings(versions.plan())) == []
     for version in (BASE, NEW):
-        versions.write(version, helper="import common, shared\n" + HELPER)
+        versions.write(version, GRID + "inputs: [../shared.txt]\n")
     assert list(plan_warnings(versions.plan())) == [
-        "both versions use the same files of common and shared, outside of the folder of train.py; to compare versions "
-        "of these too, move them there"
+        f"both versions use the same {shared}; to compare versions of it, give each its own"
     ]
 
 

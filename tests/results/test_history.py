@@ -14,6 +14,7 @@ from raybench.errors import UsageError
 from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder, grids_in, has_end, results_id
 from raybench.results.history import GridHistory
+from raybench.results.machines import as_requested
 
 TRIAL = "0123456789ab-r0"
 
@@ -105,6 +106,13 @@ def test_same_number_on_two_machines_is_counted_up(grid):
     write_events(grid, [{**started(run="b" * 32), "t": "2020-01-01T00:00:00.000Z"}])
     assert [each.status for each in GridHistory.read(grid).attempts.values()] == [None, "completed"]
     assert list(GridHistory.read(grid).attempts) == [(TRIAL, 1), (TRIAL, 2)]
+
+
+def test_attempt_lost_before_it_began_is_no_other_machine(tmp_path):
+    folder = write_events(tmp_path / "grid", [ended(status="lost"), started(2, origin="m"), ended(2)])
+    assert [each.status for each in GridHistory.read(folder).attempts.values()] == ["lost", "completed"]
+    attempts, _ = as_requested(GridHistory.read(folder), None)
+    assert [(each.trial, each.status) for each in attempts] == [(TRIAL, "completed")]
 
 
 def test_run_in_two_folders_counts_once(grid, file, tmp_path):

@@ -5,7 +5,7 @@ from importlib import metadata
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 from support import WORKLOADS
 from support.cells import make_cell
 
@@ -16,7 +16,7 @@ def make_job(folder, attribute, timeout=0.0, file="troubles.py", threads=0, **se
     Args:
         threads: 0 for one on each core.
     """
-    info = read_reference(f"{file}:{attribute}", WORKLOADS)
+    info = read_workload(f"{file}:{attribute}", WORKLOADS)
     cores = usable_cores()
     device = {"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1}
     cell = make_cell(

@@ -9,11 +9,11 @@ from support.cells import make_cell
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 
 def make_job(folder, **settings):
-    info, cores = read_reference("digits_cnn", folder), usable_cores()[:1]
+    info, cores = read_workload("digits_cnn", folder), usable_cores()[:1]
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.dataset or info.name, "digest": None, "examples": {"train": 8, "val": 4}},

@@ -18,13 +18,13 @@ from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 HERE = WORKLOADS
 
 
 def make_job(folder, attribute, replication, replicas=2, threads=2, timeout=120.0, check="", **settings):
-    info = read_reference(f"ranked.py:{attribute}", HERE)
+    info = read_workload(f"ranked.py:{attribute}", HERE)
     cores = usable_cores()
     device = {"kind": "cpu", "model": model_name(), "count": len(cores), "threads": threads}
     devices = replicas if replication == "devices" else 1

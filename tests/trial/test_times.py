@@ -16,14 +16,14 @@ from raybench.devices.host import model_name, usable_cores
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.trial.run import run
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """A trial whose first evaluation step is slow, and the seconds that it took."""
     folder = tmp_path_factory.mktemp("slow-parts")
-    info = read_reference("slow_parts.py:workload", WORKLOADS)
+    info = read_workload("slow_parts.py:workload", WORKLOADS)
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},

@@ -11,7 +11,7 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.trial.checkpoint import FOLDER
 from raybench.trial.run import run
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 HERE = WORKLOADS
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
@@ -20,7 +20,7 @@ EVERYTHING = {"augmentation": ["flip", {"crop": 2}, {"cutout": 3}], "weight_deca
 
 def job(framework, folder, attempt, trial="t-r0", every=1, resume=None, seed=5, device=None, **settings):
     """The job of an attempt, made in the tests' own process: reading a workload needs more than a framework."""
-    info = read_reference("checkpointed.py:both", HERE)
+    info = read_workload("checkpointed.py:both", HERE)
     count = len(usable_cores())
     hardware = {"kind": KINDS[framework], "model": model_name(), "count": count, "replicas": 1, "threads": 1}
     cell = make_cell(

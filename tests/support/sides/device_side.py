@@ -13,7 +13,7 @@ from raybench.devices import KINDS, Assignment, missing_precision, open_device
 from raybench.devices.host import usable_cores
 from raybench.engines import FRAMEWORKS
 from raybench.trial.record import record
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 GIB = 1 << 30
 
@@ -66,7 +66,7 @@ def describe(kind, framework):
 def job(kind, framework, folder, workload, replicas=1, check="", labels=None, memory_limit=0, **settings):
     """The job of a trial or check on one device of a kind."""
     cores = usable_cores()
-    info = read_reference(f"on_device.py:{workload}", WORKLOADS)
+    info = read_workload(f"on_device.py:{workload}", WORKLOADS)
     missing = missing_precision(kind, settings.get("precision", "fp32"))
     assert not missing, missing
     cell = make_cell(

@@ -12,7 +12,7 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
 from raybench.engines import FRAMEWORKS, open_counts
-from raybench.workloads import read_reference
+from raybench.workloads import read_workload
 
 
 def count(on, shapes):
@@ -37,7 +37,7 @@ def measure(on, kind, folder):
 
 def _job(on, kind, folder, workload="digits_cnn"):
     model = open_device(kind, on, Assignment([], [], 1)).describe().model
-    info = read_reference(workload, Path(folder))
+    info = read_workload(workload, Path(folder))
     cell = make_cell(
         workload=info.identity(),
         data={"name": "digits", "digest": None, "examples": {"train": 8, "val": 8}},

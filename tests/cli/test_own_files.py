@@ -1,0 +1,211 @@
+"""Where a user's program runs, and which edits make new trials."""
+
+import os
+import textwrap
+
+import pytest
+from support.executors import ForkingExecutor
+from support.grid_files import events_of
+
+PROGRAM = """
+import importlib
+from pathlib import Path
+import mingpt.model
+exec(open("configurator.py").read())
+assert Path("../data/words.txt").read_text() == "a b"
+Path("cache.txt").write_text("kept")
+layers = importlib.import_module("mingpt.layers")
+print("epoch 1")
+"""
+FUNCTION = """
+import importlib, importlib.util
+import helper
+
+def by_path(name):
+    spec = importlib.util.spec_from_file_location("loaded", f"{__file__.rpartition('/')[0]}/{name}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+SMALL = by_path("presets/small.py")
+
+def train(trial, *, batch_size: int = 1):
+    import parts.inner
+    global LARGE
+    LARGE = by_path("presets/large.py")
+    assert open("../data/words.txt").read() == "a b"
+    for epoch in trial.epochs():
+        trial.log({"val/width": SMALL.WIDTH + LARGE.WIDTH + importlib.import_module("late").WIDTH})
+"""
+FILES = {
+    "data/words.txt": "a b",
+    "code/train.py": PROGRAM,
+    "code/mingpt/model.py": "from . import layers\n",
+    "code/mingpt/layers.py": "",
+    "code/configurator.py": "x = 1\n",
+    "code/vocab/a.txt": "a",
+    "code/mine.py": FUNCTION,
+    "code/helper.py": "",
+    "code/late.py": "WIDTH = 1\n",
+    "code/parts/inner.py": "",
+    "code/presets/small.py": "WIDTH = 1\n",
+    "code/presets/large.py": "WIDTH = 1\n",
+    "code/never.py": "",
+}
+
+
+class Project:
+    """A grid in the folder `code`, run by the command."""
+
+    def __init__(self, folder, command):
+        self.folder, self._command = folder, command
+        for name, text in FILES.items():
+            self.write(name, text)
+
+    def write(self, name, text):
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(textwrap.dedent(text))
+
+    def edit(self, name):
+        self.write(name, (self.folder / name).read_text() + "#\n")
+
+    def grid(self, workload, more=""):
+        self.write("code/grid.yaml", f"name: mine\nworkload: {workload}\n{more}")
+        return self._command("code/grid.yaml", "--results", "results")
+
+    def run(self, workload, more=""):
+        """The ends of all trials so far."""
+        self.grid(workload, more)
+        return [each for each in events_of(self.folder / "results" / "mine") if each["event"] == "trial_ended"]
+
+
+@pytest.fixture
+def project(tmp_path, grid):
+    return Project(tmp_path, grid)
+
+
+@pytest.fixture
+def forked(project, fork_server, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")  # which the fork server does not have
+    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: ForkingExecutor(fork_server))
+    return project
+
+
+COMMAND = "{command: python train.py, metrics: {epoch: 'epoch (.)'}}"
+
+
+def test_a_command_runs_where_the_user_runs_it(project):
+    (end,) = project.run(COMMAND)
+    assert end["status"] == "completed", end["error"]
+    assert (project.folder / "code/cache.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "count"),
+    [
+        ("code/train.py", "", 2),
+        ("code/mingpt/layers.py", "", 2),
+        ("code/never.py", "", 1),
+        ("code/vocab/a.txt", "inputs: [vocab]\n", 2),
+        ("code/configurator.py", "inputs: ['*.py']\n", 2),
+        ("data/words.txt", "inputs: [../data/words.txt]\n", 2),
+    ],
+)
+def test_an_edit_makes_new_trials_of_a_command(project, name, more, count):
+    assert len(project.run(COMMAND, more)) == 1
+    project.edit(name)
+    assert len(project.run(COMMAND, more)) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("mine.py", 2), ("helper.py", 2), ("parts/inner.py", 2), ("presets/small.py", 2), ("never.py", 1)],
+)
+def test_an_edit_makes_new_trials_of_a_function(project, name, count):
+    ends = project.run("mine.py:train", "epochs: 1\n")
+    assert [end["status"] for end in ends] == ["completed"], ends[0]["error"]
+    project.edit(f"code/{name}")
+    assert len(project.run("mine.py:train", "epochs: 1\n")) == count
+
+
+@pytest.mark.parametrize("name", ["late.py", "presets/large.py"])
+def test_a_module_loaded_during_training_counts_from_then_on(forked, name):
+    (end,) = forked.run("mine.py:train", "epochs: 1\n")
+    assert end["status"] == "completed", end["error"]
+    path = forked.folder / "code" / name
+    assert f"{path} was loaded during training, so its changes make new trials only from now on" in end["warnings"]
+    assert len(forked.run("mine.py:train", "epochs: 1\n")) == 1
+    forked.edit(f"code/{name}")
+    assert len(forked.run("mine.py:train", "epochs: 1\n")) == 2
+
+
+@pytest.mark.slow
+def test_a_reporting_script_records_what_it_loads(forked):
+    script = "import importlib, raybench\nimportlib.import_module('late')\n"
+    forked.write("code/report.py", script + "for _ in raybench.current_trial().epochs(1): pass\n")
+    (end,) = forked.run("{command: python report.py}")
+    assert "late.py was loaded during training" in "".join(end["warnings"]), end
+    forked.edit("code/late.py")
+    assert len(forked.run("{command: python report.py}")) == 2
+
+
+ISOLATED = """
+    from pathlib import Path
+    import mingpt.model
+    assert not Path("never.py").exists() and Path("vocab/a.txt").read_text() == "a"
+    Path("vocab/a.txt").write_text("changed")
+"""
+
+
+@pytest.mark.parametrize(("workload", "more"), [("{command: python train.py}", ""), ("mine.py:train", "epochs: 1\n")])
+def test_an_isolated_trial_has_copies_of_its_files(project, workload, more):
+    project.write("code/train.py", ISOLATED)
+    body = textwrap.indent(textwrap.dedent(ISOLATED), "    ")
+    project.write("code/mine.py", f"def train(trial):\n{body}\n    for _ in trial.epochs(): pass\n")
+    (end,) = project.run(workload, f"isolate: true\ninputs: [vocab]\n{more}")
+    assert end["status"] == "completed", end["error"]
+    assert (project.folder / "code/vocab/a.txt").read_text() == "a"
+
+
+@pytest.mark.parametrize(
+    ("workload", "more", "message"),
+    [
+        (COMMAND, "inputs: [nothing/*]\n", "grid.yaml:3:9: inputs: there is no file 'nothing/*' in "),
+        ("mine.py:train", "inputs: [nothing]\n", "grid.yaml:3: there is no file 'nothing' in "),
+        (
+            "digits_cnn",
+            "inputs: [never.py]\n",
+            "inputs is not for digits_cnn, which is not your own program",
+        ),
+        ("digits_cnn", "isolate: true\n", "isolate is not for digits_cnn"),
+        ("{command: python trian.py}", "", "there is no trian.py in "),
+        ("min.py:train", "", "No such file or directory; did you mean mine.py?"),
+        ("data.py:train", "", "it is not a file"),
+        (f"{'x' * 5000}.py:train", "", "File name too long"),
+    ],
+)
+def test_a_wrong_name_is_one_message(project, workload, more, message):
+    os.mkfifo(project.folder / "code/data.py")
+    said = project.grid(workload, more)
+    assert said.status == 2
+    assert message in said.err
+
+
+def test_an_edit_while_the_grid_runs_stops_it(project):
+    project.write("code/train.py", "open('train.py', 'a').write('#')")
+    said = project.grid("{command: python train.py}", "repeats: 3\n")
+    assert said.status == 2
+    assert "train.py was changed after the grid was planned; run the same command again" in said.err
+    assert len(project.run("{command: python -c 1}")) == 2
+
+
+@pytest.mark.slow
+def test_modules_on_the_import_path_count(project, monkeypatch):
+    project.write("library/mylib/__init__.py", "from mylib.layers import Net\n")
+    project.write("library/mylib/layers.py", "Net = None\n")
+    project.write("code/helper.py", "import mylib\n")
+    monkeypatch.setenv("PYTHONPATH", str(project.folder / "library"))
+    monkeypatch.syspath_prepend(str(project.folder / "library"))
+    assert len(project.run("mine.py:train", "epochs: 1\n")) == 1
+    project.edit("library/mylib/layers.py")
+    assert len(project.run("mine.py:train", "epochs: 1\n")) == 2
