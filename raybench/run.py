@@ -20,7 +20,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.files import FULL
 from raybench.core.job import Job
-from raybench.core.secret_masking import mask, mask_yaml
+from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
 from raybench.execution.base import Executor, TemporaryMessage
@@ -413,7 +413,7 @@ class _Session:
         """The request of the plan, without secrets and passwords of store URIs."""
         request = request_of(self._plan)
         uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
-        text = reduce(redact_text, filter(None, uris), mask_yaml(request.text))
+        text = reduce(redact_text, filter(None, uris), mask(request.text))
         return replace(request, text=text, description=mask(request.description))
 
     def _current_report(self) -> Report:

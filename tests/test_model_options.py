@@ -36,7 +36,7 @@ def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
         ("imdb_lstm", {"recurrent_dropout": "much"}, "'much' is not allowed; use a number"),
         ("imdb_lstm", {"recurrent_dropout": True}, "True is not allowed; use a number"),
         ("resunet", {"side": 32.5}, "32.5 is not allowed; use an integer"),
-        ("resunet", {"skip": 1}, "1 is not allowed; use a name"),
+        ("resunet", {"skip": 1}, "1 is not allowed; use a text"),
     ],
 )
 def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:

@@ -16,7 +16,7 @@ from raybench.analysis.intervals import TwoWayTable, f_probability
 from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
-from raybench.core.text import format_value
+from raybench.core.text import format_value, join_words
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 
@@ -219,9 +219,13 @@ def _of_grid(
     timed = [each for each in measured if each.times]
     single = [each.index for each in timed if len(each.times) == 1]
     if single and len(timed) > 1:
-        every = "one run each" if len(single) == len(timed) else f"one run in {len(single)} configurations"
+        named = join_words([rows[index].label for index in single[:3]])
+        named = named if len(single) <= 3 else f"{len(single)} configurations"
+        every = "one run each" if len(single) == len(timed) else f"one run of {named}"
         text = f"{every}: the differences have no interval and may be chance"
-        yield Caution("one_run", text, "set `repeats: 3` or more", configurations=tuple(single), could_change_best=True)
+        is_asked = all(rows[index].planned > 1 for index in single)
+        remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
+        yield Caution("one_run", text, remedy, configurations=tuple(single), could_change_best=True)
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
         yield Caution("baseline_replaced", f"the baseline {names[0]} has no completed run; {names[1]} replaces it")

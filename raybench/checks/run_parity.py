@@ -15,7 +15,7 @@ from typing import Any
 
 from raybench import datasets, errors
 from raybench.checks.parity import RESULT, START, read_arrays
-from raybench.checks.parity_comparison import ParityRow, SideMeasurement, compare
+from raybench.checks.parity_comparison import PARITY_TOLERANCE, ParityRow, SideMeasurement, compare
 from raybench.config import load_grid
 from raybench.core.job import Job
 from raybench.devices import KINDS, frameworks, hosted
@@ -26,7 +26,6 @@ from raybench.planning.node import probe_node
 from raybench.planning.plan import Plan, make_plan
 from raybench.planning.resolve import ResolvedCell, data_of
 from raybench.workloads import WorkloadInfo, read_workload
-from raybench.workloads.base import PARITY_TOLERANCE
 
 STEPS = 10
 """Number of compared steps."""
@@ -105,6 +104,9 @@ def run_parity(
     info = read_workload(workload, Path())
     if info.is_function:
         raise UsageError(f"parity compares the models of a declared workload, and {info.name} is a training function")
+    for name in info.parity_tolerance:
+        if name not in PARITY_TOLERANCE:
+            raise UsageError(f"{info.name}: parity_tolerance has no key {name!r}; {nearest(name, PARITY_TOLERANCE)}")
     selection = _chosen(info, requested)
     root = datasets.data_root()
     plan = _plan(info, workload, selection, environments or {}, batch_size, root, model or {})

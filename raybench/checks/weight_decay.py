@@ -21,14 +21,14 @@ from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
 from raybench.core.ledger import Ledger
-from raybench.core.settings import TRAINING, WEIGHT_DECAY, affecting
+from raybench.core.settings import DECAY_FORM, SETTINGS, TRAINING
 from raybench.datasets.splits import Array, Data, Split
 from raybench.engines import EngineParts, open_engine, open_inspection
 from raybench.trial.run import open_assigned
 from raybench.workloads.base import Workload
 
 NAME = "weight_decay"
-RULE = affecting(WEIGHT_DECAY)
+RULE = frozenset(name for name, setting in SETTINGS.items() if DECAY_FORM in setting.affects)
 """The settings under test; all others have their defaults in the probe."""
 VERSION = 1
 """Version of the check; raised when it can detect something new."""

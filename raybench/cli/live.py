@@ -29,7 +29,7 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
-from raybench.planning.estimate import EstimateKey, Estimator, WaitingTime
+from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.words import plural
@@ -172,9 +172,8 @@ class Display:
         self._labels: TrialLabels | None = None
         self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
-        self._waiting: dict[str, EstimateKey] = {}
+        self._waiting: dict[str, Cell] = {}
         self._estimator = Estimator()
-        self._waiting_time = WaitingTime(self._estimator)
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
         self._total = 0
@@ -198,8 +197,7 @@ class Display:
         """Print the headline, then show what is being started."""
         self._history, self._total = history, len(todo)
         self._estimator = Estimator(history.attempts.values())
-        self._waiting = {work.trial.trial_id: self._estimator.key(work.trial.cell.content) for work in todo}
-        self._waiting_time = WaitingTime(self._estimator, self._waiting.values())
+        self._waiting = {work.trial.trial_id: work.trial.cell.content for work in todo}
         self._labels = TrialLabels(plan)
         self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._began = time.monotonic()
@@ -296,8 +294,7 @@ class Display:
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
-        if key := self._waiting.pop(trial, None):
-            self._waiting_time.start(key)
+        self._waiting.pop(trial, None)
         self._ended.discard(trial)
         cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
@@ -365,7 +362,7 @@ class Display:
 
     def seconds_left(self) -> float | None:
         """Estimated seconds until the grid is done; None without finished trials of similar cells."""
-        seconds = self._waiting_time.seconds
+        seconds = self._estimator.total_seconds(self._waiting.values())
         if seconds is None:
             return None
         now = time.monotonic()

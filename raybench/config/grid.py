@@ -26,28 +26,12 @@ def key(description: str, example: Any, default: Any = ...) -> Any:
     return Field(default, description=description, examples=[example])
 
 
-def a_list(description: str, example: Any) -> Any:
-    """A key with a list that may be left out."""
-    return Field(default_factory=list, description=description, examples=[example])
-
-
-def a_map(description: str, example: Any) -> Any:
-    """A key with a map that may be left out."""
-    return Field(default_factory=dict, description=description, examples=[example])
-
-
 class DeviceProfile(Settings):
     """What a device of the grid is, what it costs, and settings of its cells."""
 
     kind: v.Kind = key("The kind of device.", "cuda")
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
-    )
-    environment: v.Environment | None = key(
-        "The Python environment of its trials: a built environment (`raybench env`), a Python or a virtual environment "
-        "of your own; by default the Python that raybench runs in.",
-        "xla",
-        None,
     )
     count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
@@ -72,6 +56,8 @@ class Target(Strict):
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
+        if self.metric.endswith("loss") and self.at_least is not None:
+            raise v.complaint(f"a loss falls in training; use at_most: {self.at_least:g}")
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
@@ -80,10 +66,11 @@ class Target(Strict):
 class CellSettings(Settings):
     """Settings and parameters of the user's own training function or command."""
 
-    params: v.Params = a_map(
+    params: v.Params = key(
         "Parameters of your own training function or command that are not settings of raybench, by name; as axes they "
         "are called params.NAME.",
         {"hidden": 128, "activation": "relu"},
+        {},
     )
 
 
@@ -115,11 +102,12 @@ class GridSpec(CellSettings):
         "declared workload, as file.py:name, or a command.",
         "digits_cnn",
     )
-    inputs: list[v.Text] = a_list(
+    inputs: list[v.Text] = key(
         "Further files of your own function or command, an edit of which makes new trials: paths, patterns and "
         "folders, relative to the folder in which it runs. Its script, files that the command names, and modules of "
         "yours that are imported count automatically.",
         ["vocabulary.txt", "configs/*.json"],
+        [],
     )
     isolate: bool = key(
         "Run each trial of your own function or command in a new folder with copies of the files that count (see "
@@ -133,14 +121,15 @@ class GridSpec(CellSettings):
         True,
         False,
     )
-    axes: Axes = a_map(
+    axes: Axes = key(
         "The axes: device and any setting, each with its values. The grid is their product.",
         {"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]},
+        {},
     )
     repeats: v.Count = key("Runs of each cell, each with its own seed; one run gives no interval.", 3, 1)
     seed: v.Seed = key("The seed of the first repeat; each further one adds 1.", 0, 0)
-    devices: dict[str, DeviceProfile] = a_map(
-        "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}
+    devices: dict[str, DeviceProfile] = key(
+        "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}, {}
     )
     price_per_kwh: v.NotNegative | None = key(
         "Price of a kilowatt-hour, in the currency of the devices' prices, for measured energy.", 0.30, None
@@ -148,26 +137,30 @@ class GridSpec(CellSettings):
     gCO2_per_kwh: v.NotNegative | None = key(  # noqa: N815
         "Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.", 380, None
     )
-    baseline: Entry = a_map(
+    baseline: Entry = key(
         "Values of the baseline: each other cell is compared with the one that differs in these axes alone.",
         {"device": "cpu"},
+        {},
     )
     target: Target | None = key(
         "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
     )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
-    include: list[Entry] = a_list(
+    include: list[Entry] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",
         [{"device": "cpu", "batch_size": 1024}],
+        [],
     )
-    exclude: list[Condition] = a_list(
+    exclude: list[Condition] = key(
         "Points removed from the grid: those at which every named axis has the value, or one of the values.",
         [{"device": "tpu", "batch_size": [64, 128]}],
+        [],
     )
-    overrides: list[Override] = a_list(
+    overrides: list[Override] = key(
         "Settings for some cells only, in order; they take precedence over all others.",
         [{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}],
+        [],
     )
     retries: v.Whole = key("How many times a trial is tried again if its worker or node was lost.", 2, 2)
     tracking_uri: v.Text | None = key(
@@ -235,15 +228,19 @@ class GridSpec(CellSettings):
         spec._versions = versions
         return spec
 
-    def environment(self, profile: DeviceProfile) -> str:
-        """The key of a profile's environment (`raybench.environments.interpreter`)."""
-        return key_of(profile.environment, self._source_path.parent if self._source_path else Path())
+    def environment_key(self, environment: str | None) -> str:
+        """The key of an environment that the grid names (`raybench.environments.interpreter`)."""
+        return key_of(environment, self._source_path.parent if self._source_path else Path())
 
     @property
     def environments(self) -> list[str]:
-        """The keys of the environments that the grid's devices name in any version, each once."""
-        specs = [*self._versions.values()] or [self]
-        keys = [spec.environment(profile) for spec in specs for profile in spec.devices.values()]
+        """The keys of the environments that the grid names in any version, each once."""
+        keys = []
+        for spec in [*self._versions.values()] or [self]:
+            parts = [spec, *spec.devices.values(), *(rule.set for rule in spec.overrides)]
+            names = [part.environment for part in parts] + spec.axes.get("environment", [])
+            names += [entry.get("environment") for entry in spec.include]
+            keys += [spec.environment_key(name) for name in names]
         return list(dict.fromkeys(filter(None, keys)))
 
     def profile(self, name: str) -> DeviceProfile:

@@ -29,8 +29,8 @@ def value_type(name: str) -> Any:
     """The Pydantic type of one value of a setting in a grid file."""
     setting = SETTINGS[name]
     (kind,) = setting.types if name not in v.SETTING_TYPES else (v.SETTING_TYPES[name],)
-    if setting.limits and name not in v.SETTING_TYPES:
-        kind = Annotated[kind, Field(**setting.limits)]
+    if name not in v.SETTING_TYPES and kind in (int, float):
+        kind = Annotated[kind, Field(gt=setting.gt, ge=setting.ge, lt=setting.lt)]
     return kind | None if setting.nullable else kind
 
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     class Settings(Strict):
         """The settings of a grid file. None: not set; `model_fields_set` has the names of those that are."""
+
+        environment: str | None = None
 
 else:
     Settings = create_model(

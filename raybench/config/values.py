@@ -182,6 +182,7 @@ _BYTES = TypeAdapter(ByteSize)
 SETTING_TYPES: dict[str, Any] = {
     # 10 and 10.0 are the same; a whole number is written as one.
     "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
+    "environment": Environment,
     "model": Annotated[
         dict[str, bool | int | float | str],
         expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),

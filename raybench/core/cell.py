@@ -87,11 +87,15 @@ class CellEngine:
 
     Attributes:
         libraries: major.minor versions of further libraries that the user's own loop imports, by module.
+        environment: the Python environment, as the grid names it; a trial in raybench's own has none.
+        lock: the digest of the names and versions of all that is installed in it.
     """
 
     name: str = MISSING
     framework_version: str | None = MISSING
     libraries: Mapping[str, str] = MISSING
+    environment: str = MISSING
+    lock: str = MISSING
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,50 +36,30 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _event(kind: str, trial: str, attempt: int, fields: Mapping[str, Any]) -> Event:
+def _event(kind: str, trial: str, attempt: int, /, **fields: Any) -> Event:
     return {"v": VERSION, "event": kind, "t": now(), "trial": trial, "attempt": attempt, **fields}
 
 
-def trial_started(trial: str, attempt: int, **fields: Any) -> Event:
-    """Event at the start of a trial's process.
+trial_started = partial(_event, "trial_started")
+"""Event at the start of a trial's process: the cell, seed, host, versions and runtime conditions."""
 
-    It has the cell, seed, host, versions and runtime conditions.
-    """
-    return _event("trial_started", trial, attempt, fields)
+trial_resumed = partial(_event, "trial_resumed")
+"""Event when training resumes from a checkpoint of an earlier attempt.
 
+The epochs in the checkpoint follow, as epochs of this attempt. `epoch`: the last of them; `gaps`: the epochs after each
+of which another process took over; `of_attempt`: the attempt that made the checkpoint."""
 
-def trial_resumed(trial: str, attempt: int, **fields: Any) -> Event:
-    """Event when training resumes from a checkpoint of an earlier attempt.
+epoch_ended = partial(_event, "epoch_ended")
+"""Event after an epoch is trained and evaluated.
 
-    The epochs in the checkpoint follow, as epochs of this attempt. `epoch`: the last of them; `gaps`: the epochs after
-    each of which another process took over; `of_attempt`: the attempt that made the checkpoint.
-    """
-    return _event("trial_resumed", trial, attempt, fields)
+Its measured fields are documented at `raybench.results.epoch.Epoch`. An epoch repeated after `trial_resumed` has the
+number of its original attempt, `of_attempt`."""
 
+trial_audited = partial(_event, "trial_audited")
+"""Event with the monitored conditions during a trial (`raybench.monitoring`), just before its end."""
 
-def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
-    """Event after an epoch is trained and evaluated.
-
-    Its measured fields are documented at `raybench.results.epoch.Epoch`. An epoch repeated after `trial_resumed` has
-    the number of its original attempt, `of_attempt`.
-    """
-    return _event("epoch_ended", trial, attempt, fields)
-
-
-def trial_audited(trial: str, attempt: int, **fields: Any) -> Event:
-    """Event with the monitored conditions during a trial (`raybench.monitoring`).
-
-    The supervisor emits it just before the end of the trial.
-    """
-    return _event("trial_audited", trial, attempt, fields)
-
-
-def check_ended(trial: str, attempt: int, **fields: Any) -> Event:
-    """Event at the end of a check.
-
-    It has its name, its result, its seconds and, if it failed, the reason.
-    """
-    return _event("check_ended", trial, attempt, fields)
+check_ended = partial(_event, "check_ended")
+"""Event at the end of a check: its name, its result, its seconds and, if it failed, the reason."""
 
 
 def trial_ended(
@@ -94,13 +75,15 @@ def trial_ended(
     error: Mapping[str, Any] | None = None,
 ) -> Event:
     """Event at the end of a trial: status, ledger and any error."""
-    fields = {
-        "status": status,
-        "ledger": dict(ledger or {}),
+    return _event(
+        "trial_ended",
+        trial,
+        attempt,
+        status=status,
+        ledger=dict(ledger or {}),
         **({"cpu": dict(cpu)} if cpu else {}),
-        "wall": wall,
-        "template_import": template_import,
-        "warnings": list(warnings),
-        "error": dict(error) if error else None,
-    }
-    return _event("trial_ended", trial, attempt, fields)
+        wall=wall,
+        template_import=template_import,
+        warnings=list(warnings),
+        error=dict(error) if error else None,
+    )

@@ -15,39 +15,21 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers that mean that the disk or the user's quota is full."""
 
 
-def append(fd: int, data: bytes) -> None:
-    """Append data completely to a file opened with O_APPEND.
-
-    On failure, the file is restored.
+def append_to(path: Path, data: bytes) -> None:
+    """Append data to a file, which is created if it is missing; on failure, it is left as it was.
 
     Raises:
         OSError: it cannot be written, for example because the disk is full.
     """
-    size_before, done = os.fstat(fd).st_size, 0
-    try:
-        while done < len(data):
-            done += os.write(fd, data[done:])
-    except OSError:
-        with suppress(OSError):
-            # Unless another process has appended to it in the meantime.
-            if os.fstat(fd).st_size == size_before + done:
-                os.ftruncate(fd, size_before)
-        raise
-
-
-def append_to(path: Path, data: bytes) -> None:
-    """Append data to a file by path, as `append` does.
-
-    The file is created if it is missing.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        append(fd, data)
-    finally:
-        os.close(fd)
+    with path.open("ab", buffering=0) as file:
+        size = file.tell()
+        try:
+            while data:
+                data = data[file.write(data) :]
+        except OSError:
+            with suppress(OSError):
+                file.truncate(size)
+            raise
 
 
 def write_atomic(path: Path, text: str) -> None:

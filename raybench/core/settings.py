@@ -9,29 +9,16 @@ from their metadata (`Setting`). No Pydantic here, since a trial's process has o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING as DATACLASS_MISSING
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-
-class Effect(Enum):
-    """The effects that a setting can have."""
-
-    SPEED = "speed"
-    """Seconds per example in training or evaluation."""
-    CONVERGENCE = "convergence"
-    """Epochs to reach a quality, and the quality reached."""
-    MEMORY = "memory"
-    """Memory of a training step."""
-    WEIGHT_DECAY = "weight_decay"
-    """The form of weight decay, not its amount.
-
-    The weight-decay check tests it."""
-
-
-SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY = Effect
+SPEED, LEARNING, DECAY_FORM = "speed", "learning", "form of weight decay"
+"""Effects of a setting: on the seconds per example; on the quality and the epochs to reach it; on the form of weight
+decay, which a check tests, but not its amount."""
 
 ADAM = ("adam", "adamw")
 SGD = ("sgd",)
@@ -64,9 +51,9 @@ class Setting:
         name: in a grid file.
         type: of its value, as a Python type annotation.
         default: if neither the grid, nor the device's profile, nor the workload sets it; None if it depends on others.
-        description: for a grid file's schema and the documentation.
+        description: for the documentation and a grid file's schema.
         examples: of values in a grid file.
-        affects: its effects.
+        affects: which of `SPEED`, `LEARNING` and `DECAY_FORM` it changes.
         engines: the frameworks that implement it; None for all. A cell that sets it cannot run with another.
         ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
         optimizers: the optimizers that have this setting; empty if every run has it.
@@ -74,7 +61,7 @@ class Setting:
         label: its name in sentences.
         unit: of its number.
         canonical: converts a grid file's value to the canonical form for the digest.
-        limits: bounds of its number: `gt`, `ge`, `lt` or `le`.
+        gt, ge, lt: bounds of its number.
     """
 
     name: str
@@ -82,15 +69,17 @@ class Setting:
     default: Any
     description: str
     examples: tuple[Any, ...]
-    affects: frozenset[Effect]
-    engines: frozenset[str] | None
-    ignored_by: frozenset[str]
-    optimizers: tuple[str, ...]
-    nullable: bool
-    label: str
-    unit: str
-    canonical: Callable[[Any], Any] | None
-    limits: Mapping[str, Any]
+    affects: tuple[str, ...] = ()
+    engines: tuple[str, ...] | None = None
+    ignored_by: tuple[str, ...] = ()
+    optimizers: tuple[str, ...] = ()
+    nullable: bool = False
+    label: str = ""
+    unit: str = ""
+    canonical: Callable[[Any], Any] | None = None
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
 
     @cached_property
     def types(self) -> tuple[Any, ...]:
@@ -124,42 +113,12 @@ class Setting:
         return not self.optimizers or optimizer in self.optimizers
 
 
-def setting(
-    default: Any,
-    description: str,
-    *,
-    examples: Collection[Any],
-    affects: Collection[Effect],
-    engines: Collection[str] | None = None,
-    ignored_by: Collection[str] = (),
-    optimizers: Collection[str] = (),
-    nullable: bool = False,
-    label: str = "",
-    unit: str = "",
-    canonical: Callable[[Any], Any] | None = None,
-    **limits: float,
-) -> Any:
-    """Declare a setting as the field of a dataclass.
-
-    The arguments are the attributes of `Setting`.
-    """
-    declared = {
-        "default": default,
-        "description": description,
-        "examples": tuple(examples),
-        "affects": frozenset(affects),
-        "engines": None if engines is None else frozenset(engines),
-        "ignored_by": frozenset(ignored_by),
-        "optimizers": tuple(optimizers),
-        "nullable": nullable,
-        "label": label,
-        "unit": unit,
-        "canonical": canonical,
-        "limits": limits,
-    }
+def setting(default: Any, description: str, **attributes: Any) -> Any:
+    """Declare a setting as the field of a dataclass; the attributes are those of `Setting`."""
+    metadata = {"description": description, **attributes}
     if isinstance(default, dict):
-        return field(default_factory=dict, metadata=declared)
-    return field(default=default, metadata=declared)
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def _augmentations(items: Collection[Any]) -> tuple[Any, ...]:
@@ -201,7 +160,6 @@ class Settings:
         10,
         "Number of passes over the training set; if it is not a whole number, the last epoch is shorter.",
         examples=[10, 9.9],
-        affects=(),  # the length of a run does not change the time or the convergence of an epoch
         unit="epochs",
         gt=0,
     )
@@ -209,7 +167,7 @@ class Settings:
         128,
         "Examples per step, over all replicas together (the global batch).",
         examples=[64, 128, 512],
-        affects=(SPEED, CONVERGENCE, MEMORY),
+        affects=(SPEED, LEARNING),
         label="batch",
         unit="examples",
         ge=1,
@@ -218,7 +176,7 @@ class Settings:
         None,
         "The learning rate, for a loss averaged over the batch; the schedule multiplies it.",
         examples=[0.1, 1e-3],
-        affects=(CONVERGENCE,),
+        affects=(LEARNING,),
         optimizers=(*SGD, *ADAM),
         gt=0,
     )
@@ -227,7 +185,7 @@ class Settings:
         "The weight decay λ of every trained tensor, for a loss averaged over the batch, independent of batch size "
         "and replicas. `decay` selects how it is applied.",
         examples=[0.0, 5e-4],
-        affects=(CONVERGENCE,),
+        affects=(LEARNING,),
         label="decay",
         ge=0,
     )
@@ -235,19 +193,19 @@ class Settings:
         {},
         "Options of the workload's model, by name.",
         examples=[{"recurrent_dropout": 0.2}],
-        affects=(SPEED, CONVERGENCE, MEMORY),
+        affects=(SPEED, LEARNING),
     )
     optimizer: Literal["sgd", "adam", "adamw"] = setting(
         "sgd",
         "The optimizer that updates the weights.",
         examples=["sgd", "adam", "adamw"],
-        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        affects=(SPEED, LEARNING, DECAY_FORM),
     )
     momentum: float = setting(
         0.9,
         "For sgd: the momentum.",
         examples=[0.9],
-        affects=(CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        affects=(LEARNING, DECAY_FORM),
         optimizers=SGD,
         ge=0,
         lt=1,
@@ -256,14 +214,14 @@ class Settings:
         True,
         "For sgd with momentum: use Nesterov momentum.",
         examples=[True],
-        affects=(CONVERGENCE, WEIGHT_DECAY),
+        affects=(LEARNING, DECAY_FORM),
         optimizers=SGD,
     )
     betas: tuple[float, ...] = setting(
         (0.9, 0.999),
         "For adam and adamw: the decay rates of the two running averages.",
         examples=[[0.9, 0.999]],
-        affects=(CONVERGENCE, WEIGHT_DECAY),
+        affects=(LEARNING, DECAY_FORM),
         optimizers=ADAM,
         canonical=_numbers,
     )
@@ -271,7 +229,7 @@ class Settings:
         1e-8,
         "For adam and adamw: the term added to the denominator.",
         examples=[1e-8],
-        affects=(CONVERGENCE, WEIGHT_DECAY),
+        affects=(LEARNING, DECAY_FORM),
         optimizers=ADAM,
         gt=0,
     )
@@ -280,20 +238,20 @@ class Settings:
         "coupled adds λ·w to the gradient before momentum (the default of sgd and adam); decoupled shrinks the "
         "weights separately from the step (the default of adamw).",
         examples=["coupled", "decoupled"],
-        affects=(CONVERGENCE, WEIGHT_DECAY),
+        affects=(LEARNING, DECAY_FORM),
     )
     decay_rule: Literal["mean", "sum_over_replicas"] = setting(
         "mean",
         "mean applies λ for any number of replicas; sum_over_replicas adds the decay on each replica and sums, as "
         "in a published tutorial: it acts as replicas × λ.",
         examples=["mean", "sum_over_replicas"],
-        affects=(CONVERGENCE, WEIGHT_DECAY),
+        affects=(LEARNING, DECAY_FORM),
     )
     label_smoothing: float = setting(
         0.0,
         "The fraction of each target that is spread over all classes in the training loss.",
         examples=[0.1],
-        affects=(CONVERGENCE,),
+        affects=(LEARNING,),
         ge=0,
         lt=1,
     )
@@ -305,7 +263,7 @@ class Settings:
             {"name": "piecewise_linear", "points": [[0, 0], [5, 1], [24, 0]], "stretch": True},
             {"name": "exponential", "decay_steps": 2000, "floor": 0.01},
         ],
-        affects=(CONVERGENCE,),
+        affects=(LEARNING,),
         canonical=_schedule,
     )
     gradient_clipping: float | None = setting(
@@ -313,7 +271,7 @@ class Settings:
         "The largest L2 norm of the gradients of all parameters together: larger ones are scaled down to it before "
         "the optimizer's step. null: no clipping.",
         examples=[1.0, None],
-        affects=(SPEED, CONVERGENCE),
+        affects=(SPEED, LEARNING),
         engines=("torch", "torch_tpu", "tensorflow"),
         nullable=True,
         gt=0,
@@ -322,21 +280,21 @@ class Settings:
         "fp32",
         "The number format of matrix products and convolutions.",
         examples=["fp32", "tf32", "bf16", "fp16"],
-        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        affects=(SPEED, LEARNING, DECAY_FORM),
     )
     master_weights: bool = setting(
         True,
         "Keep weights in fp32 for every precision (the default). false: weights and gradients have the precision "
         "too, except those of batch norms, and the loss is summed, so that small gradients are not lost.",
         examples=[True, False],
-        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        affects=(SPEED, LEARNING, DECAY_FORM),
         engines=("torch", "torch_tpu"),
     )
     channels_last: bool = setting(
         False,
         "Keep images with the channel as the innermost dimension in memory, which is faster on some devices.",
         examples=[True],
-        affects=(SPEED, MEMORY),
+        affects=(SPEED,),
         ignored_by=("torch_xla", "tensorflow"),
     )
     compile: bool | Literal["default", "reduce-overhead", "max-autotune"] = setting(
@@ -345,7 +303,7 @@ class Settings:
         "own choice. For torch also reduce-overhead, which replays CUDA graphs on a GPU, and max-autotune, which also "
         "measures alternatives of each kernel. torch_xla always compiles.",
         examples=[False, "default", "reduce-overhead", "max-autotune"],
-        affects=(SPEED, MEMORY),
+        affects=(SPEED,),
         ignored_by=("torch_xla",),
         canonical=_compile_mode,
     )
@@ -353,13 +311,13 @@ class Settings:
         "device",
         "Where the data set is: in the device's memory, or in the host's memory, streamed batch by batch.",
         examples=["device", "host"],
-        affects=(SPEED, MEMORY),
+        affects=(SPEED,),
     )
     augmentation: tuple[Any, ...] = setting(
         (),
         "Random changes of training images, in order; crop and cutout may have a size in pixels.",
         examples=[["crop", "flip", "cutout"], [{"crop": 4}, "flip", {"cutout": 8}]],
-        affects=(SPEED, CONVERGENCE, MEMORY),
+        affects=(SPEED, LEARNING),
         canonical=_augmentations,
     )
     evaluation_batch_size: int | None = setting(
@@ -374,7 +332,7 @@ class Settings:
         None,
         "Steps that count as one epoch; null means one pass over the training set.",
         examples=[40, None],
-        affects=(CONVERGENCE,),
+        affects=(LEARNING,),
         nullable=True,
         unit="steps",
         ge=1,
@@ -384,7 +342,7 @@ class Settings:
         "For tensorflow: steps per call of the compiled training function, which the host prepares once. "
         "More than one takes the host's work off a fast device.",
         examples=[1, 50],
-        affects=(SPEED, MEMORY),
+        affects=(SPEED,),
         ignored_by=("torch", "torch_tpu", "torch_xla"),
         unit="steps",
         ge=1,
@@ -469,20 +427,28 @@ class RunOptions:
         "The framework that trains the model; jax and none only for a training function of your own, by default what "
         "its file imports.",
         examples=["torch", "torch_xla", "tensorflow"],
-        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        affects=(SPEED, LEARNING, DECAY_FORM),
+    )
+    environment: str | None = setting(
+        None,
+        "The Python environment of a trial: a built environment (`raybench env`), or the path of a Python or of a "
+        "virtual environment; by default the Python that raybench runs in. The names and versions of all that is "
+        "installed there are part of the cell.",
+        examples=["xla", "~/venvs/torch29"],
+        affects=(SPEED,),
     )
     examples: Mapping[str, int] | None = setting(
         None,
         "Number of examples used of each split, if not all.",
         examples=[{"train": 5000, "val": 1000}],
-        affects=(CONVERGENCE, MEMORY),
+        affects=(LEARNING,),
     )
     replicas: int = setting(
         1,
         "Copies of the model that share each batch, such as the cores of a TPU; each has the batch-norm statistics "
         "of its own part.",
         examples=[1, 8],
-        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        affects=(SPEED, LEARNING, DECAY_FORM),
         ge=1,
     )
     replication: Literal["grouped", "devices", "spmd"] | None = setting(
@@ -490,7 +456,7 @@ class RunOptions:
         "How replicas are made: grouped in one computation on one device, on separate devices, or spmd, one "
         "program that XLA spreads over the devices. By default devices if there is one for each, else grouped.",
         examples=["grouped", "devices", "spmd"],
-        affects=(SPEED, MEMORY, WEIGHT_DECAY),
+        affects=(SPEED, DECAY_FORM),
     )
     threads: int | None = setting(
         None,
@@ -511,7 +477,6 @@ class RunOptions:
         1,
         "First epochs that steady times leave out, because caches and compilers warm up in them.",
         examples=[1],
-        affects=(),
         unit="epochs",
         ge=0,
     )
@@ -520,7 +485,6 @@ class RunOptions:
         "Time limit of a trial: seconds, or a text such as 90s, 30m, 1h30m. A trial that takes longer ends with "
         "status timeout.",
         examples=["30m", 900],
-        affects=(),
         unit="s",
         gt=0,
     )
@@ -529,7 +493,6 @@ class RunOptions:
         "Epochs between two checkpoints of a trial: a trial that is tried again continues from the last one. By "
         "default there are none.",
         examples=[1, 10],
-        affects=(),
         unit="epochs",
         ge=1,
     )
@@ -538,44 +501,35 @@ class RunOptions:
         "Memory limit of each process of a trial on the host's cores: bytes, or a text such as 2GiB. A trial that "
         "needs more ends with status oom. Linux only; also in a device's profile.",
         examples=["2GiB", 1000000000],
-        affects=(),
         unit="bytes",
         ge=1,
     )
 
 
-def _declared(cls: type) -> tuple[Setting, ...]:
-    """The settings that a dataclass declares."""
+def _declared(cls: type) -> dict[str, Setting]:
+    """The settings that a dataclass declares, by name."""
     types = get_type_hints(cls)
-    return tuple(
-        Setting(
-            name=entry.name,
-            type=types[entry.name],
-            **{**entry.metadata, "label": entry.metadata["label"] or entry.name.replace("_", " ")},
-        )
-        for entry in fields(cls)
-        if entry.metadata
-    )
+    settings = {}
+    for entry in fields(cls):
+        attributes = {"label": entry.name.replace("_", " "), **entry.metadata}
+        default = {} if entry.default is DATACLASS_MISSING else entry.default
+        settings[entry.name] = Setting(entry.name, types[entry.name], default, **attributes)
+    return settings
 
 
-TRAINING: Mapping[str, Setting] = {one.name: one for one in _declared(Settings)}
+TRAINING: Mapping[str, Setting] = _declared(Settings)
 """The settings of `Settings`, by name."""
 
 _OUTSIDE_OPTIMIZER = tuple(one.name for one in TRAINING.values() if len(one.path) == 1)
 """The settings that all optimizers share, except the optimizer's name."""
 
-SETTINGS: Mapping[str, Setting] = {**TRAINING} | {one.name: one for one in _declared(RunOptions)}
+SETTINGS: Mapping[str, Setting] = {**TRAINING, **_declared(RunOptions)}
 """Every setting of a grid file, by name."""
 
 DEFAULTS: Mapping[str, Any] = {
     name: one.default for name, one in SETTINGS.items() if one.default is not None or one.nullable
 }
 """Defaults if neither the grid, the device's profile nor the workload sets a value."""
-
-
-def affecting(effect: Effect) -> frozenset[str]:
-    """The names of the settings that have this effect."""
-    return frozenset(name for name, setting in SETTINGS.items() if effect in setting.affects)
 
 
 PARAM = "params."

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-import time
+from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "rb-"
@@ -23,9 +23,6 @@ MAX_SOCKET_FOLDER_CHARS = 23
 """Maximum length of the temporary folder's path for Ray's sockets: Ray's own part takes 80 of 103 characters."""
 
 SHORT_FOLDER = "/tmp"  # noqa: S108 — what is made there is private
-
-REMOVE_ATTEMPTS = 20
-"""Attempts, every 50 ms, to empty a folder still written to."""
 
 
 class Scratch:
@@ -46,11 +43,6 @@ class Scratch:
         if for_sockets and (len(folder) > MAX_SOCKET_FOLDER_CHARS or not folder.isascii()):
             folder = SHORT_FOLDER
         self.path, self._lock = _make(folder)
-
-    @property
-    def removed(self) -> bool:
-        """Return whether a different program has removed the folder or its contents."""
-        return self._lock >= 0 and not os.fstat(self._lock).st_nlink
 
     def close(self) -> None:
         """Remove the folder; repeated calls are allowed."""
@@ -87,25 +79,13 @@ def sweep() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder, its lock last.
-
-    A folder that cannot be removed now is then found by a later `sweep`.
-    """
-    for _ in range(REMOVE_ATTEMPTS):
-        try:
-            for entry in path.iterdir():
-                if entry.name != LOCK:
-                    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-            (path / LOCK).unlink(missing_ok=True)
-            path.rmdir()
-        except FileNotFoundError:
-            if not path.exists():
-                return
-        except OSError:  # a process has just written into it
-            pass
-        else:
-            return
-        time.sleep(0.05)
+    """Remove a folder; if a process still writes into it, its lock stays, by which a later `sweep` finds it."""
+    with suppress(OSError):
+        for entry in path.iterdir():
+            if entry.name != LOCK:
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        if [entry.name for entry in path.iterdir()] == [LOCK]:
+            shutil.rmtree(path)
 
 
 def _take(lock: int) -> bool:

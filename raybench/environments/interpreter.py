@@ -31,7 +31,7 @@ ANSWER_TIMEOUT_S = 30.0
 _QUERY = """
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]
-import json, platform
+import hashlib, json, platform
 from importlib import metadata
 found = {}
 for name in sys.argv[1:]:
@@ -39,7 +39,9 @@ for name in sys.argv[1:]:
         found[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         pass
-print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found}))
+installed = sorted(f"{each.name}=={each.version}" for each in metadata.distributions())
+lock = hashlib.sha256("\\n".join([sys.version, *installed]).encode()).hexdigest()[:16]
+print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found, "lock": lock}))
 """
 """Program that reads metadata only: importing a framework would take seconds and might initialise a device."""
 
@@ -53,12 +55,14 @@ class Interpreter:
         version: of Python.
         packages: the installed ones of the requested distributions, with their versions.
         problem: why it cannot be used, as a sentence with the remedy; empty if it can.
+        lock: the digest of the names and versions of all that is installed.
     """
 
     python: str = ""
     version: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    lock: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -104,11 +108,12 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(problem=f"{key} on {node} has Python {version}; trials need {oldest} or later")
-    return Interpreter("" if answer["prefix"] == sys.prefix else str(path), version, answer["packages"])
+    python = "" if answer["prefix"] == sys.prefix else str(path)
+    return Interpreter(python, version, answer["packages"], lock=answer["lock"])
 
 
 def _query(python: Path, distributions: Iterable[str]) -> dict[str, Any] | str:
-    """An interpreter's version (`python`), `prefix`, and `packages` among the given ones; or why it does not work."""
+    """An interpreter's version, prefix, lock, and packages among the given ones; or why it does not work."""
     try:
         done = subprocess.run(
             [str(python), "-c", _QUERY, *distributions],
@@ -119,7 +124,8 @@ def _query(python: Path, distributions: Iterable[str]) -> dict[str, Any] | str:
             check=False,
         )
         # Site customisation may have printed before the answer.
-        answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}} | json.loads(done.stdout.splitlines()[-1])
+        answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}, "lock": ""}
+        answer |= json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         return f"no answer within {ANSWER_TIMEOUT_S:g} s"
     except OSError as error:

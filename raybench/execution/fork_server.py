@@ -172,8 +172,6 @@ def main(framework: str) -> None:
     with suppress(EOFError):
         while True:
             message = json.loads(jobs.recv_bytes())
-            if scratch.removed:
-                scratch = Scratch()
             temporary = scratch.path / "trial"
             trial = context.Process(  # type: ignore[attr-defined]  # every context has it
                 target=run_trial, args=(message, framework, imported_s, temporary, messages)

@@ -72,7 +72,7 @@ def check_unchanged(workload: WorkloadInfo) -> None:
     if changed := changed_files(Path(workload.folder), workload.files):
         raise WorkloadError(
             f"{Path(workload.folder) / changed[0]} was changed after the grid was planned; run the same command again: "
-            "it makes new trials with the changed file"
+            "it makes new trials with the changed file (what the program itself writes belongs in {output_dir})"
         )
 
 

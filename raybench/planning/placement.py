@@ -55,14 +55,16 @@ class Placement:
     framework_version: str
     replication: Replication = field(default_factory=Replication)
     environment: str = ""
+    lock: str = ""
     resources: tuple[tuple[str, float], ...] = ()
 
 
 def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | str:
     """Find the nodes that fit a trial, or the reason against it.
 
-    A cell has one hardware model, number of cores and framework version. If nodes differ, the most common combination
-    is taken; of equally common ones the last in the order of their names, since Ray lists nodes in no fixed order.
+    A cell has one hardware model, number of cores, framework version and environment. If nodes differ, the most common
+    combination is taken; of equally common ones the last in the order of their names, since Ray lists nodes in no fixed
+    order.
     """
     reason = unsupported_reason(need)
     if reason:
@@ -78,15 +80,16 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     if not places:
         return "; ".join(dict.fromkeys(reasons)) or "there is no machine to run it on"
 
-    def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str]:
+    def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str, str]:
         node, hardware = place
-        packages = node.interpreter(need.environment).packages
-        return hardware.model, _cpus(need, node, hardware), packages[FRAMEWORKS[need.framework].package]
+        interpreter = node.interpreter(need.environment)
+        version = interpreter.packages[FRAMEWORKS[need.framework].package]
+        return hardware.model, _cpus(need, node, hardware), version, interpreter.lock
 
     counts = Counter(map(kind_of_place, places))
     commonest = max(counts, key=lambda each: (counts[each], each))
     matching = [place for place in places if kind_of_place(place) == commonest]
-    _, cpus, version = commonest
+    _, cpus, version, lock = commonest
     accelerators = 0 if hosted(need.kind) else need.count
     hardware = matching[0][1]
     count = 1 if need.own_processes else need.count
@@ -101,6 +104,7 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
         version,
         replication,
         need.environment,
+        lock,
         need.resources,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.planning.validate import check_defaults, place
 from raybench.workloads import WorkloadInfo
+from raybench.workloads.command import placeholders
 
 MAX_NAMES = 5
 """Files of a workload that are named one by one."""
@@ -73,6 +75,7 @@ class Plan:
         workload: what is trained; if versions are compared, that of the new one. Each cell has its own, too.
         where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
+        repeated: points of the grid that make the same cell as an earlier one, each with that cell.
     """
 
     spec: GridSpec
@@ -82,6 +85,7 @@ class Plan:
     nodes: tuple[Node, ...]
     where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
+    repeated: tuple[tuple[ResolvedCell, ResolvedCell], ...] = ()
 
     def label(self, trial: Trial) -> str:
         """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
@@ -96,16 +100,10 @@ class Plan:
 
     @cached_property
     def _varying(self) -> frozenset[str]:
-        """Names of the label parts that vary between the grid's cells.
-
-        Cells left out by `where` count too.
-        """
+        """Names of the label parts that vary between the grid's cells; cells left out by `where` count too."""
         axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
-        texts: dict[str, set[str]] = {}
-        for cell in self.cells:
-            for name, text in _parts(cell).items():
-                texts.setdefault(name, set()).add(text)
-        return frozenset(axes | {name for name, variants in texts.items() if len(variants) > 1})
+        pairs = {pair for cell in self.cells for pair in _parts(cell).items()}
+        return frozenset(axes | {name for name, count in Counter(name for name, _ in pairs).items() if count > 1})
 
 
 def notes(plan: Plan) -> Iterator[str]:
@@ -116,15 +114,24 @@ def notes(plan: Plan) -> Iterator[str]:
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
         if cell.fit and cell.fit.environment and cell.axes.get(VERSION_AXIS) != BASE
-        if not plan.spec.environment(plan.spec.profile(cell.profile))
+        if not cell.content.engine.environment
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
+    for cell, first in plan.repeated[:1]:
+        names = [name for name in {**cell.axes, **first.axes} if cell.axes.get(name) != first.axes.get(name)]
+        texts = [
+            ", ".join(f"{short_name(name)} {format_value(each.axes[name])}" for name in names if name in each.axes)
+            for each in (cell, first)
+        ]
+        count = len(plan.repeated)
+        points = "1 point of the grid repeats" if count == 1 else f"{count} points of the grid repeat"
+        yield f"{points} another and run{'s' if count == 1 else ''} once: {' is the same as '.join(texts)}."
     workload = plan.workload
     if workload.own_loop and not plan.spec.inputs:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
-        text = " or ".join([*names, *(["the command"] if workload.command else [])])
+        text = join_words([*names, *(["the command"] if workload.command else [])], "or")
         yield f"A change of {text} makes new trials; name other files that should count under `inputs`."
 
 
@@ -164,6 +171,11 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
+    command = plan.workload.command
+    if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
+        program = command.arguments[0]
+        if not [*placeholders(program)] and not shutil.which(program) and "/" not in program:
+            yield f"there is no program {program!r} on this machine; check the first word of the command"
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
         for cell in plan.cells
@@ -212,7 +224,11 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}
-    of_all = digest({name: [info.digest, info.version, versions[name].environments] for name, info in infos.items()})
+    locks = {
+        name: [[key, *(node.interpreter(key).lock for node in nodes)] for key in versions[name].environments]
+        for name in versions
+    }
+    of_all = digest({name: [info.digest, info.version, locks[name]] for name, info in infos.items()})
     resolvers = {
         name: Resolver(
             versions[name],
@@ -225,9 +241,12 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     }
     points = list(expand(spec, nodes, where))
     cells_by_id: dict[str, ResolvedCell] = {}
+    repeated: list[tuple[ResolvedCell, ResolvedCell]] = []
     for point in points:
         for cell in _versions(point, resolvers):
-            cells_by_id.setdefault(cell.cell_id, cell)
+            first = cells_by_id.setdefault(cell.cell_id, cell)
+            if first.axes != cell.axes:
+                repeated.append((cell, first))
     cells = list(cells_by_id.values())
     if AVAILABLE in where:
         # If nothing can run here, every cell is kept with its reason.
@@ -237,7 +256,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     trials = tuple(_ordered(spec, cells))
     count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
     left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
-    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out)
+    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, tuple(repeated))
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
@@ -262,13 +281,12 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
     if "" in resolvers:
         return [resolvers[""].cell(point)]
     cells = {name: resolver.cell(point) for name, resolver in resolvers.items()}
-    reasons = {name: cell.skip for name, cell in cells.items() if cell.skip}
-    same = len(set(reasons.values())) == 1 and len(reasons) == len(cells)
-    skip = "; ".join(
-        reasons[name] if same else f"{name} version: {reasons[name]}" for name in [*reasons][: 1 if same else None]
-    )
+    reasons = [f"{name} version: {cell.skip}" for name, cell in cells.items() if cell.skip]
+    if len({cell.skip for cell in cells.values()}) == 1:  # the same for both
+        reasons = [cell.skip for cell in cells.values() if cell.skip][:1]
+    skip = "; ".join(reasons) or None
     return [
-        replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip or None, fit=None if skip else cell.fit)
+        replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip, fit=None if skip else cell.fit)
         for name, cell in cells.items()
     ]
 
@@ -285,14 +303,6 @@ def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
             "generate; return generated data from its `data` function"
         )
     return replace(info, dataset=datasets.synthetic_name(info.dataset))
-
-
-def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]:
-    """The baseline of the comparison: that of the file, or the first device if there are several."""
-    if spec.baseline:
-        return dict(spec.baseline)
-    devices = list(dict.fromkeys(cell.profile for cell in cells))
-    return {"device": devices[0]} if len(devices) > 1 else {}
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:

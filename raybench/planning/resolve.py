@@ -15,7 +15,7 @@ from raybench.config import Settings as GridSettings
 from raybench.config.parameters import used_settings
 from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, ComparedVersion, Examples
 from raybench.core.identity import digest, identifying
-from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, TRAINING, Settings
+from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
 from raybench.engines.user_loop import recognise
 from raybench.environments import recipe_for
@@ -26,7 +26,7 @@ from raybench.planning.placement import Placement, ResourceRequest, find_placeme
 from raybench.planning.validate import check_training, model_options, place
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL
-from raybench.workloads.parameters import PASSED
+from raybench.workloads.parameters import key_of
 
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""
@@ -97,8 +97,8 @@ class Resolver:
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
         self._below = _defaults(info) | explicit_settings(spec) | explicit_params(spec)
-        self._fits: dict[ResourceRequest, Placement | str] = {}
-        self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
+        self._placement = cache(self._find_placement)
+        self._settings_of = cache(lambda device: explicit_settings(spec.profile(device)))
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> ResolvedCell:
@@ -107,22 +107,22 @@ class Resolver:
         Raises:
             UsageError: it can never be trained, such as a batch larger than the training set.
         """
-        profile, by_profile = self._profile(point["device"])
-        resolved = {"framework": self._default_framework(profile.kind)} | self._below | by_profile
+        profile, info = self._spec.profile(point["device"]), self._info
+        framework = recognise(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
+        resolved = {"framework": framework} | self._below | self._settings_of(point["device"])
         resolved |= {name: value for name, value in point.items() if name != "device"}
         for when, changes in self._rules:
             if matches(point, when):
                 resolved |= changes
-        fit = self._fit(self._need(profile, resolved))
-        skip = fit if isinstance(fit, str) else self._unsupported(resolved)
-        placement = None if isinstance(fit, str) else fit
-        content = self._content(profile, resolved, placement)
+        found = self._placement(self._need(profile, resolved))
+        skip, fit = (found, None) if isinstance(found, str) else (self._unsupported(resolved), found)
+        content = self._content(profile, resolved, fit)
         return ResolvedCell(
             content=content,
             axes=point,
             profile=point["device"],
-            workload=self._info,
-            fit=placement,
+            workload=info,
+            fit=fit,
             skip=skip,
             timeout=float(resolved.get("timeout") or 0.0),
             price_per_hour=profile.price_per_hour,
@@ -132,9 +132,6 @@ class Resolver:
             request_id=digest(self._request(profile, resolved, content)),
         )
 
-    def _default_framework(self, kind: str) -> str:
-        return recognise(self._info.libraries) if self._info.own_loop else (*frameworks(kind), "torch")[0]
-
     def _request(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
         """The request in the grid file: the cell without values that depend on the training machine."""
         request = {name: value for name, value in identifying(content.to_json()).items() if name != "engine"}
@@ -142,26 +139,21 @@ class Resolver:
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
             "count": profile.count,
-            **{name: resolved.get(name) for name in ("replicas", "replication", "threads", "cpus")},
+            **{name: resolved.get(name) for name in ("replicas", "replication", "threads", "cpus", "environment")},
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         examples = {**self._info.examples, **(resolved.get("examples") or {})}
         request["data"] = {"name": content.data.name, "examples": examples}
         return request
 
-    def _fit(self, need: ResourceRequest) -> Placement | str:
-        """The placement of a trial.
-
-        If a framework is not installed, the environment built for it is used.
-        """
-        if need not in self._fits:
-            result = find_placement(need, self._nodes)
-            recipe = recipe_for(need.framework, need.kind)
-            if isinstance(result, str) and recipe and not need.environment:
-                alternative = find_placement(replace(need, environment=recipe.name), self._nodes)
-                result = result if isinstance(alternative, str) else alternative
-            self._fits[need] = result
-        return self._fits[need]
+    def _find_placement(self, need: ResourceRequest) -> Placement | str:
+        """The placement of a trial; if its framework is not installed, in the environment built for it."""
+        result = find_placement(need, self._nodes)
+        recipe = recipe_for(need.framework, need.kind)
+        if isinstance(result, str) and recipe and not need.environment:
+            alternative = find_placement(replace(need, environment=recipe.name), self._nodes)
+            return result if isinstance(alternative, str) else alternative
+        return result
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
         """Memory limit of a trial's processes, in bytes; 0 for none.
@@ -174,12 +166,6 @@ class Resolver:
             message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
             raise UsageError(f"{place(self._spec, 'memory_limit')}{message}; set it only for devices on the CPU")
         return limit
-
-    def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
-        if name not in self._profiles:
-            profile = self._spec.profile(name)
-            self._profiles[name] = profile, explicit_settings(profile)
-        return self._profiles[name]
 
     def _unsupported(self, resolved: Mapping[str, Any]) -> str | None:
         """The reason why raybench's engine of the framework cannot train this cell, or None."""
@@ -208,15 +194,15 @@ class Resolver:
             kind=profile.kind,
             framework=resolved["framework"],
             precision=str(precision),
-            replicas=1 if own_loop else resolved["replicas"],
-            replication=None if own_loop else resolved.get("replication"),
+            replicas=resolved["replicas"],
+            replication=resolved.get("replication"),
             count=profile.count or 1,
             cpus=resolved.get("cpus") or 0,
             accelerator_type=profile.accelerator_type,
             memory_gb=profile.memory_gb,
             resources=tuple(sorted((profile.resources or {}).items())),
             data=(self._info.dataset, self._digest) if self._info.dataset else None,
-            environment=self._spec.environment(profile),
+            environment=self._spec.environment_key(resolved.get("environment")),
             own_loop=own_loop,
             own_processes=self._info.command is not None,
         )
@@ -228,7 +214,7 @@ class Resolver:
             kind=profile.kind,
             model=fit.hardware.model if fit else profile.accelerator_type,
             count=(fit.accelerators or fit.cpus) if fit else profile.count or 1,
-            replicas=1 if own_loop else resolved["replicas"],
+            replicas=resolved["replicas"],
             threads=resolved.get("threads") or cpus,
         )
         if fit and fit.replication.form:
@@ -236,15 +222,19 @@ class Resolver:
         elif self._info.command and (profile.count or 1) > 1:
             # The processes of a trial on the host's cores, which the device's own count does not include.
             device = replace(device, devices=profile.count)
-        settings, params = self._own_values(resolved) if own_loop else (self._engine_settings(resolved), {})
+        settings, params = self._own_values(resolved) if own_loop else (self._engine_settings(resolved), MISSING)
         engine = CellEngine(
-            name=framework, framework_version=".".join(fit.framework_version.split(".")[:2]) if fit else None
+            name=framework,
+            framework_version=".".join(fit.framework_version.split(".")[:2]) if fit else None,
+            libraries=self._libraries(framework, fit) if own_loop else MISSING,
+            environment=resolved.get("environment") or MISSING,
+            lock=(fit.lock if fit else "") or MISSING,
         )
         target = self._spec.target if self._spec.stop_at_target else None
-        cell = Cell(
+        return Cell(
             data=self._data(resolved, fit),
             device=device,
-            engine=replace(engine, libraries=self._libraries(framework, fit)) if own_loop else engine,
+            engine=engine,
             framework=framework,
             settings=settings,
             warmup_epochs=resolved["warmup_epochs"],
@@ -252,8 +242,8 @@ class Resolver:
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True) if target else None,
             compared=self._compared,
+            params=params,
         )
-        return replace(cell, params=params) if own_loop else cell
 
     def _engine_settings(self, resolved: Mapping[str, Any]) -> Settings:
         no_effect = irrelevant_settings(resolved)
@@ -263,28 +253,24 @@ class Resolver:
         return Settings.of({**DEFAULTS, **effective, "model": options})
 
     def _own_values(self, resolved: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-        """The settings and the parameters of a training function or a command."""
-        if self._info.command:
-            used = {name: resolved[name] for name in self._used_by_command(resolved)}
+        """The settings and the parameters of a training function or a command.
+
+        Raises:
+            UsageError: the cell has no value for a name in the command.
+        """
+        if command := self._info.command:
+            for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
+                message = f"a cell has no value for {{{name}}}, which the command uses; set one for the whole grid"
+                raise UsageError(f"{place(self._spec, 'workload')}{message}")
+            used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
-            parameters = self._info.parameters
             used = {name: resolved[name] for name in KEPT if name in resolved}
-            for name, parameter in parameters.items():
-                key = name if name in PASSED else f"{PARAM}{name}"
+            for name, parameter in self._info.parameters.items():
+                key = key_of(name)
                 used |= {key: parameter.converted(resolved[key])} if key in resolved else {}
         settings = {name: value for name, value in used.items() if name in TRAINING and value is not None}
         params = {name.removeprefix(PARAM): value for name, value in used.items() if name.startswith(PARAM)}
         return replace(UNKNOWN_SETTINGS, **settings), params
-
-    def _used_by_command(self, resolved: Mapping[str, Any]) -> list[str]:
-        command = self._info.command
-        assert command
-        for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
-            raise UsageError(
-                f"{place(self._spec, 'workload')}a cell has no value for {{{name}}}, which the command uses; set one "
-                "for the whole grid"
-            )
-        return used_settings(command, resolved)
 
     def _data(self, resolved: Mapping[str, Any], fit: Placement | None) -> CellData:
         """The data set; a user's own loop loads its data itself."""
@@ -344,11 +330,7 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
     if info.command:
         has_epochs = info.command.reports or info.command.counts_epochs
         return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "replicas": 1}
-    parameters = {
-        name if name in PASSED else f"{PARAM}{name}": parameter.default
-        for name, parameter in info.parameters.items()
-        if parameter.known
-    }
+    parameters = {key_of(name): parameter.default for name, parameter in info.parameters.items() if parameter.known}
     return {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | parameters
 
 

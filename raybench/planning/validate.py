@@ -9,14 +9,7 @@ from raybench.config import GridSpec, wrong_settings
 from raybench.core.job import Target
 from raybench.errors import UsageError, WorkloadError, nearest
 from raybench.workloads import WorkloadInfo
-
-_WORDS: Mapping[type, tuple[tuple[type, ...], str]] = {
-    bool: ((bool,), "true or false"),
-    int: ((int,), "an integer"),
-    float: ((int, float), "a number"),
-    str: ((str,), "a name"),
-}
-"""Accepted types and their description, by the type of an option's default."""
+from raybench.workloads.parameters import Parameter
 
 
 def check_defaults(info: WorkloadInfo) -> None:
@@ -61,16 +54,17 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
     """
     options = {}
     for name, value in chosen.items():
-        origin = f"{place(spec, 'model')}model.{name}"
+        default = info.options.get(name)
+        option = Parameter(type(default).__name__, default=default)
         if name not in info.options:
             hint = nearest(name, info.options) if info.options else "the model has no options"
-            raise UsageError(f"{origin}: not an option of {info.name}'s model; {hint}")
-        default = info.options[name]
-        kinds, expected = _WORDS[type(default)]
-        if type(value) not in kinds:
-            raise UsageError(f"{origin}: {value!r:.60} is not allowed; use {expected}")
+            problem: str | None = f"not an option of {info.name}'s model; {hint}"
+        else:
+            problem = option.problem(value)
+        if problem:
+            raise UsageError(f"{place(spec, 'model')}model.{name}: {problem}")
         if value != default:
-            options[name] = type(default)(value)
+            options[name] = option.converted(value)
     return options
 
 

@@ -8,7 +8,7 @@ from raybench.core.text import format_value
 from raybench.devices import KINDS
 from raybench.errors import UsageError
 
-_MAY_DIFFER = {"name", "description", "workload", "inputs", "tracking_uri", "baseline"}
+_MAY_DIFFER = {"name", "description", "workload", "inputs", "environment", "tracking_uri", "baseline"}
 
 
 def compared(base: GridSpec, new: GridSpec) -> GridSpec:

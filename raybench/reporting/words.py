@@ -136,6 +136,8 @@ def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float,
     if difference.low is None or difference.high is None:
         return (value, max(least, _decimals(value, value, 2, abs(value)))), None
     low, high = difference.low * scale, difference.high * scale
+    if is_accuracy(metric):  # no two accuracies differ by more than 100 points
+        low, high = max(low, -100.0), min(high, 100.0)
     decimals = max(least, _decimals(low, high, digits, max(abs(low), abs(high))))
     return (value, decimals), [(low, decimals), (high, decimals)]
 

@@ -70,6 +70,7 @@ _CELL = [
     Column("val_examples", WHOLE, "examples", "number of validation examples", "data.examples.val"),
     Column("framework", TEXT, "", "torch, torch_xla, tensorflow, or a different one in a CSV", "framework"),
     Column("framework_version", TEXT, "", "its major and minor version", "engine.framework_version"),
+    Column("environment", TEXT, "", "its Python environment, if it is not raybench's own", "engine.environment"),
     Column("device", TEXT, "", "the device's name in the grid: the axis `device`"),
     Column("device_kind", TEXT, "", "its kind, such as cpu or cuda", "device.kind"),
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),

@@ -143,6 +143,7 @@ _DIFFERENCES: Mapping[str, str] = {
     "device.threads": "threads {}",
     "device.count": "count {}",
     "engine.framework_version": "framework {}",
+    "engine.lock": "environment {:.8}",
     "data.digest": "data {:.8}",
     "workload.version": "workload {}",
     "workload.digest": "files {:.8}",
@@ -188,6 +189,7 @@ _AXES: Mapping[str, str] = {
     "device.threads": "threads",
     "framework": "framework",
     "engine.framework_version": "framework_version",
+    "engine.environment": "environment",
 }
 """Names of axes other than settings, by their place in a cell."""
 

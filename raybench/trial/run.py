@@ -298,15 +298,8 @@ def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def workload_of(job: Job) -> Workload:
-    """Load the workload of a job, with the model options of its cell.
-
-    A user's file is run here.
-
-    Raises:
-        WorkloadError: the file does not define a `Workload`.
-        Exception: any exception of the user's file.
-    """
-    workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
+    """Load the workload of a job, with the model options of its cell; a user's file is run here."""
+    workload: Workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
     return workload.with_options(job.cell.settings.model)
 
 

@@ -29,8 +29,7 @@ from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
-from raybench.workloads import WorkloadInfo
-from raybench.workloads.lookup import load_function
+from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.own_files import record_late_modules, working_folder
 from raybench.workloads.parameters import PASSED
 
@@ -74,7 +73,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         job = replace(job, code=str(code))
         os.chdir(job.code_folder)
         _keep_others_offline(job)
-        function = load_function(info, job.code_folder)
+        function = load_workload(info, job.code_folder)
         loop = open_loop(job.cell.framework, device)
         peak = PeakMemory(device, loop)
         clock = TrainingClock(ledger, device, loop, phase.enter, peak)

@@ -78,9 +78,6 @@ def _function(function: Any, name: str) -> dict[str, Any]:
     code = getattr(inspect.unwrap(function), "__code__", None)
     line = code.co_firstlineno if code else 1
     example = f"write def {name}(trial, *, batch_size: int, …)"
-    later = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-    if any(is_kind(function) for is_kind in later):
-        return {"line": line, "problems": [f"{name} does not run when it is called: write it without async and yield"]}
     try:
         signature = inspect.signature(function, eval_str=True)
     except NameError:  # an annotation of a name that is imported for a type checker only
@@ -93,8 +90,6 @@ def _function(function: Any, name: str) -> dict[str, Any]:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
             stars = "*" if each.kind is each.VAR_POSITIONAL else "**"
             problems.append(f"{stars}{each.name} hides the parameters from the plan: {example}")
-        elif each.kind is each.POSITIONAL_ONLY:
-            problems.append(f"{each.name} is passed by its name: remove the / after it")
         elif each.name in ("device", "seed"):
             problems.append(f"{each.name} is not a parameter: use trial.{each.name}")
         known = each.default is not each.empty and _is_plain(each.default)
@@ -137,13 +132,7 @@ def _problem(error: BaseException, file: str) -> str:
     path, line = own[-1] if own else (file, 1)
     if isinstance(error, SystemExit):
         return f"{path}:{line}: ends the process when the file is imported; put it under `if __name__ == '__main__':`"
-    text = str(error).strip().splitlines()[:1]
-    if isinstance(error, TypeError) and text and text[0].startswith("Workload.__init__() got an unexpected"):
-        from raybench.errors import close
-        from raybench.workloads.base import Workload
-
-        text[0] += f"; {close(text[0].split(chr(39))[1], Workload.__dataclass_fields__)}"
-    return f"{path}:{line}: {': '.join([type(error).__name__, *text])}"
+    return f"{path}:{line}: {': '.join([type(error).__name__, *str(error).strip().splitlines()[:1]])}"
 
 
 if __name__ == "__main__":

@@ -11,44 +11,21 @@ from typing import Any
 
 from raybench import datasets
 from raybench.datasets.splits import Data
-from raybench.errors import nearest
 
 Function = Callable[[Any, Any], Any]
 
 
-PARITY_TOLERANCE: Mapping[str, float] = {
-    # Rounding of float32 through about ten layers; frameworks add in different orders. A real difference in a layer (an
-    # epsilon, a padding, an activation) gives 1e-3 and more. Measured: 2e-6 (resnet63).
-    "outputs": 1e-4,
-    # Batch norm divides by the spread of few examples. Measured: 4e-5 (mnist_cnn); deep networks have their own value.
-    "gradients": 1e-3,
-    # Measured: 4e-6 (katnoria_cnn, whose batch norms of raw pixels have sums that are large relative to their spread).
-    "first_loss": 1e-4,
-    # Measured: 2e-4 (davidnet).
-    "losses": 1e-3,
-    # A max pool whose two largest values are nearly equal sends its gradient to either, and Adam's first steps follow
-    # the sign of the gradient. Measured: 0.05 (davidnet). Another momentum or schedule gives a difference of about 1.
-    "updates": 0.15,
-    # They follow the weights. Measured: 3e-3 (davidnet).
-    "statistics": 1e-2,
+_PLAIN: Mapping[str, tuple[Any, str]] = {
+    "name": (str, "text"),
+    "version": (int, "an integer"),
+    "held_out": (int, "an integer"),
+    "data_files": ((list, tuple), "a list of paths"),
+    "metric_names": ((list, tuple), "a list of names"),
+    "defaults": (Mapping, "a dictionary of settings"),
+    "options": (Mapping, "a dictionary of the model's options, each with a default"),
+    "examples": (Mapping, 'a dictionary such as {"train": 1000}'),
+    "parity_tolerance": (Mapping, 'a dictionary such as {"losses": 0.01}'),
 }
-"""Largest relative differences between frameworks (`raybench.checks.parity_comparison`).
-
-The measured values are the largest differences of the built-in workloads between torch, TensorFlow and torch_xla on a
-CPU, with batches of 16 and of 128."""
-
-
-_PLAIN: tuple[tuple[str, Any, str], ...] = (
-    ("name", str, "text"),
-    ("version", int, "an integer"),
-    ("held_out", int, "an integer"),
-    ("data_files", (list, tuple), "a list of paths"),
-    ("metric_names", (list, tuple), "a list of names"),
-    ("defaults", Mapping, "a dictionary of settings"),
-    ("options", Mapping, "a dictionary of the model's options"),
-    ("examples", Mapping, 'a dictionary such as {"train": 1000}'),
-    ("parity_tolerance", Mapping, 'a dictionary such as {"losses": 0.01}'),
-)
 """The fields that the plan reads, with their types."""
 
 
@@ -76,7 +53,8 @@ class Workload:
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes, too.
         prepare: from the data set's data to the model's data; a function or a "module:function".
-        parity_tolerance: largest differences between its frameworks, if not `PARITY_TOLERANCE`, by the same names.
+        parity_tolerance: largest differences between its frameworks, by the names of
+            `raybench.checks.parity_comparison.PARITY_TOLERANCE`, if not those.
         name: its name; in a user's file, the variable's name.
         version: raised when the same settings would give other results.
     """
@@ -107,45 +85,22 @@ class Workload:
             datasets.get(self.dataset)
         if not self.models or not all(isinstance(name, str) for name in self.models):
             raise ValueError('the keys of model must be names of frameworks, such as {"torch": …}')
-        self._check_plain_fields()
-        for name in ("data", "loss", "metrics"):
-            value = getattr(self, name)
-            is_mapping = name != "data" and isinstance(value, Mapping)
-            if value is not None and not all(map(_is_function, value.values() if is_mapping else [value])):
-                raise TypeError(f"{name} must be a function, not a {type(value).__name__}")
-
-    def _check_plain_fields(self) -> None:
-        """Check the fields that the plan reads.
-
-        Raises:
-            TypeError: one has a wrong type.
-            ValueError: one has a wrong value.
-        """
-        for field_name, kinds, expected in _PLAIN:
-            value = getattr(self, field_name)
-            if not isinstance(value, kinds) or isinstance(value, bool):
-                raise TypeError(f"{field_name} must be {expected}, not {value!r:.60}")
-        for field_name in ("data_files", "metric_names"):
-            if not all(isinstance(each, str) for each in getattr(self, field_name)):
-                raise TypeError(f"{field_name} must be a list of names, not {getattr(self, field_name)!r:.60}")
+        for name, (kinds, expected) in _PLAIN.items():
+            if not isinstance(getattr(self, name), kinds):
+                raise TypeError(f"{name} must be {expected}, not {getattr(self, name)!r:.60}")
         if self.held_out < 0:
             raise ValueError(f"held_out must be at least 0, not {self.held_out}")
-        if not all(isinstance(name, str) for name in self.defaults):
-            raise TypeError("the keys of defaults must be names of settings")
         for name, default in self.options.items():
-            if not isinstance(name, str) or not isinstance(default, (bool, int, float, str)):
-                expected = "options must map names to a default: a number, a string, True or False"
-                raise TypeError(f"{expected}, not {name!r}: {default!r:.40}")
-        for split, count in self.examples.items():
-            if split not in ("train", "val") or type(count) is not int or count < 1:
-                expected = "examples must map train, val or both to an integer of at least 1"
-                raise ValueError(f"{expected}, not {split!r}: {count!r:.40}")
-        for name, limit in self.parity_tolerance.items():
-            if name not in PARITY_TOLERANCE:
-                raise ValueError(f"parity_tolerance has no key {name!r}; {nearest(str(name), PARITY_TOLERANCE)}")
-            if type(limit) not in (int, float) or limit < 0:
-                expected = "parity_tolerance must map names to numbers of at least 0"
-                raise ValueError(f"{expected}, not {name!r}: {limit!r:.40}")
+            if not isinstance(default, (bool, int, float, str)):
+                raise TypeError(f"the default of option {name} must be a number, a text or a bool, not {default!r:.40}")
+        wrong = [count for count in self.examples.values() if type(count) is not int or count < 1]
+        if wrong or not set(self.examples) <= {"train", "val"}:
+            raise ValueError(f"examples must map train, val or both to an integer above 0, not {dict(self.examples)}")
+        for name in ("data", "loss", "metrics"):
+            value = getattr(self, name)
+            values = value.values() if name != "data" and isinstance(value, Mapping) else [value]
+            if not all(each is None or callable(each) or isinstance(each, str) for each in values):
+                raise TypeError(f"{name} must be a function, not a {type(value).__name__}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[..., Any]]:
@@ -210,10 +165,6 @@ class Workload:
         if framework not in self.models:
             raise LookupError(f"workload {self.name} has no model for {framework}; use {', '.join(self.frameworks)}")
         return _built(self.models[framework], {})
-
-
-def _is_function(value: Any) -> bool:
-    return callable(value) or (isinstance(value, str) and value.count(":") == 1)
 
 
 def _function(reference: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ EPOCH = "epoch"
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.]*)\}\}|\{([A-Za-z_][\w.]*)\}")
 _FORMATTED = re.compile(r"\{([A-Za-z_][\w.]*)[:!][^{}]*\}")
 _SCRIPTS = (".py", ".sh")
+_CONFIGURATIONS = (".yaml", ".yml", ".toml", ".json", ".ini", ".cfg")
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,9 @@ def filled(command: Command, values: Mapping[str, Any]) -> list[str]:
 
 
 def named_files(arguments: Sequence[str], folder: Path) -> list[Path]:
-    """The user's files that a command names: scripts anywhere, and other files below the folder in which it runs.
+    """The user's files that a command names: scripts, and programs and configurations below the folder where it runs.
+
+    Other files, such as data and what the program writes, do not count.
 
     Raises:
         WorkloadError: a script is missing.
@@ -148,8 +152,9 @@ def named_files(arguments: Sequence[str], folder: Path) -> list[Path]:
 
 def _is_own_file(path: Path, folder: Path) -> bool:
     with suppress(OSError):  # the name is too long
-        is_inside = path.resolve().is_relative_to(folder.resolve())
-        return path.is_file() and (path.suffix in _SCRIPTS or is_inside)
+        if path.suffix not in _SCRIPTS and not path.resolve().is_relative_to(folder.resolve()):
+            return False
+        return path.is_file() and (path.suffix in _SCRIPTS + _CONFIGURATIONS or os.access(path, os.X_OK))
     return False
 
 

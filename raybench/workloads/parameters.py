@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raybench.core.settings import TRAINING
+from raybench.core.settings import PARAM, TRAINING
 
 PASSED = frozenset(TRAINING) - {"model"} | {"framework", "threads"}
 """Settings that a function receives in a parameter of their name; any other parameter is one of `params`."""
 
+
+def key_of(name: str) -> str:
+    """The key of a parameter among the values of a cell: as axes are called."""
+    return name if name in PASSED else f"{PARAM}{name}"
+
+
 _TYPES: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
-_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+_WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Parameter:
             return None
         if value is None and not self.required and self.default is None:
             return None
-        return f"wanted {_WORDS[self.type]}, not {value!r:.60}"
+        return f"{value!r:.60} is not allowed; use {_WORDS[self.type]}"
 
     def converted(self, value: Any) -> Any:
         """A value in its type: a whole number becomes a float."""

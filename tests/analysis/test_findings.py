@@ -109,8 +109,8 @@ def times(value, runs=3):
     return [value * (1 + 0.003 * number) for number in range(runs)]
 
 
-def busy(taken, passive=False):
-    return {"audit": audit(other_cpu_s=taken), "runtime_conditions": {"host_busy": passive}}
+def busy(taken):
+    return {"audit": audit(other_cpu_s=taken)}
 
 
 def test_caution_marks_every_row_that_it_concerns():
@@ -138,11 +138,6 @@ def test_caution_that_turns_nothing_is_a_note():
     assert answer.trust.level is TrustLevel.CLEAR
     assert [each.code for each in answer.trust.notes] == ["busy_host"]
     assert all(each.cautions == () for each in answer.configurations)
-
-
-def test_passive_waiting_is_said():
-    (finding,) = findings(run(**busy(18.0, passive=True)))
-    assert "wait without spinning" in finding.text
 
 
 def test_busy_host_withholds_what_limits():

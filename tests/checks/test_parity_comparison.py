@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raybench.checks.parity_comparison import ParityRow, SideMeasurement, compare
-from raybench.workloads.base import PARITY_TOLERANCE
+from raybench.checks.parity_comparison import PARITY_TOLERANCE, ParityRow, SideMeasurement, compare
 
 RNG = np.random.default_rng(0)
 ARRAYS: dict[str, Any] = {

@@ -2,10 +2,13 @@
 
 import os
 import textwrap
+from contextlib import closing
 
 import pytest
 from support.executors import ForkingExecutor
 from support.grid_files import events_of
+
+from raybench.execution.process import ForkServer
 
 PROGRAM = """
 import importlib
@@ -85,10 +88,12 @@ def project(tmp_path, grid):
 
 
 @pytest.fixture
-def forked(project, fork_server, monkeypatch):
-    monkeypatch.delenv("XDG_CACHE_HOME")  # which the fork server does not have
-    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: ForkingExecutor(fork_server))
-    return project
+def forked(project, monkeypatch):
+    """The same with trials in processes of their own, which share the test's cache."""
+    with closing(ForkServer("none")) as server:
+        executor = ForkingExecutor(lambda _: server)
+        monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: executor)
+        yield project
 
 
 COMMAND = "{command: python train.py, metrics: {epoch: 'epoch (.)'}}"

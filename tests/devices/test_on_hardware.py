@@ -29,10 +29,9 @@ from support import WORKLOADS
 from support.frameworks import accelerators_shown, call_on
 
 from raybench.checks.parity import RESULT, START, read_arrays
-from raybench.checks.parity_comparison import SideMeasurement, compare
+from raybench.checks.parity_comparison import PARITY_TOLERANCE, SideMeasurement, compare
 from raybench.devices import KINDS, frameworks
 from raybench.engines import FRAMEWORKS, ignored_settings, unsupported_settings
-from raybench.workloads.base import PARITY_TOLERANCE
 
 GIB = 1 << 30
 SIDE = "device_side"

@@ -43,7 +43,8 @@ def test_key(environment, key):
 
 def test_interpreter_and_its_packages(bare, monkeypatch):
     found = find(str(bare), "server", ["torch"])
-    assert found == Interpreter(str(bare / "bin" / "python"), ".".join(map(str, sys.version_info[:3])))
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert found == Interpreter(str(bare / "bin" / "python"), version, lock=found.lock)
     monkeypatch.setenv("HOME", str(bare.parent))
     assert find("~/venv/bin/python", "server", ["torch"]) == found
     site = next((bare / "lib").glob("python3*/site-packages"))
@@ -52,7 +53,9 @@ def test_interpreter_and_its_packages(bare, monkeypatch):
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.9.1\n")
         (site / f"{name}.py").write_text("raise SystemExit('it was imported')")
-    assert find(str(bare), "server", ["torch"]).packages == {"torch": "2.9.1", "numpy": "2.9.1"}
+    installed = find(str(bare), "server", ["torch"])
+    assert installed.packages == {"torch": "2.9.1", "numpy": "2.9.1"}
+    assert installed.lock != found.lock
 
 
 def test_own_interpreter():

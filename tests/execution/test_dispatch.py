@@ -51,9 +51,13 @@ CASES = {
         [gpu("small"), work("large"), gpu("later")],
         ["starts small", "end small", "starts large", "end large", "starts later"],
     ),
+    "a waiting one holds its node against other queues": (
+        [gpu("small"), work("large"), work("later", cpus=4, nodes=BOTH)],
+        ["starts small later@other"],
+    ),
     "another node goes on meanwhile": (
         [*(work(name, nodes=BOTH) for name in "abc"), work("d", nodes=("other",))],
-        ["starts a b", "end b", "starts c"],
+        ["starts a@box b@other", "end b", "starts c"],
     ),
     "a lost one comes again first, three times": (
         [work("a"), work("b")],
@@ -125,7 +129,8 @@ def test_order(order, steps):
         verb, *names = step.removeprefix("give ").split()
         if verb == "starts":
             started = start_all(dispatcher)
-            assert [name_of(placement.work) for placement in started] == names
+            for placement, name in zip(started, names, strict=True):
+                assert name in (name_of(placement.work), f"{name_of(placement.work)}@{placement.node.name}")
             running |= {name_of(placement.work): placement.work for placement in started}
         elif verb in ("end", "lose"):
             dispatcher.release(running[names[0]].name, running[names[0]].attempt, lost=verb == "lose")

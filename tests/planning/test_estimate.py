@@ -6,7 +6,7 @@ import pytest
 from support.made_up_grids import cell_of, told
 
 from raybench.core.cell import Cell
-from raybench.planning.estimate import Estimator, WaitingTime
+from raybench.planning.estimate import Estimator
 from raybench.results.attempt import attempts
 
 SETTINGS = {"compile": False, "steps_per_epoch": None, "input": "device"}
@@ -87,8 +87,15 @@ def test_a_command_takes_as_long_as_one_with_the_same_settings():
     assert seconds(known, command(1, 0.1)) == pytest.approx(ONCE + 4 * (1.1 * 3.0 + 0.01))
     assert seconds(known, command(2, 0.1)) == pytest.approx(ONCE + 4 * (1.1 * 7.0 + 0.01))
     assert seconds(known, command(1, 0.2)) is None
-    waiting = WaitingTime(known, [known.key(Cell.from_json(command(1, rate))) for rate in (0.1, 0.2)])
-    assert waiting.seconds == pytest.approx(2 * seconds(known, command(1, 0.1))), "the other one is assumed to be equal"
+    cells = [Cell.from_json(command(1, rate)) for rate in (0.1, 0.2)]
+    assert known.total_seconds(cells) == pytest.approx(2 * seconds(known, cells[0].to_json())), "assumed to be equal"
+
+
+def test_total_is_scaled_to_trials_without_an_estimate():
+    known = estimator((cell(64, 1), 1.0))
+    cells = [Cell.from_json(cell(batch, threads)) for batch in (64, 128) for threads in (1, 2)]
+    assert known.total_seconds(cells) == pytest.approx(2 * (known.seconds(cells[0]) + known.seconds(cells[2])))
+    assert known.total_seconds([]) == 0 and estimator().total_seconds(cells) is None
 
 
 def test_estimates_between_trials_are_those_of_all_earlier_trials_at_once():
@@ -102,28 +109,3 @@ def test_estimates_between_trials_are_those_of_all_earlier_trials_at_once():
         growing.learn(*attempts(told(each[0], 0, [each[1]] * 4, [0.5] * 4)).values())
         at_once = estimator(*ran[:count])
         assert [seconds(growing, request) for request in requests] == [seconds(at_once, each) for each in requests]
-
-
-def test_the_time_of_what_waits_is_that_of_each_trial():
-    cells = [Cell.from_json(cell(batch, threads)) for batch in (64, 128, 256) for threads in (1, 2, 3)]
-    known = estimator((cell(64, 1), 1.0))
-    keys = [Estimator.key(each) for each in cells for _ in range(2)]
-    waiting = WaitingTime(known, keys)
-
-    def expected():
-        each = [seconds for key in keys if (seconds := known.seconds_of(key)) is not None]
-        return sum(each) * len(keys) / len(each) if each else None
-
-    assert waiting.seconds == pytest.approx(expected())
-    for batch, threads, second in ((64, 1, 2.0), (128, 1, 3.0), (64, 2, 9.0), (256, 3, 1.0), (64, 1, 4.0)):
-        (ended,) = attempts(told(cell(batch, threads), 0, [second] * 4, [0.5] * 4)).values()
-        key = Estimator.key(ended.cell)
-        waiting.start(key)
-        keys.remove(key)
-        known.learn(ended)
-        assert waiting.seconds == pytest.approx(expected())
-    for key in keys:
-        waiting.start(key)
-    assert waiting.seconds == 0
-    assert WaitingTime(Estimator(), [keys[0]]).seconds is None
-    assert WaitingTime(Estimator()).seconds == 0

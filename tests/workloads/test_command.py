@@ -17,7 +17,8 @@ def folder(tmp_path):
         "here/src/main.py": "import near\n",
         "here/src/near.py": "import raybench\ntrial = raybench.current_trial()\n",
         "here/pack/__main__.py": "import helper\n",
-        "here/data.txt": "1",
+        "here/conf.yaml": "1",
+        "here/out.pt": "1",
         "here/run.sh": "#!/bin/sh\n",
         "other.py": "import beside\n",
         "beside.py": "",
@@ -64,8 +65,8 @@ def test_all_other_values_are_arguments():
 @pytest.mark.parametrize(
     ("arguments", "files"),
     [
-        (["python", "train.py", "data.txt", "--x={a}", "{b}.py"], ["data.txt", "helper.py", "train.py"]),
-        (["python", "train.py", "--config=data.txt"], ["data.txt", "helper.py", "train.py"]),
+        (["python", "train.py", "conf.yaml", "--x={a}", "{b}.py"], ["conf.yaml", "helper.py", "train.py"]),
+        (["python", "train.py", "--config=conf.yaml", "--out=out.pt"], ["conf.yaml", "helper.py", "train.py"]),
         (["python", "src/main.py"], ["src/main.py", "src/near.py"]),
         (["python", "../other.py"], ["../beside.py", "../other.py"]),
         (["torchrun", "-m", "src.main"], ["src/main.py", "src/near.py"]),
@@ -107,7 +108,7 @@ def test_what_changes_results_changes_the_digest(folder):
         info(folder, "python", "train.py", "--amp").digest,
         info(folder, "python", "train.py", env={"A": "1"}).digest,
         info(folder, "python", "train.py", metrics={"epoch": "(.)"}).digest,
-        info(folder, "python", "train.py", inputs=["data.txt"]).digest,
+        info(folder, "python", "train.py", inputs=["conf.yaml"]).digest,
     }
     (folder / "helper.py").write_text("x = 2 \n")
     digests.add(info(folder, "python", "train.py").digest)

@@ -41,11 +41,8 @@ SHARED_ENERGY = 0.1
 OVERLAP = 0.01
 """Largest fraction of a run's time with other trials: the end of one overlaps the start of the next."""
 
-PASSIVE = 1.8
-"""Relative slowdown of a small network's step by threads that wait without spinning; 0.06 for a large network."""
-
-MOST_TAKEN = 0.99
-"""Largest fraction of shared cores used to estimate the cost."""
+MOST_TAKEN = 0.8
+"""Largest fraction of the cores taken by others at which the cost can be estimated."""
 
 
 @detects(
@@ -80,24 +77,15 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect other programs on the run's cores.
 
     The cost is estimated as what they took and, if the host computes, as much again as they kept one core busy. Threads
-    that spin can lose more.
+    that spin can lose more. If the others took nearly all, the cost is not known.
     """
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
-    is_passive = run.runtime_conditions.get("host_busy") is True
-    is_busy = share >= BUSY or share * cores >= BUSY_CORES
-    if not is_busy and not is_passive:
+    if share < BUSY and share * cores < BUSY_CORES:
         return
     window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs"
-    taken = f"{share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
-    text = f"other programs used {taken}" if is_busy else "other programs were busy when it started"
-    if is_passive:
-        text += (
-            "; its threads were therefore made to wait without spinning, so that a run by hand may be several times "
-            "slower"
-        )
+    text = f"other programs used {share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
-    lost = _lost(share, waiting)
-    yield Observation(text, share, too_long=max(lost, PASSIVE) if is_passive and _is_hosted(run) else lost)
+    yield Observation(text, share, too_long=_lost(share, waiting) if share < MOST_TAKEN else None)
 
 
 @detects(
@@ -233,4 +221,4 @@ def _is_hosted(run: Attempt) -> bool:
 
 def _lost(share: float, waiting: float) -> float:
     """Return the relative slowdown if others took a share of the cores, and that time was waited for."""
-    return waiting / (1 - min(share, MOST_TAKEN))
+    return waiting / (1 - min(share, 0.99))

@@ -7,7 +7,7 @@ from typing import Any
 
 from raybench.analysis.findings.finding import Context, Observation, detects, in_groups
 from raybench.core.identity import canonical
-from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
+from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
@@ -39,7 +39,8 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
             observations.setdefault(id(run), {}).setdefault(code, Observation(text, 1.0, remedy=remedy))
 
     for axis in axes:
-        in_optimizer, in_learning = axis in OPTIMIZER, axis in affecting(CONVERGENCE) or axis.startswith(PARAM)
+        in_optimizer = axis in OPTIMIZER
+        in_learning = LEARNING in SETTINGS[axis].affects if axis in SETTINGS else axis.startswith(PARAM)
         if not in_optimizer and not in_learning:
             continue
         for group, values in _differing_in(axis, completed):
