@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 from support import WORKLOADS
+from support.outcomes import RecordingListener
 from support.processes import all_gone
 
 from raybench.config import load_grid
-from raybench.execution.progress import RecordingListener
 from raybench.results.folder import ATTEMPTS, event_files, read_events
 from raybench.run import Options, run_grid
 
