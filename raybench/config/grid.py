@@ -56,6 +56,8 @@ class Target(Strict):
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
+        if self.metric.endswith("loss") and self.at_least is not None:
+            raise v.complaint(f"a loss falls in training; use at_most: {self.at_least:g}")
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
