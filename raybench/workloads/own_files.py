@@ -18,14 +18,14 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from raybench.core.files import PACKAGE, write_atomic
 from raybench.core.job import Job
-from raybench.datasets.digests import Digests, hash_file
+from raybench.datasets.digests import Digests
 from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
@@ -37,25 +37,25 @@ def digest_of(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]}"
 
 
-@dataclass(frozen=True)
-class OwnFiles:
-    """The files of a workload.
+def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The digests of files by their paths relative to a folder; empty for a file that cannot be read."""
+    digests = dict.fromkeys(names, "")
+    with Digests() as cache:
+        for name in digests:
+            with suppress(OSError):
+                digests[name] = cache.of(folder / name)[:DIGEST_DIGITS]
+    return digests
 
-    Attributes:
-        digest: of all of them.
-        digests: of each, by its path relative to the workload's folder.
-        libraries: the other modules that they import, by their top-level names.
-    """
 
-    digest: str
-    digests: Mapping[str, str]
-    libraries: tuple[str, ...]
+def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
+    """The names of files that are missing in a folder, or differ from their digests."""
+    return [name for name, digest in digests_of(folder, digests).items() if digest != digests[name]]
 
 
 def own_files(
     folder: Path, scripts: Iterable[Path], inputs: Iterable[str] = (), executed: Mapping[str, str] | None = None
-) -> OwnFiles:
-    """Find the files of a workload: scripts, the modules beside them that they import, and its inputs.
+) -> dict[str, Any]:
+    """Find the files of a workload: scripts, the modules of the user that they import, and its inputs.
 
     Args:
         folder: the workload's folder.
@@ -63,20 +63,23 @@ def own_files(
         inputs: further files and folders, as paths or patterns relative to the folder.
         executed: files that an import of a script executed, with the names of their modules.
 
+    Returns:
+        The fields `digest`, `files` and `libraries` of `WorkloadInfo`.
+
     Raises:
         OSError: a file cannot be read.
         WorkloadError: there is no such input.
     """
     executed = executed or {}
     imported, libraries = _follow([*scripts, *map(Path, executed)], folder)
-    paths = [*imported, *_matches(folder, inputs)]
-    with Digests() as cache:
-        digests = {os.path.relpath(path, folder): cache.of(path)[:DIGEST_DIGITS] for path in paths}
+    digests = digests_of(
+        folder, sorted(os.path.relpath(path, folder) for path in [*imported, *_matches(folder, inputs)])
+    )
     # A module on PYTHONPATH may be in a different folder on each machine.
     labels = {os.path.relpath(path, folder): module for path, module in executed.items()}
     lines = [f"{labels.get(name, name) if name.startswith('..') else name} {digests[name]}" for name in digests]
     digest = digest_of("\n".join(sorted(lines)).encode())
-    return OwnFiles(digest, dict(sorted(digests.items())), tuple(sorted(libraries)))
+    return {"digest": digest, "files": digests, "libraries": tuple(sorted(libraries))}
 
 
 def _matches(folder: Path, inputs: Iterable[str]) -> Iterator[Path]:
@@ -172,19 +175,6 @@ def import_file(file: Path) -> ModuleType:
     return module
 
 
-def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
-    """The names of files that are missing in a folder, or differ from their digests."""
-    changed = []
-    with Digests() as cache:
-        for name, digest in digests.items():
-            try:
-                is_same = cache.of(folder / name)[:DIGEST_DIGITS] == digest
-            except OSError:
-                is_same = False
-            changed += [] if is_same else [name]
-    return changed
-
-
 def read_files(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
     """The contents of the files that are below the folder."""
     return {name: (folder / name).read_bytes() for name in names if not name.startswith("..")}
@@ -225,19 +215,22 @@ def record_late_modules(job: Job) -> Iterator[str]:
     paths = {folder / path.relative_to(copy) if path.is_relative_to(copy) else path for path in paths}
     # A compiler's generated modules are in a folder that is not on the import path.
     roots = [folder, *map(Path, filter(None, sys.path))]
-    late = {
-        str(path): hash_file(path)[:DIGEST_DIGITS]
-        for path in paths - {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
+    known = {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
+    own = [
+        str(path)
+        for path in sorted(paths - known)
         if path.is_file() and not is_installed(path) and any(path.is_relative_to(root) for root in roots)
-    }
+    ]
     with suppress(OSError, ImportError):  # an environment may lack the package that finds the cache folder
         file = _late_file(job.workload["digest"], str(folder))
         before = _late_modules(file)
-        for path in sorted(late.keys() - before.keys()):
-            yield f"{path} was loaded during training, so its changes make new trials only from now on"
-        if late.keys() - before.keys():
+        new = {path: digest for path, digest in digests_of(folder, own).items() if path not in before}
+        yield from (
+            f"{path} was loaded during training, so its changes make new trials only from now on" for path in new
+        )
+        if new:
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, json.dumps(late | before))
+            write_atomic(file, json.dumps(before | new))
 
 
 def with_late_modules(digest: str, folder: str) -> str:
@@ -245,11 +238,12 @@ def with_late_modules(digest: str, folder: str) -> str:
 
     Without a change it is the same as before they were known, so that finished trials stay finished.
     """
-    with suppress(OSError, ImportError):
-        while changed := changed_files(Path(folder), _late_modules(_late_file(digest, folder))):
-            current = [[path, hash_file(Path(path)) if Path(path).is_file() else ""] for path in changed]
-            digest = digest_of(json.dumps([digest, current]).encode())
-    return digest
+    while True:
+        recorded = _late_modules(_late_file(digest, folder))
+        current = digests_of(Path(folder), recorded)
+        if current == recorded:
+            return digest
+        digest = digest_of(json.dumps([digest, current], sort_keys=True).encode())
 
 
 def _late_file(digest: str, folder: str) -> Path:

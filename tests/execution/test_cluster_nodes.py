@@ -1,17 +1,21 @@
 """What is known of a cluster's nodes, and files on their way home: without Ray."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.execution.files import LEFT, local_folder, put_files, take_files
+from raybench.execution.files import LEFT, local_code, local_folder, put_files, take_files
 from raybench.execution.ray_executor import disambiguate, limit_to_ray
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.workloads import read_workload
+from raybench.workloads.command import Command
+from raybench.workloads.own_files import read_files
 
 CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))
@@ -63,8 +67,6 @@ def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypa
     shared = replace(job, folder=str(home.parent / "attempt-2"))
     assert local_folder(shared) == shared, "the disk is shared"
 
-    from pathlib import Path
-
     (Path(away.folder) / "inner").mkdir()
     (Path(away.folder) / "inner" / "a.txt").write_text("a")
     files = take_files(Path(away.folder))
@@ -73,6 +75,21 @@ def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypa
     put_files(home, files | {"../outside": b"x", "/tmp/raybench-outside": b"x"})
     assert (home / "inner" / "a.txt").read_text() == "a"
     assert not (home.parent / "outside").exists() and not Path("/tmp/raybench-outside").exists()
+
+
+def test_a_node_without_the_folder_gets_copies_of_the_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "proj" / "pack").mkdir(parents=True)
+    (tmp_path / "proj" / "train.py").write_text("import pack.net\n")
+    (tmp_path / "proj" / "pack" / "net.py").write_text("")
+    (tmp_path / "proj" / "other.py").write_text("")
+    info = read_workload(Command(("python", "train.py")), tmp_path / "proj")
+    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, info.to_json(), "", "")
+    contents = read_files(job.code_folder, info.files)
+    assert local_code(job, contents) == "", "the disk is shared"
+    (tmp_path / "proj").rename(tmp_path / "gone")
+    code = Path(local_code(job, contents))
+    assert sorted(path.relative_to(code).as_posix() for path in code.rglob("*.py")) == ["pack/net.py", "train.py"]
 
 
 def test_a_file_too_large_to_come_stays_and_is_named(tmp_path, monkeypatch):
