@@ -23,7 +23,7 @@ _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 """Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
 
 _OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
-_FLAG = re.compile(r"^-{0,2}([A-Za-z_][\w.\-]*?)=?$")
+_FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
 _RUNNERS = re.compile(r"^(python[\d.]*|torchrun|accelerate|uv|env|bash|sh|launch|run|-.*)$")
 
 
@@ -106,7 +106,7 @@ def _alternatives(text: str) -> list[Any]:
 def _name(before: str, number: int) -> str:
     """Return the name of an axis after the text before its braces: `--batch-size`, `lr=` or the word's position."""
     flag = _FLAG.match(before)
-    return re.sub(r"\W", "_", flag[1]).lower() if flag else f"argument_{number}"
+    return re.sub(r"\W", "_", flag[1] or flag[2]).lower() if flag else f"argument_{number}"
 
 
 def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:

@@ -97,7 +97,7 @@ class Dispatcher:
 
     def stop(self) -> int:
         """Remove everything that waits; return the number of trials."""
-        trials = sum(work.check is None for queue in self._waiting.values() for _, work in queue)
+        trials = sum(not work.check for queue in self._waiting.values() for _, work in queue)
         self._waiting.clear()
         return trials
 
