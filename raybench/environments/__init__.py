@@ -16,6 +16,7 @@ from raybench.environments.interpreter import (
     is_path,
     key_of,
     link_package,
+    own_environ,
 )
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
 
@@ -34,6 +35,7 @@ __all__ = [
     "is_path",
     "key_of",
     "link_package",
+    "own_environ",
     "python_of",
     "recipe_for",
 ]

@@ -148,6 +148,17 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
     return answer
 
 
+def own_environ() -> dict[str, str]:
+    """This process's environment variables, so that its interpreter finds this raybench first.
+
+    An installed one is found anyway; on PYTHONPATH, its folder would come before Python's own library.
+    """
+    environ = dict(os.environ)
+    if PACKAGE.parent.name not in ("site-packages", "dist-packages"):
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), environ.get("PYTHONPATH")]))
+    return environ
+
+
 def clean_environ() -> dict[str, str]:
     """This process's environment variables without those of its own interpreter."""
     return {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
