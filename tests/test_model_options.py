@@ -43,7 +43,7 @@ def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen:
     with pytest.raises(UsageError) as caught:
         model_options(spec, read_workload(workload, Path()), chosen)
     name = next(iter(chosen))
-    assert str(caught.value) == f"{spec.source_path}:3: model.{name}: {said}"
+    assert str(caught.value) == f"{spec.source_path}:3:1: model.{name}: {said}"
 
 
 def test_data_options_reach_the_data_and_the_model() -> None:

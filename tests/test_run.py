@@ -12,6 +12,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from support import WORKLOADS
 from support.grid_files import events_of
+from support.outcomes import RecordingListener
 
 import raybench
 from raybench.config import load_grid
@@ -20,7 +21,6 @@ from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.base import TemporaryMessage
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import RecordingListener
 from raybench.monitoring.host_load import HostLoad
 from raybench.reporting.build import from_sources
 from raybench.results import timing

@@ -96,27 +96,6 @@ def test_published_workloads_are_the_same_job_on_real_data(
     assert found.same, found.pairs[0].lines
 
 
-@pytest.mark.exhaustive
-@tensorflow
-def test_resunet_is_the_same_job_on_small_images(
-    compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parity, "STEPS", 3)
-    found = compared("resunet", ["torch", "tensorflow"], batch_size=8, model={"side": 32})
-    assert found.same, found.pairs[0].lines
-
-
-@pytest.mark.exhaustive
-@tensorflow
-def test_resnet63_is_the_same_job_for_three_steps(
-    compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch, real_data: Path
-) -> None:
-    """As long as few examples are enough: its 63 convolutions take 13 GFLOP an example."""
-    monkeypatch.setattr(parity, "STEPS", 3)
-    found = compared("resnet63", ["torch", "tensorflow"], batch_size=4)
-    assert found.same, found.pairs[0].lines
-
-
 @pytest.mark.slow
 @tensorflow
 def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., ParityPair]) -> None:
@@ -180,13 +159,6 @@ def test_engines_that_do_not_take_the_same_steps(
 
 @pytest.mark.slow
 @tensorflow
-def test_a_persons_workload_has_its_own_tolerance(changed: Callable[..., ParityPair]) -> None:
-    pair = changed("small = Workload(", 'small = Workload(\n    parity_tolerance={"outputs": 0.0},')
-    assert differing(pair) == {"outputs"}, "rounding is a difference where none is allowed"
-
-
-@pytest.mark.slow
-@tensorflow
 def test_layers_without_a_partner_are_named(changed: Callable[..., ParityPair]) -> None:
     pair = changed("HEAD_HAS_BIAS = True", "HEAD_HAS_BIAS = False")
     parameters, layers = pair.lines
@@ -208,7 +180,7 @@ def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..
         (["torch", "tensorflw"], {}, "unknown framework 'tensorflw'; did you mean tensorflow"),
         (["torch"], {}, "parity needs at least two frameworks, not only torch"),
         (["torch", "tensorflow"], {"torch_xla": "xla"}, "torch_xla is not compared; use torch, tensorflow"),
-        (["torch", "tensorflow"], {"tensorflow": "/no/python"}, r"^tensorflow: /no/python .*no such file"),
+        (["torch", "tensorflow"], {"tensorflow": "/no/python"}, r"^tensorflow: /no/python "),
     ],
 )
 def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str) -> None:
@@ -220,8 +192,3 @@ def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> Non
     (tmp_path / "mine.py").write_text('from raybench import Workload\nmine = Workload(model=list, dataset="digits")')
     with pytest.raises(UsageError, match="mine has no tensorflow model; use torch"):
         run_parity(f"{tmp_path}/mine.py:mine", ["torch", "tensorflow"])
-
-
-def test_a_batch_larger_than_the_training_set() -> None:
-    with pytest.raises(UsageError, match="batch_size: 2000 is larger than the training set of 1437 examples"):
-        run_parity("digits_cnn", ["torch", "tensorflow"], batch_size=2000)

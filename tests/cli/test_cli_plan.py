@@ -203,11 +203,6 @@ def test_of_many_cells_the_first_are_shown(raybench, tmp_path):
     assert len(rows(raybench("plan", path, "--all"))) == 200
 
 
-def test_an_axis_on_which_the_first_cells_agree_is_shown(raybench, tmp_path):
-    said = raybench("plan", big(tmp_path / "g.yaml", 2, 50))
-    assert rows(said)[0][0] == "batch 1, decay 0"
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -247,18 +242,6 @@ def test_settings_that_contradict_each_other_or_the_machine_are_warned_of(rayben
     part = grid("g.yaml", "--where", "threads=1").lines
     assert part[1] == warnings[0].replace("2 of 2 cells", "1 of 1 cell"), "before the first trial"
     assert not [line for line in raybench("plan", "g.yaml", "--smoke").lines if "warning" in line]
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_every_width_has_all_settings(raybench, tmp_path, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", str(width))
-    (tmp_path / "g.yaml").write_text(
-        "name: g\nworkload: digits_cnn\naxes: {augmentation: [[crop, flip, cutout], []], batch_size: [32, 64]}\n"
-    )
-    said = raybench("plan", "g.yaml")
-    table = said.lines[1 : said.lines.index(next(line for line in said.lines if set(line) == {"─"})) + 8]
-    assert max(map(len, table)) <= width
-    assert said.out.count("[crop,flip,cutout]") == 2 and said.out.count("batch 64") == 2
 
 
 def test_data_that_are_not_here_yet_are_said_so(raybench, tmp_path, monkeypatch):

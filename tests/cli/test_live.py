@@ -224,13 +224,6 @@ def test_a_label_has_what_differs_between_the_trials(digits):
     assert {"cpu, batch 32, repeat 0", "tpu, batch 64"} < texts and "tpu, batch 64, repeat 0" not in texts
 
 
-def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
-    terminal.start(0)
-    terminal.end(0, "lost", error={"message": "its worker went away"})
-    terminal.start(0, attempt=2)
-    assert "0/2 trials" in terminal.frame()[0]
-
-
 def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
     plain.start(0)
     for epoch in range(1, 4):

@@ -176,7 +176,7 @@ def test_an_isolated_trial_has_copies_of_its_files(project, workload, more):
     ("workload", "more", "message"),
     [
         (COMMAND, "inputs: [nothing/*]\n", "grid.yaml:3:9: inputs: there is no file 'nothing/*' in "),
-        ("mine.py:train", "inputs: [nothing]\n", "grid.yaml:3: there is no file 'nothing' in "),
+        ("mine.py:train", "inputs: [nothing]\n", "grid.yaml:3:1: there is no file 'nothing' in "),
         (
             "digits_cnn",
             "inputs: [never.py]\n",

@@ -162,17 +162,6 @@ def test_a_program_is_measured_on_the_gpus_that_it_uses(torch_cuda, reserved, wa
     assert torch_cuda.reset == waited_for
 
 
-def test_a_trial_of_an_engine_uses_the_first_gpu(torch_cuda, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for name in ("set_device", "reset_peak_memory_stats"):
-        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
-    device = open_device("cuda", "torch", Assignment([], ["0"], torch.get_num_threads(), own_loop=True))
-    device.open("")
-    device.synchronize()
-    device.mark()
-    assert (torch_cuda.synchronized, torch_cuda.recorded) == ([None], [("cuda", None)])
-
-
 @pytest.mark.parametrize(
     ("assigned", "name_in_torch", "model", "driver"),
     [

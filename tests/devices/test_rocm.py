@@ -109,12 +109,8 @@ def test_incomplete_output_shows_no_gpu(programs, identities):
     assert rocm.probe() == [], "no amd-smi"
     install(programs, identities=identities)
     assert rocm.probe() == []
-
-
-@pytest.mark.parametrize("output", [json.dumps(STATIC), "no JSON"], ids=["before ROCm 6.4", "no JSON"])
-def test_an_old_or_broken_amd_smi(programs, output):
-    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": output})
-    assert rocm.probe() == []
+    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": json.dumps(STATIC)})
+    assert rocm.probe() == [], "before ROCm 6.4"
 
 
 @pytest.mark.parametrize(
@@ -138,11 +134,6 @@ def test_a_trial_sees_its_gpus_or_those_of_the_caller(programs, monkeypatch, bef
         "HIP_VISIBLE_DEVICES": after,
         "CUDA_VISIBLE_DEVICES": None,
     }
-
-
-def test_a_trial_on_the_cpu_sees_no_amd_gpu(smi):
-    open_device("cpu", "torch", Assignment([], [], 1)).hide_others()
-    assert rocm.probe() == []
 
 
 @pytest.mark.parametrize(

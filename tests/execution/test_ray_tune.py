@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 from support import WORKLOADS
+from support.outcomes import RecordingListener
 from support.processes import all_gone
 
 from raybench.config import load_grid
-from raybench.execution.progress import RecordingListener
 from raybench.results.folder import ATTEMPTS, event_files, read_events
 from raybench.run import Options, run_grid
 
@@ -134,16 +134,6 @@ def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):
     for attempt in result.latest.values():
         if attempt.ledger:
             assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=max(0.005, 0.01 * attempt.wall))
-
-
-def test_output_and_traceback_are_in_files_of_their_own(outcome):
-    result, _ = outcome
-    failed = by_rate(result)[0.2]
-    (folder,) = (path for path in (result.folder / "attempts" / failed.trial).iterdir() if path.is_dir())
-    assert "no such thing" in (folder / "error.txt").read_text()
-    hung = by_rate(result)[0.3]
-    (output,) = (result.folder / "attempts" / hung.trial).glob("*/output.log")
-    assert output.read_text() == "about to hang\n"
 
 
 def test_no_process_of_a_trial_is_left(outcome):

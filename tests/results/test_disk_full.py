@@ -6,12 +6,12 @@ import sqlite3
 import pytest
 from support.disks import small_disk
 from support.grid_files import events_of
+from support.outcomes import RecordingListener
 
 from raybench.config import load_grid
 from raybench.core.files import append_to, write_atomic
 from raybench.errors import ResultsError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import RecordingListener
 from raybench.results.history import GridHistory
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
-import pwd
 import random
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,9 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-
-import pytest
-import sqlalchemy as sa
 
 PATIENCE = 400
 """Seconds that a server may take to begin: a loaded machine takes minutes."""
@@ -169,53 +164,3 @@ def proxy(upstream: str) -> Iterator[Proxy]:
         yield made
     finally:
         made.close()
-
-
-@contextmanager
-def postgres(folder: Path, password: str) -> Iterator[str]:
-    """The URI of an empty database on a PostgreSQL server of its own; skips the test where there is none to be had."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if at := shutil.which("initdb"):
-        found.append(Path(at).resolve().parent)
-    if not found:
-        pytest.skip("PostgreSQL is not installed: no initdb in /usr/lib/postgresql nor on the path")
-    try:
-        sa.create_engine("postgresql://")
-    except ImportError as error:
-        pytest.skip(f"{error}: the extra `postgresql` is not installed")
-    tools, port = found[-1], free_port()
-    as_user: list[str] = []
-    if os.getuid() == 0:  # which PostgreSQL will not run as
-        try:
-            owner = pwd.getpwnam("postgres")
-        except KeyError:
-            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        as_user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
-        data = Path("/tmp") / f"rb-postgres-{port}"  # where another user can reach it
-        data.mkdir()
-        os.chown(data, owner.pw_uid, owner.pw_gid)
-    else:
-        data = folder / "postgres"
-        data.mkdir()
-    secret = data / "secret"
-    secret.write_text(password)
-    secret.chmod(0o644)
-    try:
-        cluster = data / "cluster"
-        made = ["--pgdata", str(cluster), "--username", "mlflow", "--pwfile", str(secret), "--auth", "scram-sha-256"]
-        subprocess.run([*as_user, str(tools / "initdb"), *made, "--no-sync"], check=True, capture_output=True)
-        options = ["-D", str(cluster), "-h", "127.0.0.1", "-p", str(port), "-k", str(data), "-F"]
-        with (folder / "postgres.log").open("wb") as log:
-            process = subprocess.Popen([*as_user, str(tools / "postgres"), *options], stdout=log, stderr=log)
-        try:
-            deadline = time.monotonic() + PATIENCE
-            ready = [str(tools / "pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"]
-            while subprocess.run(ready, check=False).returncode:
-                assert process.poll() is None and time.monotonic() < deadline, (folder / "postgres.log").read_text()
-                time.sleep(0.2)
-            yield f"postgresql://mlflow:{password}@127.0.0.1:{port}/postgres"
-        finally:
-            process.send_signal(3)  # at once, whoever is connected
-            process.wait(60)
-    finally:
-        shutil.rmtree(data)
