@@ -68,7 +68,7 @@ def changed(compared: Callable[..., Parity], tmp_path: Path) -> Callable[..., Pa
 
 @pytest.mark.slow
 @pytest.mark.xla
-def test_a_small_model_is_the_same_job_through_xla(compared: Callable[..., Parity]) -> None:
+def test_small_model_is_the_same_in_xla(compared: Callable[..., Parity]) -> None:
     found = compared(f"{HERE}/two_models.py:small", ["torch", "torch_xla"], batch_size=16)
     assert [line.what for line in found.pairs[0].lines] == LINES
     assert found.same, found.pairs[0].lines
@@ -88,7 +88,7 @@ def test_digits_cnn_is_the_same_job(framework: str, compared: Callable[..., Pari
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("framework", OTHERS)
 @pytest.mark.parametrize("workload", ["davidnet", "katnoria_cnn", "mnist_cnn"])
-def test_published_workloads_are_the_same_job_on_real_data(
+def test_published_workloads_on_real_data(
     workload: str, framework: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch, real_data: Path
 ) -> None:
     monkeypatch.setattr(parity, "STEPS", 3)
@@ -98,7 +98,7 @@ def test_published_workloads_are_the_same_job_on_real_data(
 
 @pytest.mark.slow
 @tensorflow
-def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., ParityPair]) -> None:
+def test_users_models_are_the_same_for_small_batches(changed: Callable[..., ParityPair]) -> None:
     """A batch norm of 16 numbers: torch's running variance is 16/15 of Keras's, and that is no difference."""
     pair = changed()
     assert pair.same, pair.lines
@@ -169,7 +169,7 @@ def test_layers_without_a_partner_are_named(changed: Callable[..., ParityPair]) 
 
 @pytest.mark.slow
 @tensorflow
-def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..., ParityPair], tmp_path: Path) -> None:
+def test_error_of_a_users_model_has_its_line(changed: Callable[..., ParityPair], tmp_path: Path) -> None:
     with pytest.raises(ExecutionError, match=rf"^tensorflow: ZeroDivisionError: .*{tmp_path}/mine.py:30"):
         changed("    import keras\n", "    import keras\n    1 / 0\n")
 
@@ -188,7 +188,7 @@ def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str
         run_parity("digits_cnn", wanted, environments)
 
 
-def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
+def test_workload_with_one_model(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text('from raybench import Workload\nmine = Workload(model=list, dataset="digits")')
     with pytest.raises(UsageError, match="mine has no tensorflow model; use torch"):
         run_parity(f"{tmp_path}/mine.py:mine", ["torch", "tensorflow"])

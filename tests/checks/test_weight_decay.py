@@ -223,7 +223,7 @@ def test_amounts_share_a_proof():
     ] == []
 
 
-def test_what_decides_how_decay_acts_needs_a_proof_of_its_own():
+def test_decisive_settings_need_their_own_proof():
     own, others = Cell.from_json(CELL), {path: Cell.from_json(changed(path, value)) for path, value in DECISIVE.items()}
     assert [path for path, cell in others.items() if key(cell) == key(own)] == []
     assert [path for path, cell in others.items() if subject(cell) == subject(own)] == []

@@ -38,7 +38,7 @@ def troubled(tmp_path):
     return make
 
 
-def test_many_trials_without_a_device_are_one_line_for_each_reason(raybench, grid):
+def test_one_line_per_reason_of_skipped_trials(raybench, grid):
     file = ROOT / "grids" / "cifar_tpu_vs_gpu.yaml"
     without_cpu = ("--set", "include=[]")
     ended = grid(file, *without_cpu)
@@ -155,9 +155,7 @@ def test_divergence_is_a_result(grid, troubled):
 @pytest.mark.parametrize(
     "source", ["option", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("variable", "file"))]
 )
-def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
-    raybench, digits, monkeypatch, source, migrated_database
-):
+def test_grid_with_a_dead_store(raybench, digits, monkeypatch, source, migrated_database):
     options = []
     if source == "option":
         options = ["--tracking-uri", DEAD]
@@ -182,7 +180,7 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
     assert not [path for path in kept if path.is_file() and SECRET.encode() in path.read_bytes()], "nor on disk"
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(grid, digits, monkeypatch):
+def test_ctrl_c_keeps_results_and_names_the_remedy(grid, digits, monkeypatch):
     from raybench.execution import inline
 
     real, begun = inline.record, []

@@ -92,7 +92,7 @@ def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     assert raybench("data", "fetch", "small", "digits").status == 0, "what is there is left as it is"
 
 
-def test_the_schema_is_one_and_takes_the_shipped_grids(raybench):
+def test_schema_accepts_the_shipped_grids(raybench):
     said = raybench("plan", "--schema")
     assert (said.status, said.err) == (0, "")
     schema = json.loads(said.out)

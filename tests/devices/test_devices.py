@@ -8,7 +8,7 @@ from raybench.devices import Assignment, host, open_device
 from raybench.devices.host import short_model_name, usable_cores
 
 
-def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
+def test_cpu_trial_sees_cores_but_no_accelerator(monkeypatch):
     before = os.sched_getaffinity(0)
     threads = torch.get_num_threads()
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES"):

@@ -275,7 +275,7 @@ def large(place: Place, **settings: Any) -> dict[str, Any]:
 
 
 @places(CPU_LONG)
-def test_a_batch_that_does_not_fit_is_out_of_memory(place: Place, tmp_path: Path) -> None:
+def test_too_large_batch_is_out_of_memory(place: Place, tmp_path: Path) -> None:
     """Not with TensorFlow on the CPU, whose kernels crash their process without memory."""
     end = place.events(tmp_path / "trial", **large(place, epochs=1, batch_size=TOO_MANY))[-1]
     assert (end["event"], end["status"]) == ("trial_ended", "oom"), end

@@ -67,7 +67,7 @@ def build(monkeypatch):
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_gpus_are_grouped_by_model_in_the_order_of_hip(programs, wrapped):
+def test_gpus_are_grouped_in_hips_order(programs, wrapped):
     install(programs, {"gpu_data": STATIC} if wrapped else STATIC)
     assert rocm.probe() == [
         Hardware("rocm", "AMD Instinct MI300X", 1, 196592 * MIB, "6.10.5", ("0",)),
@@ -123,7 +123,7 @@ def test_incomplete_output_shows_no_gpu(programs, identities):
         ({}, [], None),
     ],
 )
-def test_a_trial_sees_its_gpus_or_those_of_the_caller(programs, monkeypatch, before, assigned, after):
+def test_trial_sees_assigned_or_inherited_gpus(programs, monkeypatch, before, assigned, after):
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0,1,2")
     for name, value in before.items():
         monkeypatch.setenv(name, value)

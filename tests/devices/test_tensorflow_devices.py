@@ -9,7 +9,7 @@ from raybench.devices.host import usable_cores
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 
-def test_a_cpu_trial_sees_its_cores_and_no_accelerator():
+def test_cpu_trial_sees_cores_but_no_accelerator():
     found = call("tensorflow", "tensorflow_devices_side:opened")
     assert found["visible"] == ""
     assert found["runtime_conditions"] == {

@@ -89,7 +89,7 @@ def test_every_end_has_its_name(trial, template, attribute, status, kind, says):
     assert template.alive, "the template outlives its trials"
 
 
-def test_a_long_message_is_cut_and_whole_in_the_trials_folder(trial):
+def test_long_message_is_cut_in_the_event(trial):
     events, folder = trial("raising_at_length")
     error = events[-1]["error"]
     assert error["message"].startswith("'xxx")
@@ -129,7 +129,7 @@ def test_check_without_a_result(template, tmp_path):
     assert template.alive
 
 
-def test_an_exception_names_the_line_of_the_persons_file(trial):
+def test_exception_names_the_users_line(trial):
     events, folder = trial("raising")
     error = events[-1]["error"]
     where, line = error["where"].rsplit(":", 1)
@@ -139,7 +139,7 @@ def test_an_exception_names_the_line_of_the_persons_file(trial):
     assert error["phase"] == "train"
 
 
-def test_a_process_that_the_training_code_forks_tells_nothing(trial):
+def test_forked_child_of_training_reports_nothing(trial):
     told, folder = trial("forking")
     assert [event["epoch"] for event in told if event["event"] == "epoch_ended"] == [1, 2]
     assert told[-1]["status"] == "completed"
@@ -149,7 +149,7 @@ def test_a_process_that_the_training_code_forks_tells_nothing(trial):
     assert kept.count("epoch_ended") == 2 and kept.count("trial_ended") == 1
 
 
-def test_events_have_the_form_of_the_contract_and_the_ledger_adds_up(trial):
+def test_events_have_the_documented_form(trial):
     golden = [json.loads(line) for line in (TESTS / "golden" / "journal.jsonl").read_text().splitlines()]
     real = [event for event in trial("fine")[0] if event["event"] != "trial_audited"]
     assert [event["event"] for event in real] == [event["event"] for event in golden]
@@ -166,7 +166,7 @@ def test_events_have_the_form_of_the_contract_and_the_ledger_adds_up(trial):
 
 
 @pytest.mark.parametrize(("attribute", "within"), [("fine", {"epochs", "trial"}), ("killed", {"trial"})])
-def test_an_audit_is_told_just_before_the_end_and_kept(trial, attribute, within):
+def test_audit_comes_before_the_end(trial, attribute, within):
     told, folder = trial(attribute)
     assert [event["event"] for event in told[-2:]] == ["trial_audited", "trial_ended"]
     audit = told[-2]
@@ -248,7 +248,7 @@ def test_nothing_outlives_a_killed_parent(tmp_path, killed):
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):
+def test_classification_of_deaths(tmp_path):
     job = make_job(tmp_path, "fine")
     limited = replace(job, memory_limit=1 << 30)
     abort = "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc"

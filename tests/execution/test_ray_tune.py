@@ -88,7 +88,7 @@ def by_rate(result):
     return {attempt.cell.settings.learning_rate: attempt for attempt in result.latest.values() if attempt.cell}
 
 
-def test_every_trial_ends_as_it_should_and_the_others_complete(outcome):
+def test_statuses_of_all_trials(outcome):
     result, _ = outcome
     statuses = {rate: attempt.status for rate, attempt in by_rate(result).items()}
     assert statuses == {
@@ -115,7 +115,7 @@ def test_only_what_the_machine_broke_is_tried_again(outcome):
     assert ends == ["lost", "completed"]
 
 
-def test_trials_start_in_the_plans_order_and_one_at_a_time(outcome):
+def test_trials_start_in_the_plans_order(outcome):
     _, watch = outcome
     started = [event["trial"] for event in watch.events if event["event"] == "trial_started"]
     assert list(dict.fromkeys(started)) == [work.trial.trial_id for work in watch.todo]
@@ -125,7 +125,7 @@ def test_trials_start_in_the_plans_order_and_one_at_a_time(outcome):
         assert 0 <= running <= 1, "a CPU trial owns its node"
 
 
-def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):
+def test_attempts_have_own_processes_at_full_priority(outcome):
     result, watch = outcome
     opened = [event for event in watch.events if event["event"] == "trial_started"]
     assert len({event["host"]["pid"] for event in opened}) == 9

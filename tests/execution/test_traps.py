@@ -52,19 +52,19 @@ def told(events):
     return attempt, {finding.code: finding for finding in findings(attempt)}
 
 
-def test_steps_that_get_quicker_after_the_warm_up_are_told(template, tmp_path):
+def test_steps_quicker_after_warmup_are_reported(template, tmp_path):
     _, found = told(template.run(make_job(tmp_path, "quicker_later")))
     assert found["short_warmup"].too_long > 0.2
 
 
-def test_a_slow_first_step_is_compile_and_no_finding(template, tmp_path):
+def test_slow_first_step_is_compilation(template, tmp_path):
     attempt, found = told(template.run(make_job(tmp_path, "slow_first_step", warmup_epochs=0)))
     assert attempt.epochs[0].ledger["compile"] > 0.8 > timing.steady(attempt)
     # On a machine that others use, times may really fall for another reason.
     assert "short_warmup" not in found or "busy_host" in found
 
 
-def test_a_loader_that_sleeps_is_input_wait_and_told(template, tmp_path):
+def test_slow_loader_is_input_wait(template, tmp_path):
     attempt, found = told(template.run(make_job(tmp_path, "slow_loader", input="host")))
     waited = sum(epoch.ledger["input_wait"] for epoch in attempt.epochs)
     assert "input_bound" in found and waited > 0.5 * sum(epoch.steps for epoch in attempt.epochs) * LOADING
@@ -73,7 +73,7 @@ def test_a_loader_that_sleeps_is_input_wait_and_told(template, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other processes use comes from /proc")
-def test_a_process_that_burns_a_core_beside_a_trial_is_told(template, tmp_path):
+def test_process_on_the_trials_core_is_reported(template, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as burner:
         try:
             os.sched_setaffinity(burner.pid, [CORE])

@@ -277,7 +277,7 @@ def test_a_missing_framework_runs_in_its_environment(plan_of):
     assert list(notes(plan)) == [message]
 
 
-def test_the_lock_of_an_environment_is_part_of_the_cell(plan_of):
+def test_environment_lock_is_part_of_the_cell(plan_of):
     def plan(*locks):
         found = [Interpreter("/x/python", "3.11.7", {"torch": "2.9.0", "numpy": "2"}, lock=lock) for lock in locks]
         node = replace(LAPTOP, environments=dict(zip(("/a", "/b"), found, strict=True)))
