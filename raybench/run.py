@@ -25,7 +25,7 @@ from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
 from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
-from raybench.execution.progress import ProgressListener, SilentListener
+from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
@@ -158,7 +158,7 @@ def run_grid(
         ResultsError: the results folder can no longer be written.
     """
     options = options or Options()
-    view = view or SilentListener()
+    view = view or ProgressListener()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)

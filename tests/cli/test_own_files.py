@@ -134,7 +134,7 @@ def test_an_edit_makes_new_trials_of_a_function(project, name, count):
 
 
 @pytest.mark.parametrize("name", ["late.py", "presets/large.py"])
-def test_a_module_loaded_during_training_counts_from_then_on(forked, name):
+def test_module_imported_in_training_joins_the_identity(forked, name):
     (end,) = forked.run("mine.py:train", "epochs: 1\n")
     assert end["status"] == "completed", end["error"]
     (note,) = [text for text in end["warnings"] if text.startswith("loaded during training, so edits make new trials")]

@@ -204,7 +204,10 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
             "grid.yaml:3:1: target: 94 is not allowed for accuracy",
         ),
         (HEAD + "batch_size: 64\nreplicas: 6\n", "grid.yaml:3:1: batch_size: 64 is not a multiple of the 6 replicas"),
-        (HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n", "grid.yaml:3:1: label_smoothing needs cross-entropy"),
+        (
+            HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n",
+            "grid.yaml:3:1: label_smoothing needs cross-entropy",
+        ),
         (
             HEAD + "optimizer: adam\nmaster_weights: false\nprecision: bf16\n",
             "grid.yaml:4:1: master_weights: false needs optimizer sgd, not adam",
@@ -274,7 +277,7 @@ def test_a_missing_framework_runs_in_its_environment(plan_of):
     assert list(notes(plan)) == [message]
 
 
-def test_the_lock_of_an_environment_is_part_of_the_cell(plan_of):
+def test_environment_lock_is_part_of_the_cell(plan_of):
     def plan(*locks):
         found = [Interpreter("/x/python", "3.11.7", {"torch": "2.9.0", "numpy": "2"}, lock=lock) for lock in locks]
         node = replace(LAPTOP, environments=dict(zip(("/a", "/b"), found, strict=True)))
