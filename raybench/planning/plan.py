@@ -22,7 +22,7 @@ from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
-from raybench.planning.validate import check_defaults, place
+from raybench.planning.validate import check_defaults
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import placeholders
 
@@ -269,7 +269,7 @@ def _workload(spec: GridSpec) -> WorkloadInfo:
     try:
         info = spec.read_workload()
     except WorkloadError as error:
-        raise WorkloadError(f"{place(spec, error.field)}{error}", error.field) from None
+        raise WorkloadError(f"{spec.place(error.field)}{error}", error.field) from None
     if spec.synthetic_data:
         info = _on_synthetic_data(spec, info)
     check_defaults(info)
@@ -299,7 +299,7 @@ def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
     """
     if info.dataset is None:
         raise UsageError(
-            f"{place(spec, 'synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
+            f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
             "generate; return generated data from its `data` function"
         )
     return replace(info, dataset=datasets.synthetic_name(info.dataset))

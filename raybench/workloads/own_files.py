@@ -16,7 +16,7 @@ import sys
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -30,6 +30,9 @@ from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
+
+MAX_NAMES = 5
+"""Files that a note names."""
 
 
 def digest_of(content: bytes) -> str:
@@ -71,7 +74,7 @@ def own_files(
         WorkloadError: there is no such input.
     """
     executed = executed or {}
-    imported, libraries = _follow([*scripts, *map(Path, executed)], folder)
+    imported, libraries = _follow([*scripts], map(Path, executed), folder)
     digests = digests_of(
         folder, sorted(os.path.relpath(path, folder) for path in [*imported, *_matches(folder, inputs)])
     )
@@ -97,14 +100,14 @@ def _is_hidden(path: Path) -> bool:
     return path.name.startswith(".") or "__pycache__" in path.parts
 
 
-def _follow(scripts: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:
-    """Follow the imports of scripts, in their folders.
+def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:
+    """Follow the imports of scripts and of executed files, in the scripts' folders.
 
     Returns:
-        The scripts and the files that they import, and the names of all other modules.
+        These files and those that they import, and the names of all other modules.
     """
-    pending = [*scripts]
-    roots = dict.fromkeys([*(script.parent for script in pending), folder])
+    pending = [*scripts, *executed]
+    roots = dict.fromkeys([*(script.parent for script in scripts), folder])
     files: dict[Path, None] = {}
     libraries: set[str] = set()
     while pending:
@@ -112,7 +115,8 @@ def _follow(scripts: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]
         if file in files:
             continue
         files[file] = None
-        for parent, name in _imports(file) if file.suffix == ".py" else ():
+        is_followed = file.suffix == ".py" and any(file.is_relative_to(root) for root in roots)
+        for parent, name in _imports(file) if is_followed else ():
             found = [module for root in ([parent] if parent else roots) for module in _modules(root, name)]
             pending += found
             if not found and not parent:
@@ -205,7 +209,7 @@ def record_late_modules(job: Job) -> Iterator[str]:
     Modules that are loaded by path count too, if the program still has them.
 
     Yields:
-        A note for each module that is recorded for the first time.
+        A note, if some are recorded for the first time.
     """
     if not job.workload["folder"] or not job.own_process:
         return
@@ -225,10 +229,9 @@ def record_late_modules(job: Job) -> Iterator[str]:
         file = _late_file(job.workload["digest"], str(folder))
         before = _late_modules(file)
         new = {path: digest for path, digest in digests_of(folder, own).items() if path not in before}
-        yield from (
-            f"{path} was loaded during training, so its changes make new trials only from now on" for path in new
-        )
         if new:
+            names = [*list(new)[:MAX_NAMES], *([f"{len(new) - MAX_NAMES} more"] if len(new) > MAX_NAMES else [])]
+            yield f"loaded during training, so edits make new trials only from now on: {', '.join(names)}"
             file.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(file, json.dumps(before | new))
 

@@ -14,14 +14,14 @@ def read(text, metrics=PATTERNS, json_lines=False):
     return reader, epochs
 
 
-def test_lines_end_with_a_newline_a_carriage_return_or_both():
+def test_ends_of_lines():
     lines = Lines()
     assert lines.feed(b"one\ntwo\r\nthr") == ["one", "two"]
     assert lines.feed(b"ee\r10%\r20%") == ["three", "10%"]
     assert lines.feed(b"", last=True) == ["20%"]
 
 
-def test_bytes_that_are_no_utf_8_are_replaced_and_characters_may_be_split():
+def test_invalid_and_split_utf_8():
     lines = Lines()
     assert lines.feed(b"\xff loss=1\n") == ["� loss=1"]
     assert lines.feed("é".encode()[:1]) == []
@@ -34,7 +34,7 @@ def test_an_endless_line_is_cut():
     assert lines.feed(b"b\n") == ["b"]
 
 
-def test_metrics_before_and_in_the_line_of_an_epoch_are_of_that_epoch():
+def test_metrics_before_and_in_an_epochs_line():
     reader, epochs = read("acc=0.5\nepoch 1 loss=0.9\nacc=0.6\nacc=0.7\nepoch 2 loss=0.8\nacc=0.75\n")
     assert epochs == [{"val/accuracy": 0.5, "train/loss": 0.9}, {"val/accuracy": 0.7, "train/loss": 0.8}]
     assert reader.current == {"val/accuracy": 0.75}, "of the end, after the last epoch"
@@ -46,12 +46,12 @@ def test_a_pattern_that_never_matches_is_named():
     assert reader.missing() == r"no line of the output matches val/accuracy: acc=([\d.]+)"
 
 
-def test_the_line_nearest_to_a_pattern_that_never_matches_is_quoted():
+def test_nearest_line_of_an_unmatched_pattern():
     reader, _ = read("epoch 1 loss=1\nTest Accuracy : 0.93\nepoch 2 loss=1")
     assert reader.missing().endswith(r"acc=([\d.]+); the nearest is 'Test Accuracy : 0.93'")
 
 
-def test_metrics_after_the_line_of_their_epoch_are_an_error():
+def test_metrics_after_their_epochs_line():
     reader, _ = read("epoch 1 loss=1\nacc=0.5\nepoch 2 loss=1\nacc=0.6\n")
     assert "val/accuracy is printed after the line that ends its epoch" in reader.missing()
 

@@ -121,7 +121,7 @@ def test_everything_that_a_file_declares(tmp_path, monkeypatch):
     assert None not in (before, info.data_digest(tmp_path)) and before != info.data_digest(tmp_path)
 
 
-def test_the_import_is_not_in_this_process_and_is_kept(tmp_path):
+def test_import_runs_elsewhere_and_is_cached(tmp_path):
     write(tmp_path, DECLARED + f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\n", "unseen.py")
     for _ in range(2):
         read_workload("unseen.py:mine", tmp_path)
