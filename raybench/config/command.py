@@ -57,7 +57,8 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _work(text: str) -> str:
+def _work(value: Any, handler: Any) -> Any:
+    text = handler(_text(value))
     return text if c.arithmetic(text) is not None else _pattern(text)
 
 
@@ -74,7 +75,7 @@ def _variable(value: Any, handler: Any) -> Any:
 
 Line = Annotated[str, AfterValidator(_line)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-Work = Annotated[str, AfterValidator(_work)]
+Work = Annotated[str, WrapValidator(_work), WithJsonSchema({"type": ["string", "number"]})]
 Variable = Annotated[str, WrapValidator(_variable), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 

@@ -13,6 +13,7 @@ from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
+from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
 from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
@@ -56,6 +57,8 @@ class Target(Strict):
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
+        if self.metric.endswith("loss") and self.at_least is not None:
+            raise v.complaint(f"a loss falls in training; use at_most: {self.at_least:g}")
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
@@ -169,6 +172,7 @@ class GridSpec(CellSettings):
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
@@ -181,6 +185,14 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    def place(self, key: str) -> str:
+        """The place of a key for the beginning of a message, such as `grid.yaml:3:1: `; empty without a file."""
+        if not self._document or not self._source_path:
+            return ""
+        path = next((path for path in self._document.values if path[-1:] == (key,)), ())
+        place = self._document.place(path, key=True) if path else self._source_path
+        return f"{place}: "
 
     @property
     def scaled_down(self) -> str:

@@ -55,7 +55,7 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
         place = document.values[()]
         raise _error(source, f"the file must be a map; {SUCH_AS}", place.line, place.column)
     spec = _validated(document, changes, source.parent, option)
-    spec._source_text, spec._source_path = text, source
+    spec._source_text, spec._source_path, spec._document = text, source, document
     return spec
 
 

@@ -81,7 +81,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
 
 
 def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
-    """The message for an unknown key that is a parameter of the grid's training function; None if it is none.
+    """The message for an unknown key that is a parameter of the grid's training function or command, or None.
 
     Args:
         data: the grid file's data, which may have any errors.
@@ -89,17 +89,19 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
         base: the folder of the file.
     """
     *parents, name = path
-    if not isinstance(data.get("workload"), str):
-        return None
+    workload = data.get("workload")
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
         return None
+    change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
+    if isinstance(workload, Mapping):
+        is_used = str(name) in [*placeholders(str(workload.get("command")))]
+        return f"{name} is a name in the command, not a setting of raybench; write {change}" if is_used else None
     try:
-        info = read_workload(data["workload"], base)
+        info = read_workload(workload, base) if isinstance(workload, str) else None
     except (WorkloadError, OSError, ValueError):
         return None
-    if name not in info.parameters:
+    if info is None or name not in info.parameters:
         return None
-    change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
     return f"{name} is a parameter of {info.name} ({info.file}:{info.function_line}); write {change}"
 
 

@@ -41,7 +41,8 @@ def local_code(job: Job, contents: Mapping[str, bytes]) -> str:
     if not changed_files(job.code_folder, job.workload["files"]):
         return ""
     folder = user_cache() / "code" / str(job.workload["digest"])
-    write_files(folder, contents)
+    if changed_files(folder, {name: job.workload["files"][name] for name in contents}):
+        write_files(folder, contents)
     return str(folder)
 
 

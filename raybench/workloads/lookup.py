@@ -159,15 +159,10 @@ def read_workload(
 def _read_command(command: Command, folder: Path, inputs: Iterable[str]) -> WorkloadInfo:
     scripts = named_files(command.arguments, folder)
     own = own_files(folder, scripts, inputs)
-    reports = any(uses_trial((folder / name).read_bytes()) for name in own.digests if name.endswith(".py"))
-    return WorkloadInfo(
-        name=scripts[0].name if scripts else Path(command.arguments[0]).name,
-        digest=digest_of(f"{own.digest}\n{command.identity()}".encode()),
-        folder=str(folder),
-        files=own.digests,
-        libraries=own.libraries,
-        command=replace(command, reports=reports),
-    )
+    own["digest"] = digest_of(f"{own['digest']}\n{command.identity()}".encode())
+    reports = any(uses_trial((folder / name).read_bytes()) for name in own["files"] if name.endswith(".py"))
+    name = scripts[0].name if scripts else Path(command.arguments[0]).name
+    return WorkloadInfo(name=name, folder=str(folder), command=replace(command, reports=reports), **own)
 
 
 def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Iterable[Path]) -> WorkloadInfo:
@@ -177,23 +172,16 @@ def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Itera
     script = path.absolute()
     answer = inspect_file(script, attribute, pythons)
     own = own_files(script.parent, [script], inputs, answer["modules"])
-    common: dict[str, Any] = {
-        "digest": own.digest,
-        "file": str(path),
-        "attribute": attribute,
-        "folder": str(script.parent),
-        "files": own.digests,
-        "libraries": own.libraries,
-    }
+    own |= {"file": str(path), "attribute": attribute, "folder": str(script.parent)}
     if "workload" in answer:
-        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **common)
+        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **own)
     function = answer.get("function")
     if not function:
         raise WorkloadError(_no_workload(path, attribute, answer))
     if function["problems"]:
         raise WorkloadError("\n".join(f"{path}:{function['line']}: {problem}" for problem in function["problems"]))
     parameters = {name: Parameter(**parameter) for name, parameter in function["parameters"].items()}
-    return WorkloadInfo(**common, name=attribute, function_line=function["line"], parameters=parameters)
+    return WorkloadInfo(**own, name=attribute, function_line=function["line"], parameters=parameters)
 
 
 def _declared(fields: Mapping[str, Any], **others: Any) -> WorkloadInfo:

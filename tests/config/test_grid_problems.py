@@ -14,7 +14,11 @@ KEYS = [
     ("axes:\n  batch_szie: [1]", 4, "axes.batch_szie: unknown setting; did you mean batch_size?"),
     ("optimiser: sgd", 3, "unknown setting; did you mean optimizer?"),
     ("lr: 0.1", 3, "unknown setting; did you mean learning_rate?"),
+    ("command: python train.py", 3, "a key of a command; move it under `workload`, such as `workload: {command: …}`"),
+    ("axes: {params: {hidden: [1]}}", 3, "write each parameter with its name, such as `params.hidden`"),
     ("zzz: 1", 3, "unknown setting; `raybench plan --schema` lists them all"),
+    ("axes:\n  processes: [1]", 4, "unknown setting; write a parameter of your own as `params.processes`"),
+    ("axes:\n  count: [1, 2]", 4, "declare a device for each value of count, and make `device` the axis"),
     ("axes:\n  repeats: [1]", 4, "move it to the top level of the file"),
     ("price_per_hour: 1", 3, "move it to a device under `devices`"),
     ("device: cpu", 3, "list the devices as an axis: `axes: {device: [cpu, cuda]}`"),
@@ -31,6 +35,7 @@ KEYS = [
 ]
 VALUES = [
     ("batch_size: 1.5", 3, "1.5 is not allowed; use an integer"),
+    ("batch_size: [64, 128]", 3, "use an integer; to vary it, make it an axis: `axes: {batch_size: [64, 128]}`"),
     ("epochs: true", 3, "true is not allowed; use a number"),
     ("epochs: '3'", 3, "the text '3' is not allowed; use a number"),
     ("epochs: 0", 3, "0 is not allowed; use a number above 0"),
@@ -63,6 +68,7 @@ VALUES = [
     ("augmentation: [corp]", 3, "augmentation[0]: the text 'corp' is not allowed; use crop, flip, cutout, {crop: pi"),
     ("augmentation: [{crop: 2}, crop]", 3, "crop appears more than once; keep one"),
     ("target: {metric: a}", 3, "needs exactly one of at_least and at_most"),
+    ("target: {metric: val/loss, at_least: 0.1}", 3, "a loss falls in training; use at_most: 0.1"),
     ("target: {metric: val/accuracy, at_least: 940}", 3, "use a fraction from 0 to 1"),
     ("axes: [1]", 3, "the list [1] is not allowed; use a map (name: value), such as {device: [cpu, cuda], "),
     ("target: 0.9", 3, "use a map (name: value), such as {metric: val/accuracy, at_least: 0.94}"),

@@ -116,6 +116,12 @@ def test_parameters_of_functions(problems, text, line, words):
         ("a\n  metrics: {val/a: '(.)'}\n  json_lines: true", "", 3, "has metrics and json_lines; remove one"),
         ("'a {x}'", "params: {x: 1}\naxes: {weight_decay: [0, 0.1]}", 5, "the command does not use it; write {weight"),
         ("'a {x}'", "params: {x: 1}\nepochs: 3", 5, "write {epochs} in it, or {args} for --epochs=… and all others"),
+        (
+            "'a {lr}'",
+            "axes: {lr: [1]}",
+            4,
+            "axes.lr: lr is a name in the command, not a setting of raybench; write p",
+        ),
         ("'a {args}'", "params: {batch_size: 3}", 4, "batch_size is a setting of raybench; write it without params"),
         ("'a {args}'", "params: {seed: 3}", 4, "seed is a name of raybench"),
         ("'a {args}'", "replicas: 2", 4, "not for a command: the batch is divided by a loop of raybench; give the de"),

@@ -59,7 +59,7 @@ def test_replicas_change_nothing_but_batch_norm():
     ],
     ids=["streamed in calls", "plain"],
 )
-def test_grouped_on_one_device_agrees_with_as_many_devices(how):
+def test_grouped_replicas_agree_with_devices(how):
     """Two virtual devices under MirroredStrategy; 12 steps of sums in another order leave 1e-4."""
     how = {"epochs": 2, "replicas": 2, "evaluation_batch_size": 33, **how}
     grouped = train(replication="grouped", **how)

@@ -156,7 +156,7 @@ def test_number_of_samples():
     assert 600 < len(times) < 6000
 
 
-def test_children_in_their_own_session_belong_to_the_trial():
+def test_children_in_own_sessions_belong_to_the_trial():
     # As torchrun starts its workers.
     program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
     program += ".wait()"

@@ -17,7 +17,7 @@ from raybench.training.epoch_record import Diverged
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
 
 
-def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
+def test_epoch_numbers_in_loop_and_journal():
     trial, kept, _ = make_trial(3)
     assert list(trial.epochs()) == [0, 1, 2]
     assert [epoch["epoch"] for epoch in kept.epochs] == [1, 2, 3]
@@ -36,7 +36,7 @@ def test_steps_counts_steps_and_examples():
     assert len(kept.epochs[0]["step_s"]) == 4, "the first step is partly compilation"
 
 
-def test_time_goes_to_the_section_in_which_it_is_spent():
+def test_time_goes_to_its_section():
     trial, kept, ledger = make_trial(1)
     spent = Counter()
 
@@ -77,7 +77,7 @@ def test_time_goes_to_the_section_in_which_it_is_spent():
         )
 
 
-def test_an_evaluation_between_steps_is_part_of_no_step():
+def test_evaluation_between_steps_is_not_a_step():
     trial, kept, _ = make_trial(1)
     for _ in trial.epochs():
         for number, _ in enumerate(trial.steps(BATCHES)):
@@ -108,7 +108,7 @@ def test_first_step_beyond_the_others_is_compilation():
     assert epoch["ledger"]["compile"] >= 0.08 > epoch["ledger"]["train"]
 
 
-def test_work_on_the_device_counts_where_it_was_begun(monkeypatch):
+def test_device_work_counts_where_it_began(monkeypatch):
     """A device that computes in the background: whoever ends a section waits for it."""
     due = [0.0]
 
@@ -143,7 +143,7 @@ def test_an_iterator_goes_on_in_the_next_epoch():
 
 
 @pytest.mark.parametrize("sized", [True, False])
-def test_the_last_of_a_fractional_number_of_epochs_is_shorter(sized):
+def test_fractional_last_epoch_is_shorter(sized):
     trial, kept, _ = make_trial(1.4)
     batches = (lambda: BATCHES) if sized else (lambda: (batch for batch in BATCHES))
     assert [len(list(trial.steps(batches()))) for _ in trial.epochs()] == [5, 2]
@@ -193,7 +193,7 @@ def test_training_ends_at_the_target():
     assert kept.more == [True, True, True, False]
 
 
-def test_a_target_as_a_fraction_ends_no_training_whose_accuracy_is_in_percent():
+def test_fractional_target_ignores_accuracy_in_percent():
     trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
     message = r"val/accuracy is 1.02, so it is in percent, and the target 0.6 a fraction.*at_least: 60"
     with pytest.raises(ValueError, match=message):
@@ -205,14 +205,14 @@ def test_a_target_as_a_fraction_ends_no_training_whose_accuracy_is_in_percent():
 @pytest.mark.parametrize(
     ("bound", "logged"), [(0.6, [0.3, 0.6, 0.7]), (60, [1.0, 60.0, 70.0]), (0.6, [0.5, 0.999, 1.0])]
 )
-def test_a_target_in_the_unit_of_the_logged_accuracy_ends_the_training(bound, logged):
+def test_target_in_the_logged_unit_ends_training(bound, logged):
     trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=bound), stop_at_target=True)
     for epoch in trial.epochs():
         trial.log({"val/accuracy": logged[epoch]})
     assert len(kept.epochs) == 2
 
 
-def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded():
+def test_infinite_loss_ends_training_after_its_epoch():
     trial, kept, _ = make_trial(3)
     with pytest.raises(Diverged, match="train/loss is nan in epoch 2"):
         for epoch in trial.epochs():
@@ -221,14 +221,14 @@ def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded
     assert kept.warnings[0] == "val/perplexity is inf, and was left out"
 
 
-def test_training_goes_on_after_the_epochs_of_an_earlier_attempt():
+def test_training_continues_after_an_earlier_attempts_epochs():
     trial, kept, _ = make_trial(4, done=2)
     trial.checkpoint(print, print)
     assert list(trial.epochs()) == [2, 3]
     assert [epoch["epoch"] for epoch in kept.epochs] == [3, 4]
 
 
-def test_an_epoch_that_is_left_after_its_steps_counts():
+def test_epoch_left_after_its_steps_counts():
     trial, kept, _ = make_trial(5)
     for epoch in trial.epochs():
         for _ in trial.steps(BATCHES):
@@ -242,7 +242,7 @@ def test_an_epoch_that_is_left_after_its_steps_counts():
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
-def test_an_epoch_that_is_left_in_a_step_does_not_count():
+def test_epoch_left_in_a_step_does_not_count():
     trial, kept, _ = make_trial(5)
 
     def train():
@@ -267,7 +267,7 @@ AFTER_THE_STEPS = {
 
 
 @pytest.mark.parametrize("use", AFTER_THE_STEPS)
-def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
+def test_epoch_continued_after_a_break_counts(use):
     trial, kept, _ = make_trial(5)
     for epoch in trial.epochs():
         for number, _ in enumerate(trial.steps(BATCHES)):
@@ -283,7 +283,7 @@ def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
 
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit, alone):
+def test_loop_left_in_last_step_completes_the_epoch(limit, alone):
     trial, kept, _ = make_trial(5, steps_per_epoch=limit)
     steps = trial.steps(BATCHES) if alone else (batch for _ in trial.epochs() for batch in trial.steps(BATCHES))
     for number, _ in enumerate(steps, 1):
@@ -295,7 +295,7 @@ def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
-def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
+def test_loop_left_with_infinite_loss_has_diverged():
     trial, kept, _ = make_trial(5)
     for _ in trial.epochs():
         trial.log({"train/loss": math.inf})
@@ -306,7 +306,7 @@ def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_a_loss_that_is_not_finite_after_the_last_epoch_is_diverged(leaves):
+def test_infinite_loss_after_last_epoch_is_diverged(leaves):
     trial, kept, _ = make_trial(2)
     for epoch in trial.epochs():
         if leaves and epoch == 1:
@@ -343,7 +343,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_wrong_use_is_an_error_that_says_what_to_do(name):
+def test_wrong_use_names_the_remedy(name):
     use, kind, message = ERRORS[name]
     trial, _, _ = make_trial(2)
     with pytest.raises(kind, match=message):

@@ -189,7 +189,7 @@ for epoch in trial.epochs():
 
 
 @pytest.mark.parametrize("ends", ["trial.rank == 0", "trial.rank == 1", "True"])
-def test_ranks_that_end_at_once_keep_the_examples_of_all(project, ends):
+def test_ranks_ending_at_once_keep_all_examples(project, ends):
     script = RANKS + "for epoch in trial.epochs():\n    for batch in trial.steps(range(4), examples=4): pass\n"
     attempt = project.one(f"{script}if {ends}: os._exit(0)\n", grid="epochs: 2\n")
     assert attempt.status == "completed", attempt.error
@@ -204,7 +204,7 @@ def test_a_rank_that_ends_early_with_status_0(project, ends_early):
     assert f"in rank {ends_early} after epoch" in error["message"]
 
 
-def test_a_rank_does_not_wait_for_rank_0_that_has_ended(project):
+def test_no_rank_waits_for_an_ended_one(project):
     script = RANKS.replace("max(process.wait() for process in running)", "running[1].wait()")  # rank 0 is a zombie
     body = "for epoch in trial.epochs():\n    trial.log({'train/loss': 1})\n    if trial.rank == 0: os._exit(1)\n"
     grid = "epochs: 4\ntarget: {metric: train/loss, at_most: 0.5}\nstop_at_target: true\ntimeout: 60\n"
@@ -292,7 +292,7 @@ def test_how_a_command_ends(project, name):
         assert attempt.error["asked_bytes"] == 2 << 30
 
 
-def test_the_first_failed_rank_is_the_trial_s_error(project):
+def test_error_is_that_of_the_first_rank(project):
     script = """
 for epoch in trial.epochs():
     if trial.rank == 0:
@@ -401,7 +401,7 @@ def test_arguments_are_spelt_as_the_script_spells_them(project, option, word):
     assert attempt.status == "completed", attempt.error
 
 
-def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
+def test_kernels_kill_is_out_of_memory(project, monkeypatch):
     kills = iter(range(9))
     monkeypatch.setattr("raybench.core.memory.oom_kills", lambda: next(kills))
     attempt = project.one("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
@@ -510,7 +510,7 @@ def test_a_child_that_prints_without_end_is_killed(project):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["command", "function"])
-def test_of_a_long_output_head_and_tail_are_kept(in_a_process, form):
+def test_long_output_keeps_head_and_tail(in_a_process, form):
     prints = "print('first')\nfor _ in range(100): print('x' * 99_999)\nprint('last')\n"
     function = f"def train(trial):\n    for epoch in trial.epochs(1):\n{textwrap.indent(prints, ' ' * 8)}"
     workload = "command: python script.py" if form == "command" else "script.py:train"

@@ -44,13 +44,13 @@ def trial(ran):
     return ran[0]
 
 
-def test_compilation_of_evaluation_has_a_section_of_its_own(trial):
+def test_compilation_of_evaluation_has_its_section(trial):
     assert trial.ledger["compile_evaluate"] > FIRST_EVALUATION / 2
     assert trial.epochs[0].ledger["compile_evaluate"] > FIRST_EVALUATION / 2
     assert trial.epochs[1].ledger.get("compile_evaluate", 0.0) == 0
 
 
-def test_compilation_of_evaluation_is_in_no_time_of_training(trial):
+def test_compilation_of_evaluation_is_not_training(trial):
     beyond = trial.wall - FIRST_EVALUATION
     assert timing.epochs(trial) < beyond
     assert timing.first(trial) < beyond

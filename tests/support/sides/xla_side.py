@@ -150,38 +150,6 @@ def launched(kind, host, chips):
     return [[added(start, number) for start in (by_torch_xla, by_raybench)] for number in range(chips)]
 
 
-def busy_threads(threads):
-    """How many threads do a tenth of the work or more, where the trial was given so many."""
-    device = open_device("xla_cpu", "torch_xla", Assignment([], [], threads))
-    device.hide_others()
-    device.open("fp32")
-    values = torch.rand(1000, 1000).to("xla")
-
-    def work():
-        for _ in range(8):
-            values @ values
-            torch_xla.sync()
-        product = values
-        for _ in range(8):
-            product = product @ values * 0.001
-        torch_xla.sync()
-        device.synchronize()
-
-    def ticks():
-        found = {}
-        for task in Path("/proc/self/task").iterdir():
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            found[task.name] = int(fields[11]) + int(fields[12])
-        return found
-
-    work()
-    before = ticks()
-    for _ in range(4):
-        work()
-    spent = [ticks_now - before.get(task, 0) for task, ticks_now in ticks().items()]
-    return sum(share > sum(spent) / 10 for share in spent)
-
-
 def described(devices=1, precision="bf16"):
     """What the adapter says of the device, what XLA has, and its program for a product of two matrices."""
     import torch_xla
@@ -209,19 +177,6 @@ def refused(precision):
         open_device("xla_cpu", "torch_xla", Assignment([], [], 1)).open(precision)
     except ValueError as error:
         return str(error)
-    return None
-
-
-def out_of_memory():
-    """Whether the adapter knows XLA's way to say that memory ran out, and another error from it."""
-    device = open_device("xla_cpu", "torch_xla", Assignment([], [], 1))
-    device.hide_others()
-    device.open("fp32")
-    column = torch.ones(1 << 20, 1).to("xla")
-    try:
-        (column @ column.t() * 2).cumsum(1)[0, 0].item()
-    except RuntimeError as error:
-        return device.is_oom(error), device.is_oom(RuntimeError("another one")), str(error)
     return None
 
 
