@@ -168,7 +168,7 @@ def test_first_evaluation_of_one_batch_is_compilation(where):
         means.append(engine.evaluate())
         spent.append(ledger.epoch())
     assert spent[0]["compile_evaluate"] > 0.4
-    assert spent[0]["evaluate"] < 0.2
+    assert spent[0]["evaluate"] < spent[0]["compile_evaluate"]
     assert "compile_evaluate" not in spent[1]
     assert means[0][0] == means[1][0]
     assert [shapes for _, shapes in means] == [1, 0]
