@@ -10,6 +10,7 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_opti
 
 import numpy as np
 from support.published import MODELS
+from support.small_training import RECIPE
 
 from raybench import workloads
 from raybench.core.job import Recipe
@@ -19,22 +20,7 @@ from raybench.devices import Assignment, frameworks, open_device
 from raybench.engines import EngineParts, open_engine, open_inspection
 
 BATCH = 4
-RECIPE = {
-    "epochs": 1,
-    "batch_size": BATCH,
-    "optimizer": "sgd",
-    "learning_rate": 1e-3,
-    "momentum": 0.9,
-    "nesterov": True,
-    "weight_decay": 1e-3,
-    "decay": "coupled",
-    "schedule": "constant",
-    "precision": "fp32",
-    "input": "device",
-    "compile": False,
-    "augmentation": (),
-    "steps_per_epoch": 1,
-}
+ONE_STEP = RECIPE | {"epochs": 1, "batch_size": BATCH, "learning_rate": 1e-3, "steps_per_epoch": 1}
 
 
 def examples(name: str, side: int | None, length: int | None) -> Split:
@@ -57,7 +43,7 @@ def step(name: str, kind: str, length: int | None = None, **options: Any) -> dic
     device.hide_others()
     device.open("fp32")
     workload = workloads.get(name).with_options(options)
-    engine = open_engine(framework, EngineParts(Recipe(**RECIPE), workload, device, Ledger(), 0))
+    engine = open_engine(framework, EngineParts(Recipe(**ONE_STEP), workload, device, Ledger(), 0))
     split = examples(name, options.get("side"), length)
     engine.load(Data(split, split))
     engine.build()
