@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -70,6 +72,9 @@ BUSY = """Other programs used {load} before the first trial, so trials take long
 lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
 that wait for one another otherwise keep their cores busy."""
 
+ALL_FAIL = """The grid was stopped, as every trial would fail like this; {left:,} of {total:,} were not run. Mend the \
+cause and run the same command again; --keep-going runs them all the same."""
+
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
 
@@ -87,6 +92,7 @@ class Options:
         rerun: run everything again.
         strict: exit with status 3 if any cell fits no node, even if other cells can run.
         checks: run the weight-decay check and the roofline measurement before the trials.
+        keep_going: run every trial even if all so far have failed in the same way.
         report: write the report's page and figures.
     """
 
@@ -97,6 +103,7 @@ class Options:
     rerun: bool = False
     strict: bool = False
     checks: bool = True
+    keep_going: bool = False
     report: bool = True
 
 
@@ -237,6 +244,9 @@ class _Session:
         self._report: Report | None = None
         self._busy = False
         self._busy_warning = ""
+        planned = {trial.trial_id for trial in plan.trials}
+        self._has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
+        self._failures: Counter[str] = Counter()
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
@@ -246,6 +256,8 @@ class _Session:
             self._renew()
             return
         execution = self._begin()
+        works = self._evidence.with_checks(todo) if self._options.checks else todo
+        dispatcher = Dispatcher(works, self._plan.nodes, self._plan.spec.retries)
 
         def tell(message: str) -> None:
             if not isinstance(message, TemporaryMessage):
@@ -294,14 +306,16 @@ class _Session:
             self._record(event)
             writer.put(event)
             view.event(event)
+            stops = not self._options.keep_going and self._would_all_fail(event)
+            if stops and (left := dispatcher.stop()):
+                tell(ALL_FAIL.format(left=left, total=len(todo)))
             error = event.get("error") or {}
             if event.get("status") == TrialStatus.LOST and error.get("disk_full") and self._is_local:
                 raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
         try:
-            works = self._evidence.with_checks(todo) if self._options.checks else todo
             with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
-                executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
+                executor.run(dispatcher, job, sink, tell)
             self._close_executor(executor)
         except KeyboardInterrupt:
             self._interrupted = True
@@ -319,6 +333,19 @@ class _Session:
                 writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
             finally:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def _would_all_fail(self, event: Event) -> bool:
+        """Return whether an end shows a mistake of the grid: wrong use, or the same error twice before any result."""
+        status = TrialStatus.parse(event.get("status"))
+        if event["event"] != "trial_ended" or status is None:
+            return False
+        self._has_result |= status.is_result
+        error = event.get("error") or {}
+        if self._has_result or status is not TrialStatus.FAILED or not error:
+            return False
+        kind = re.sub(r"\d+", "#", f"{error.get('type')} {error.get('message')}")
+        self._failures[kind] += 1
+        return error.get("type") == "UsageError" or self._failures[kind] > 1
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""

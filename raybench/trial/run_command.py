@@ -32,11 +32,13 @@ from raybench.devices import Device, hosted
 from raybench.results.epoch import over_ranks
 from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import Lines, Metrics, OutputError
+from raybench.trial.failure import failure
+from raybench.trial.journal import OUTPUT, Send
 from raybench.trial.kept_output import write_through
+from raybench.trial.opening import OFFLINE, open_assigned, opening
 from raybench.trial.phase import Phase
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program
-from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
-from raybench.trial.run_function import OFFLINE, OUTPUT, Send, drop_unmeasured
+from raybench.trial.run import NOT_KEPT, drop_unmeasured, ended
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder

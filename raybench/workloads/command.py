@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from raybench.core.settings import PARAM
-from raybench.errors import WorkloadError
+from raybench.errors import WorkloadError, near_file
 
 ARGS, SETTINGS_FILE = "args", "settings_file"
 """Placeholders for all values: as arguments, and as the path of a JSON file."""
@@ -146,7 +145,7 @@ def named_files(arguments: Sequence[str], folder: Path) -> list[Path]:
         files += found
         is_script = PurePosixPath(word).suffix in _SCRIPTS and not re.match(r"-|.*[\s{]", word)
         if is_script and not found and not module:
-            raise WorkloadError(f"there is no {word} in {folder}{_near(PurePosixPath(word), folder)}")
+            raise WorkloadError(f"there is no {word} in {folder}{near_file(PurePosixPath(word), folder)}")
     return list(dict.fromkeys(files))
 
 
@@ -156,12 +155,6 @@ def _is_own_file(path: Path, folder: Path) -> bool:
             return False
         return path.is_file() and (path.suffix in _SCRIPTS + _CONFIGURATIONS or os.access(path, os.X_OK))
     return False
-
-
-def _near(path: PurePosixPath, folder: Path) -> str:
-    names = [entry.name for entry in (folder / path.parent).glob(f"*{path.suffix}")]
-    matches = get_close_matches(path.name, names, 1)
-    return f"; did you mean {path.parent / matches[0]}?" if matches else ""
 
 
 def uses_trial(content: bytes) -> bool:

@@ -118,7 +118,9 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     code.write_text(TROUBLES.read_text().replace('raise KeyError("no such thing")', "np.reshape(np.zeros(3), 2)"))
     line = 1 + next(n for n, text in enumerate(code.read_text().splitlines()) if "np.reshape" in text)
     error = f"ValueError: cannot reshape array of size 3 into shape (2,) ({code}:{line})"
-    said = grid(file, "--repeats", 3)
+    stopped = grid(file, "--repeats", 3)
+    assert "as every trial would fail like this; 1 of 3 were not run" in " ".join(stopped.lines)
+    said = grid(file, "--repeats", 3, "--keep-going", "--rerun")
     assert said.status == 1
     assert "Traceback" not in said.out + said.err
     assert sum(": the same error" in text for text in said.lines) == 2
@@ -137,7 +139,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     again = grid(file, "--repeats", 3)
     assert again.status == 1 and "Nothing was left to run" in again.out
     grid(file, "--repeats", 3, "--retry", "failed")
-    assert len(list(Path("raybench-results/bad/attempts").rglob("error.txt"))) == 6
+    assert len(list(Path("raybench-results/bad/attempts").rglob("error.txt"))) == 7
 
     code.write_text(TROUBLES.read_text())
     edited = grid(file)

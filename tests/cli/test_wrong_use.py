@@ -36,10 +36,10 @@ def test_a_wrong_file(raybench, tmp_path, text, says):
 
 
 def test_all_problems_are_reported_at_once(raybench, tmp_path):
-    (tmp_path / "g.yaml").write_text(GOOD.replace("[32, 64]", "[32, 32]") + "epoch: 3\nrepeats: 0\n")
+    (tmp_path / "g.yaml").write_text(GOOD.replace("[32, 64]", "[32, 0]") + "epoch: 3\nrepeats: 0\n")
     said = raybench("plan", "g.yaml")
     assert said.status == 2
-    assert [line.split(": ")[0] for line in said.lines] == ["g.yaml:6:1", "g.yaml:7:10"]
+    assert [line.split(": ")[0] for line in said.lines] == ["g.yaml:5:20", "g.yaml:6:1", "g.yaml:7:10"]
 
 
 ARGUMENTS = {

@@ -100,7 +100,6 @@ def test_the_ledger_is_right_across_the_gap(lost, left):
         told = sum(event["ledger"].get(name, 0.0) for event in epochs(again))
         assert over["ledger"][name] == pytest.approx(told, abs=2e-5), name
     assert over["ledger"]["checkpoint"] > 0
-    assert [epoch["recompiles"] for epoch in epochs(again)] == [2, 0, 0, 2, 0, 0], "new shapes to the new process"
 
 
 def test_lost_again_and_again(lost, left):
@@ -127,7 +126,7 @@ def torn(path):
 def flipped(path):
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        entry = archive.getinfo("model/0.weight.npy")
+        entry = archive.getinfo("state.npy")
     data[entry.header_offset + 300] ^= 4
     path.write_bytes(data)
 

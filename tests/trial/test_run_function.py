@@ -68,7 +68,6 @@ def test_a_function_runs_with_the_grid_s_values(project):
     attempt = project.one()
     assert attempt.status == "completed", attempt.error
     (started,) = project.events("trial_started")
-    assert (started["form"], started["clock"]) == ("function", "trial")
     cell = started["cell"]
     assert cell["settings"] == {"batch_size": 8, "epochs": 2, "weight_decay": 0.0}, "no defaults of an engine"
     assert cell["params"] == {"hidden": 4, "norm": "batch", "note": ["a", 1]}

@@ -32,7 +32,8 @@ def ran(tmp_path_factory):
         resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 16, "evaluation_batch_size": 16},
     )
     begun = time.perf_counter()
-    events = list(run(Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder), usable_cores()[:1])))
+    events = []
+    run(Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder), usable_cores()[:1]), events.append)
     (attempt,) = attempts(events).values()
     assert attempt.status == "completed", attempt.error
     return attempt, time.perf_counter() - begun
