@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import site
 import sys
 import sysconfig
@@ -187,19 +188,6 @@ def import_file(file: Path) -> ModuleType:
     return module
 
 
-def read_files(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """The contents of the files that are below the folder."""
-    return {name: (folder / name).read_bytes() for name in names if not name.startswith("..")}
-
-
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write the files that `read_files` read to a folder."""
-    for name, content in contents.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-        (folder / name).chmod(0o755)
-
-
 @contextmanager
 def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterator[Path]:
     """The folder in which a workload runs: its own, or a temporary one with copies of these files."""
@@ -207,7 +195,10 @@ def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterato
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="raybench-", ignore_cleanup_errors=True) as copy:
-        write_files(Path(copy), read_files(folder, names))
+        for name in names:
+            if not name.startswith(".."):
+                (Path(copy) / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(folder / name, Path(copy) / name)
         yield Path(copy)
 
 
