@@ -36,6 +36,7 @@ KEYS = [
 VALUES = [
     ("batch_size: 1.5", 3, "1.5 is not allowed; use an integer"),
     ("batch_size: [64, 128]", 3, "use an integer; to vary it, make it an axis: `axes: {batch_size: [64, 128]}`"),
+    ("precision: [fp32, bf16]", 3, "use one of fp32, tf32, bf16, fp16; to vary it, make it an axis: `axes: {precision"),
     ("epochs: true", 3, "true is not allowed; use a number"),
     ("epochs: '3'", 3, "the text '3' is not allowed; use a number"),
     ("epochs: 0", 3, "0 is not allowed; use a number above 0"),
@@ -52,7 +53,7 @@ VALUES = [
     ("framework: Keras", 3, "did you mean tensorflow?"),
     ("framework: PyTorch", 3, "did you mean torch?"),
     ("optimizer: AdamW", 3, "did you mean adamw?"),
-    ("optimizer: {name: sgd}", 3, "use sgd, adam or adamw, and set learning_rate, momentum and so on separately"),
+    ("optimizer: {name: sgd}", 3, "the map {name: sgd} is not allowed; use one of sgd, adam, adamw"),
     ("memory_limit: 2G", 3, "use bytes above 0, or a text such as 512MiB"),
     ("timeout: 5x", 3, "use seconds above 0, or a text such as 90s"),
     ("schedule: linear", 3, "use constant, {name: piecewise_linear, points: [[epoch, factor], …]} or"),
