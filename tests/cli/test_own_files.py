@@ -96,7 +96,7 @@ def forked(project, monkeypatch):
         yield project
 
 
-COMMAND = "{command: python train.py, metrics: {epoch: 'epoch (.)'}}"
+COMMAND = "{command: python train.py, epoch: 'epoch (.)'}"
 
 
 def test_a_command_runs_where_the_user_runs_it(project):

@@ -52,7 +52,7 @@ VALUES = [
     ("framework: Keras", 3, "did you mean tensorflow?"),
     ("framework: PyTorch", 3, "did you mean torch?"),
     ("optimizer: AdamW", 3, "did you mean adamw?"),
-    ("optimizer: {name: sgd}", 3, "use sgd, adam or adamw, and set learning_rate, momentum and so on separately"),
+    ("optimizer: {name: sgd}", 3, "the map {name: sgd} is not allowed; use one of sgd, adam, adamw"),
     ("memory_limit: 2G", 3, "use bytes above 0, or a text such as 512MiB"),
     ("timeout: 5x", 3, "use seconds above 0, or a text such as 90s"),
     ("schedule: linear", 3, "use constant, {name: piecewise_linear, points: [[epoch, factor], …]} or"),
