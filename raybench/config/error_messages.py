@@ -171,6 +171,11 @@ def _unknown_key(path: Path) -> str:
         return "not allowed here; move it to the top level of the file"
     if not parents and key in DeviceProfile.model_fields:
         return "not allowed here; move it to a device under `devices`"
+    if parents[:1] in (["axes"], ["baseline"]):
+        if key in DeviceProfile.model_fields:
+            return f"a key of `devices`: declare a device for each value of {key}, and make `device` the axis"
+        if not close(key, keys):
+            return f"unknown setting; write a parameter of your own as `params.{key}`"
     listed = f"use one of {', '.join(keys)}" if len(keys) <= 14 else "`raybench plan --schema` lists them all"
     return f"unknown {'setting' if len(keys) > 14 else 'name'}; {close(key, keys) or listed}"
 

@@ -16,6 +16,7 @@ from raybench.environments.interpreter import find as find
 from raybench.environments.interpreter import is_path as is_path
 from raybench.environments.interpreter import key_of as key_of
 from raybench.environments.interpreter import link_package as link_package
+from raybench.environments.interpreter import own_environ as own_environ
 from raybench.environments.recipes import RECIPES as RECIPES
 from raybench.environments.recipes import Recipe as Recipe
 from raybench.environments.recipes import recipe_for as recipe_for

@@ -7,6 +7,7 @@ is the name, or the absolute path; the key of raybench's own interpreter is empt
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -134,6 +135,17 @@ def _query(python: Path, distributions: Iterable[str]) -> dict[str, Any] | str:
         stderr_lines = done.stderr.decode(errors="replace").strip().splitlines()
         return f"not a working Python{f': {stderr_lines[-1][:200]}' if stderr_lines else ''}"
     return answer
+
+
+def own_environ() -> dict[str, str]:
+    """This process's environment variables, so that its interpreter finds this raybench first.
+
+    An installed one is found anyway; on PYTHONPATH, its folder would come before Python's own library.
+    """
+    environ = dict(os.environ)
+    if PACKAGE.parent.name not in ("site-packages", "dist-packages"):
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), environ.get("PYTHONPATH")]))
+    return environ
 
 
 def link_package(folder: Path) -> None:

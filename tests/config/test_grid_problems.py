@@ -17,6 +17,8 @@ KEYS = [
     ("command: python train.py", 3, "a key of a command; move it under `workload`, such as `workload: {command: …}`"),
     ("axes: {params: {hidden: [1]}}", 3, "write each parameter with its name, such as `params.hidden`"),
     ("zzz: 1", 3, "unknown setting; `raybench plan --schema` lists them all"),
+    ("axes:\n  processes: [1]", 4, "unknown setting; write a parameter of your own as `params.processes`"),
+    ("axes:\n  count: [1, 2]", 4, "declare a device for each value of count, and make `device` the axis"),
     ("axes:\n  repeats: [1]", 4, "move it to the top level of the file"),
     ("price_per_hour: 1", 3, "move it to a device under `devices`"),
     ("device: cpu", 3, "list the devices as an axis: `axes: {device: [cpu, cuda]}`"),
