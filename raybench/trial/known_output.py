@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ KNOWN_OUTPUTS = (
         "the lines `epoch N … loss …`",
         {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\[]*(\d+).*\b(?:[Ll]oss|[Aa]cc)"},
         {
-            "train/loss": r"\b[Ee]poch\b.*?(?<!val )(?<!val_)(?<!valid )(?<!test )(?<!Test )\b(?:train[ _])?[Ll]oss[ :=]+([\d.eE+-]+)",
+            "train/loss": r"\b[Ee]poch\b.*?(?<!val[ _])(?<!valid[ _])(?<![Tt]est[ _])\b(?:train[ _])?[Ll]oss[ :=]+([\d.eE+-]+)",
             "val/loss": r"\b[Ee]poch\b.*\b(?:[Vv]al\w*|[Tt]est)[ _]?[Ll]oss[ :=]+([\d.eE+-]+)",
         },
     ),
