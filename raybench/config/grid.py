@@ -213,7 +213,8 @@ class GridSpec(CellSettings):
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
             return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
-        given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
+        written = [self, *self.devices.values(), *(rule.set for rule in self.overrides)]
+        given = tuple(sorted(SETTINGS.keys() & {*self.axes}.union(*(each.model_fields_set for each in written))))
         return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:

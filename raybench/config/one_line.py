@@ -65,7 +65,8 @@ def grid_of(
         command.append(_BRACES.sub(axis, _OTHER_BRACES.sub(_kept, word)))
     grid: dict[str, Any] = {"name": name or _grid_name(words), "workload": {"command": command}}
     patterns = dict(_pair(text, "--metric", "val/loss='val loss ([\\d.]+)'") for text in metrics)
-    patterns = {"epoch": epoch, **patterns} if epoch else patterns
+    if epoch:
+        grid["workload"]["epoch"] = epoch
     if patterns:
         grid["workload"]["metrics"] = patterns
     if axes:

@@ -13,7 +13,7 @@ from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import WorkloadError, close
 from raybench.workloads import WorkloadInfo, read_workload
-from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
+from raybench.workloads.command import ARGS, BY_TRIAL, SPECIAL, formatted_placeholders, placeholders
 from raybench.workloads.parameters import PASSED
 
 Finding = tuple[Path, str]
@@ -123,7 +123,7 @@ def _unknown_metric(spec: GridSpec, info: WorkloadInfo) -> str | None:
         return None
     metric = spec.target.metric
     if command and not command.metric_names:
-        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{EPOCH}: …, {metric[:60]}: …}}`"
+        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
     names = (*info.metric_names, "loss") if info.metric_names else ()
     known = command.metric_names if command else [f"{split}/{name}" for split in ("val", "train") for name in names]
     if not known or metric in known:
@@ -137,14 +137,16 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     command = info.command
     assert command
     if command.reports:
-        for name in ("metrics", "json_lines"):
+        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics", "json_lines"):
             if getattr(written, name):
                 yield ("workload", name), f"its script reports by raybench.current_trial(); remove {name}"
     else:
         if spec.stop_at_target:
             yield ("stop_at_target",), f"ends the training at an epoch, {_NEEDS_TRIAL}"
-        if command.counts_epochs:
-            message = "the first epoch of a command includes its start; set it to 1 or more"
+        if command.counts_epochs and not command.shows_begin:
+            message = (
+                "the first epoch of a command includes its start; set it to 1 or more, or give `begin` under `workload`"
+            )
             yield from ((path, message) for path, name, value in _given(spec) if (name, value) == ("warmup_epochs", 0))
 
 
@@ -158,13 +160,14 @@ def _wrong_names(written: Command, given: set[str]) -> Iterator[Finding]:
     texts: list[tuple[Path, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
     texts += [(("workload", "env", name), text) for name, text in written.env.items()]
     texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]
+    texts += [(("workload", "work", unit), text) for unit, text in written.work.items()]
     known = sorted({*given, *SPECIAL})
     for path, text in texts:
         for name in formatted_placeholders(text):
             if name in known:
                 yield path, f"{{{name}}} has a format, which is not supported; write {{{name}}}"
         for name in dict.fromkeys(placeholders(text)):
-            if name == ARGS and (text != f"{{{ARGS}}}" or path[1] == "env"):
+            if name == ARGS and (text != f"{{{ARGS}}}" or path[1] in ("env", "work")):
                 yield path, f"{{{ARGS}}} stands for several arguments; write it as an argument of its own"
             elif name not in known and name in PASSED:
                 yield path, f"the grid has no value for {{{name}}}; add `{name}: …`"

@@ -59,6 +59,8 @@ class Attempt:
             none.
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if
             there was no measurement.
+        clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
+            (`raybench.workloads.command.Command`); empty if it is not known.
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
@@ -86,6 +88,7 @@ class Attempt:
     target: Target | None = None
     decay_check: Mapping[str, Any] = field(default_factory=dict)
     roofline: Mapping[str, Any] = field(default_factory=dict)
+    clock: str = ""
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
@@ -191,7 +194,7 @@ class Attempt:
         self.host, self.versions = flat_in(event.get("host")), flat_in(shared_values_in(event.get("versions")))
         self.hardware = shared_values_in(event.get("hardware"))
         self.runtime_conditions = shared_values_in(event.get("runtime_conditions"))
-        self.started = text_in(event.get("t"))
+        self.clock, self.started = text_in(event.get("clock")) or "", text_in(event.get("t"))
 
     def add_epoch(self, epoch: Epoch) -> None:
         """Add an epoch; of repeated events for one epoch, the last counts."""

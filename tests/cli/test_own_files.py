@@ -96,7 +96,7 @@ def forked(project, monkeypatch):
         yield project
 
 
-COMMAND = "{command: python train.py, metrics: {epoch: 'epoch (.)'}}"
+COMMAND = "{command: python train.py, epoch: 'epoch (.)'}"
 
 
 def test_a_command_runs_where_the_user_runs_it(project):
@@ -184,7 +184,7 @@ def test_an_isolated_trial_has_copies_of_its_files(project, workload, more):
         ),
         ("digits_cnn", "isolate: true\n", "isolate is not for digits_cnn"),
         ("{command: python trian.py}", "", "there is no trian.py in "),
-        ("min.py:train", "", "No such file or directory; did you mean mine.py?"),
+        ("min.py:train", "", "No such file or directory; did you mean code/mine.py?"),
         ("data.py:train", "", "it is not a file"),
         (f"{'x' * 5000}.py:train", "", "File name too long"),
     ],

@@ -104,6 +104,11 @@ def test_parameters_of_functions(problems, text, line, words):
             4,
             "workload.metrics.val/accuracy: not a regular expression",
         ),
+        ("a\n  metrics: {epoch: '(.)'}", "", 3, "`epoch` is not a metric; write `epoch: …` next to `metrics`"),
+        ("a\n  metrics: {loss: '(.)'}", "", 3, "name the data of 'loss', such as train/loss or val/loss"),
+        ("a\n  time: {metric: s}", "", 3, "time.metric: there is no 's'; add it to `metrics`"),
+        ("a\n  work: {tokens: many}", "", 4, "workload.work.tokens: has no group for the value"),
+        ("a\n  work: {tokens: '{batch} * 3'}", "batch_size: 8", 4, "unknown name {batch}; did you mean batch_size?"),
         ('"python \'train.py"', "", 3, "cannot be split into words: no closing quotation; write a list"),
         ("[python, train.py, {args}]", "", 3, 'YAML reads {args} as a map; write it in quotes, "{args}"'),
         ("a\n  env: {A: {args}}", "", 4, 'workload.env.A: YAML reads {args} as a map; write it in quotes, "{args}"'),
@@ -128,9 +133,9 @@ def test_parameters_of_functions(problems, text, line, words):
             "a",
             "target: {metric: val/a, at_least: 0}",
             4,
-            "has no metrics; add a pattern, such as `metrics: {epoch: …",
+            "has no metrics; add a pattern, such as `metrics: {val/a: …",
         ),
-        ("a\n  metrics: {epoch: '(.)'}", "warmup_epochs: 0", 5, "the first epoch of a command includes its start; s"),
+        ("a\n  epoch: '(.)'", "warmup_epochs: 0", 5, "the first epoch of a command includes its start; s"),
     ],
 )
 def test_names_in_commands(problems, tmp_path, workload, text, line, words):
