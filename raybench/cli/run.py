@@ -38,6 +38,12 @@ Quote the braces: a shell would expand them itself.
     "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognised."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=PATTERN", help="A metric in the output. Repeatable.")
+@click.option(
+    "--work",
+    multiple=True,
+    metavar="UNIT=AMOUNT",
+    help="The work of an epoch, or of a run without epochs, if it differs: examples='{batch_size} * 100'. Repeatable.",
+)
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.address

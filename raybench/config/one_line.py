@@ -35,6 +35,7 @@ def grid_of(
     repeats: int = 3,
     epoch: str | None = None,
     metrics: Iterable[str] = (),
+    work: Iterable[str] = (),
     devices: Iterable[str] = (),
     baseline: Iterable[str] = (),
 ) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def grid_of(
         name: of the grid; otherwise that of the script.
         epoch: regular expression of the lines that end an epoch.
         metrics: texts `NAME=PATTERN`.
+        work: texts `UNIT=AMOUNT`, the work of an epoch or, without epochs, of a run.
         devices: kinds of devices.
         baseline: texts `AXIS=VALUE`.
 
@@ -69,6 +71,8 @@ def grid_of(
         grid["workload"]["epoch"] = epoch
     if patterns:
         grid["workload"]["metrics"] = patterns
+    if amounts := dict(_pair(text, "--work", "examples=60000") for text in work):
+        grid["workload"]["work"] = amounts
     if axes:
         grid["axes"] = axes
     grid["repeats"] = repeats

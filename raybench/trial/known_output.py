@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -48,7 +49,7 @@ KNOWN_OUTPUTS = (
     ),
     KnownOutput(
         "the logs of Transformers' Trainer",
-        {"epoch": rf"^\{{.*'epoch': {_VALUE}"},
+        {"epoch": rf"^\{{(?!.*'train_runtime').*'epoch': {_VALUE}"},
         {"train/loss": rf"^\{{'loss': {_VALUE}", "val/loss": rf"'eval_loss': {_VALUE}"},
     ),
     KnownOutput(
@@ -73,9 +74,15 @@ KNOWN_OUTPUTS = (
         "the lines `epoch N … loss …`",
         {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\[]*(\d+).*\b(?:[Ll]oss|[Aa]cc)"},
         {
-            "train/loss": r"\b[Ee]poch\b.*?(?<!val[ _])(?<!valid[ _])(?<![Tt]est[ _])\b(?:train[ _])?[Ll]oss[ :=]+([\d.eE+-]+)",
+            "train/loss": r"\b[Ee]poch\b.*?(?<!val[ _])(?<!valid[ _])(?<![Tt]est[ _])"
+            r"\b(?:train[ _])?[Ll]oss[ :=]+([\d.eE+-]+)",
             "val/loss": r"\b[Ee]poch\b.*\b(?:[Vv]al\w*|[Tt]est)[ _]?[Ll]oss[ :=]+([\d.eE+-]+)",
         },
     ),
     KnownOutput("the rounds of XGBoost", {"epoch": r"^\[(\d+)\]\t\S+:"}),
 )
+
+
+def recognise(line: str) -> KnownOutput | None:
+    """Return the kind of program that prints a line; None if it is not the beginning or end of an epoch of any."""
+    return next((known for known in KNOWN_OUTPUTS if any(re.search(text, line) for text in known.marks.values())), None)
