@@ -119,7 +119,9 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             return f"missing; add it, such as `{path[-1]}: {flow(example)}`"
         case "literal_error":
             choices = re.findall(r"'([^']*)'|(True|False)", context["expected"])
-            return _unknown_choice([text or boolean.lower() for text, boolean in choices], value)
+            return _unknown_choice([text or boolean.lower() for text, boolean in choices], value) + _as_axis(
+                path, value
+            )
         case "expected":
             expected = fallback
         case _ if kind in _EXPECTED:
@@ -128,11 +130,17 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             return fallback
     if kind == "list_type" and isinstance(value, dict):
         expected += " whose entries begin with '- '"
-    if path[0] in SETTINGS and isinstance(value, list):
-        expected += f"; to vary it, make it an axis: `axes: {{{path[0]}: {flow(value)}}}`"
     example = known_keys(()).get(path[0]) if expected == _MAP and len(path) == 1 else None
     problem = "there is no value" if value is None else f"{_described(value)} is not allowed"
-    return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "")
+    return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "") + _as_axis(path, value)
+
+
+def _as_axis(path: Path, value: Any) -> str:
+    """The hint for a list of values of one setting."""
+    setting = SETTINGS.get(str(path[0])) if len(path) == 1 and isinstance(value, list) else None
+    if setting is None or isinstance(setting.examples[0], list):
+        return ""
+    return f"; to vary it, make it an axis: `axes: {{{setting.name}: {flow(value)}}}`"
 
 
 def _described(value: Any) -> str:

@@ -118,7 +118,7 @@ def notes(plan: Plan) -> Iterator[str]:
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    for cell, first in plan.repeated[:1]:
+    for cell, first in plan.repeated[: 0 if plan.spec.scaled_down else 1]:
         names = [name for name in {**cell.axes, **first.axes} if cell.axes.get(name) != first.axes.get(name)]
         texts = [
             ", ".join(f"{short_name(name)} {format_value(each.axes[name])}" for name in names if name in each.axes)

@@ -36,6 +36,7 @@ KEYS = [
 VALUES = [
     ("batch_size: 1.5", 3, "1.5 is not allowed; use an integer"),
     ("batch_size: [64, 128]", 3, "use an integer; to vary it, make it an axis: `axes: {batch_size: [64, 128]}`"),
+    ("precision: [fp32, bf16]", 3, "use one of fp32, tf32, bf16, fp16; to vary it, make it an axis: `axes: {precision"),
     ("epochs: true", 3, "true is not allowed; use a number"),
     ("epochs: '3'", 3, "the text '3' is not allowed; use a number"),
     ("epochs: 0", 3, "0 is not allowed; use a number above 0"),

@@ -484,7 +484,7 @@ def test_a_timeout_ends_it_gently_first(project):
     assert (attempt.status, attempt.error["message"]) == ("timeout", "took longer than its timeout of 3 s")
     assert attempt.error["output"] == "epoch 1\nsaved"
     assert len(attempt.epochs) == 1
-    assert time.monotonic() - start < 13
+    assert time.monotonic() - start < 45
 
 
 def test_a_program_that_ignores_sigterm_is_killed(project, monkeypatch):
