@@ -239,14 +239,14 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
 
 
 def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
-    """The quality metric: `val/accuracy`, else the target's, else another validation metric, with a loss last.
+    """The quality metric: the target's, else `val/accuracy`, else the first of validation, with a loss last.
 
     Args:
-        names: the available metrics.
+        names: the available metrics, in their order.
         target: the target, if one was set.
     """
-    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss"), name))
-    preferred = ["val/accuracy", *([target.metric] if target else []), *by_quality]
+    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss")))
+    preferred = [*([target.metric] if target else []), "val/accuracy", *by_quality]
     return next((name for name in preferred if name in names), None)
 
 

@@ -394,7 +394,8 @@ class _Printed(_Run):
         self._flush()
         self._in_epoch = False
         finite, diverged = _finite(metrics, self._warnings)
-        counted = {name: int(work.pop(name)) for name in ("steps", "examples") if name in work}
+        counted = {name: int(work[name]) for name in ("steps", "examples") if name in work}
+        units = {name: number for name, number in work.items() if name not in counted or list(work) == ["steps"]}
         self._last = events.epoch_ended(
             self._job.trial,
             self._job.attempt,
@@ -403,7 +404,7 @@ class _Printed(_Run):
             **({"cpu_s": cpu_s} if (cpu_s := self._spent_cpu_s()) else {}),
             **({"epochs_in_read": self._together} if self._together > 1 else {}),
             **counted,
-            **({"units": work} if work else {}),
+            **({"units": units} if units else {}),
             metrics=finite,
         )
         if diverged:

@@ -476,6 +476,34 @@ def test_work_of_a_command_is_counted(project):
     assert [(epoch.examples, epoch.units) for epoch in attempt.epochs] == [(80, {"rounds": 3, "tokens": 5})] * 2
 
 
+BATCHES = """
+import sys, time
+for epoch in 1, 2:
+    time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
+    print("epoch", epoch, "loss 0.5 own 3")
+"""
+
+
+@pytest.mark.parametrize(
+    ("pace", "workload", "unit", "code", "is_compared"),
+    [
+        (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
+        (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
+        (0.03, "", "run", "work_not_counted", False),
+        (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
+    ],
+)
+def test_commands_are_compared_by_known_work(project, pace, workload, unit, code, is_compared):
+    command = f"command: [python, script.py, '{{batch_size}}', '{pace}']\n{workload}\n"
+    command += "metrics: {val/own: 'own (.)', val/loss: 'loss ([.0-9]+)'}\n"
+    answer = project.run(BATCHES, command, "axes: {batch_size: [2, 8]}\n").report.answer
+    assert answer.unit.name == unit
+    assert answer.metric == "val/own"
+    assert bool(answer.configurations[1].ratio) == bool(answer.best) == bool(answer.effects) == is_compared
+    cautions = [each.code for each in answer.trust.cautions]
+    assert code in cautions if code else not {"work_not_counted", "short_epochs"} & {*cautions}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")
 def test_processor_time_of_a_command_and_its_children(project):
     work = "import time\nwhile time.process_time() < 0.3: pass"
