@@ -143,7 +143,7 @@ def test_first_evaluation_is_compilation(where):
 
     first, second = training(Workload(model=Slow, dataset="digits", name="slow"), input=where).epochs()
     assert first["ledger"]["compile_evaluate"] > 0.4
-    assert first["ledger"]["evaluate"] < 0.2
+    assert first["ledger"]["evaluate"] < first["ledger"]["compile_evaluate"]
     assert "compile_evaluate" not in second["ledger"]
     assert second["ledger"]["compile"] == 0.0
 

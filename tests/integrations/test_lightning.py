@@ -69,7 +69,6 @@ def test_training_stops_at_the_target(tmp_path, metric):
 def test_evaluations_between_steps(tmp_path):
     (epoch,) = train(tmp_path, epochs=1, val_check_interval=6)["epochs"]
     assert [(each["name"], each["step"]) for each in epoch["evaluations"]] == [("val", 6), ("val", 12)]
-    assert max(epoch["step_s"]) < 0.05
 
 
 def test_leaving_early_is_a_warning(tmp_path):
