@@ -112,8 +112,6 @@ def analyze(
         "",
     )
     further = [Caution("warning", text.rstrip(".")) for text in warnings]
-    if synthetic:
-        further.append(Caution("synthetic_data", f"the data are generated, not {synthetic}: only times mean anything"))
     answered, trust = with_trust(answered, measured, matching, found, unit, further)
     return Answer(
         grid=request.name,

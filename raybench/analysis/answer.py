@@ -368,6 +368,7 @@ class Best:
             configuration is the best by all of them. None if there is no `other` or it cannot be compared.
         quality: quality minus that of `other`; None if not logged.
         indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.
+        unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
         workload: its workload, if the grid has several; empty otherwise.
         cautions: marks of cautions that could change it.
     """
@@ -377,6 +378,7 @@ class Best:
     ratios: Mapping[Criterion, Ratio | None]
     quality: Difference | None = None
     indistinguishable: tuple[int, ...] = ()
+    unproven: tuple[int, ...] = ()
     workload: str = ""
     cautions: tuple[str, ...] = ()
 

@@ -217,7 +217,7 @@ BETTER = {
 WORSE = {
     Criterion.FASTEST: ("takes {}x as long as {other}", "{} slower than {other}"),
     Criterion.FIRST_TO_TARGET: ("takes {}x as long as {other}", "{} slower than {other}"),
-    Criterion.CHEAPEST: ("costs {}x as much as {other}", "{} dearer than {other}"),
+    Criterion.CHEAPEST: ("costs {}x as much as {other}", "{} more expensive than {other}"),
     Criterion.LEAST_ENERGY: ("needs {}x as much energy as {other}", "{} more energy than {other}"),
 }
 
@@ -254,7 +254,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
-    head += " in these runs" if best.indistinguishable else ""
+    head += " in these runs" if best.indistinguishable or best.unproven else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
@@ -262,13 +262,18 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     others = (
         sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
     )
-    rest = f"Not distinguishable: {names_text(names)}." if names else ""
+    rest = [f"Not distinguishable from it: {names_text(names)}."] if names else []
     if others > 1 and len(names) == others:
-        rest = "No other configuration is distinguishable from it."
+        rest = ["No other configuration is distinguishable from it."]
+    if best.unproven:
+        names = [name_of(answer, index, best.workload) for index in best.unproven]
+        runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
+        few = f"{plural(runs, 'run')} cannot show that a run always reaches the target"
+        rest.append(f"{few}, so it is not certain to beat {names_text(names)}.")
     return BestText(
         f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{marks}.",
-        rest,
+        " ".join(rest),
     )
 
 
@@ -307,8 +312,8 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     else:
         yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
         ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
-        interval = f" (95% CI {'–'.join(number(end, 2) for end in ends)})" if len(ends) == 2 else ""
-        yield f"with a restart after each miss {number(to.expected_s)} s{interval}"
+        interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
+        yield f"{seconds_text(to.expected_s)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield f"price {number(to.price)}"
 
@@ -352,7 +357,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
     if ratio.holds_if_no_miss and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
-        words += f" if no run misses the target, which {plural(min(ratio.runs, ratio.other_runs), 'run')} cannot show"
+        words += " as long as no run misses the target"
     return words
 
 
@@ -380,7 +385,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     name, than = metric_name(metric), f" than {other}" if other else ""
     if difference.is_equal and not difference.is_significant and difference.margin is not None:
         margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
-        unseen = f"failures in up to {100 * difference.unseen_failures:.0f}% of runs could be unseen"
+        unseen = f"failures of up to {100 * difference.unseen_failures:.0f}% of runs may have gone unseen"
         return f"equal {name} within {margin} ({unseen})"
     interval = ""
     if ends and difference.is_significant:
@@ -422,7 +427,7 @@ def effect_detail(effect: Effect) -> str:
         return ", ".join(parts)
     needs_range = effect.varies or (effect.speed is not None and not effect.speed.has_interval and effect.sets > 1)
     if effect.speed is None:
-        return f"no mean: it differs between {effect.sets} pairs of configurations" if effect.sets > 1 else ""
+        return f"no mean, because it differs between {effect.sets} pairs of configurations" if effect.sets > 1 else ""
     return f"{range_text(effect.least, effect.most)} in {effect.sets} pairs of configurations" if needs_range else ""
 
 
@@ -504,10 +509,8 @@ def trust_sentence(answer: Answer) -> str:
     cautions, level = answer.trust.cautions, answer.trust.level
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
-    count = plural(len(cautions), "caution")
-    if level == TrustLevel.DOUBTFUL:
-        return f"{count} that could change which configuration is best:"
-    return f"{count}, none of which could change which configuration is best:"
+    could = "that could" if level == TrustLevel.DOUBTFUL else "that could not"
+    return f"{plural(len(cautions), 'caution')} {could} change which configuration is best:"
 
 
 def caution_text(caution: Caution) -> str:

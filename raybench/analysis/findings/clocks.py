@@ -55,8 +55,8 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
     last_epoch = steady[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
-        f"after the warm-up, its {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, until "
-        f"epoch {until} of {last_epoch}",
+        f"after the warm-up, the run's {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, "
+        f"until epoch {until} of {last_epoch}",
         start.excess,
         too_long=start.excess,
         remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
@@ -76,7 +76,7 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Observation]:
     share = input_share(run)
     if share is not None and share >= LEAST_SHARE:
         yield Observation(
-            f"it waited for input during {share:.0%} of the steady epochs",
+            f"the run waited for input during {share:.0%} of the steady epochs",
             share,
             too_long=share / (1 - min(share, MOST_WAITED)),
             remedy="load faster, for example with more workers of a `DataLoader`" if run.cell.has_own_loop else "",
@@ -139,7 +139,7 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a program whose output is buffered, so that the first of several epochs has the time of all."""
     together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
     if together:
-        text = f"its output had up to {max(together)} epochs at once, whose times are not known singly"
+        text = f"the run's output had up to {max(together)} epochs at once, whose times are not known singly"
         yield Observation(text, float(max(together)))
 
 
@@ -153,5 +153,5 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect epochs that are too short for the arrival of lines."""
     seconds = timing.steady(run)
     if run.cell.workload.form == COMMAND and seconds is not None and seconds < SHORT_EPOCH_S:
-        text = f"its epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
+        text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         yield Observation(text, 1 / max(seconds, 1e-6))
