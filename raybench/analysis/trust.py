@@ -223,7 +223,7 @@ def _of_grid(
         named = join_words([rows[index].label for index in single[:3]])
         named = named if len(single) <= 3 else f"{len(single)} configurations"
         every = "one run each" if len(single) == len(timed) else f"one run of {named}"
-        text = f"{every}: differences have no interval and may be chance"
+        text = f"comparisons with {every} have no interval and may be chance"
         is_asked = all(rows[index].planned > 1 for index in single)
         remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
         yield Caution("one_run", text, remedy, configurations=tuple(single), could_change_best=True)

@@ -30,6 +30,9 @@ PERCENT_BELOW = 1.1
 LEAST, MOST = 0.001, 9999
 """Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
 
+RATIO_STEPS = 2
+"""Least steps of the last digit between the ends of a ratio's interval: 12.5x (12.0–13.1), not 13x (12–13)."""
+
 ONCE = " in one run each"
 """End of a clause on numbers without an interval."""
 
@@ -67,11 +70,11 @@ def seconds_text(seconds: float) -> str:
     return f"{number(seconds / 3600)} h"
 
 
-def _decimals(low: float, high: float, digits: int, size: float) -> int:
-    """Decimals with which the ends of an interval differ, and `size` has this many significant digits."""
+def _decimals(low: float, high: float, digits: int, size: float, steps: int = 1) -> int:
+    """Decimals that show this many steps between the ends of an interval, and significant digits of `size`."""
     width = high - low
     by_size = digits - 1 - math.floor(math.log10(size)) if size > 0 else 0
-    by_width = math.ceil(-math.log10(width)) if width > 1e-9 else 0
+    by_width = math.ceil(-math.log10(width / steps) - 1e-9) if width > 1e-9 else 0
     return max(0, by_size, by_width)
 
 
@@ -96,7 +99,7 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
         return f"{number(ratio.value)}x"
     # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
     narrow = ratio.high < 10 * ratio.low
-    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low) if narrow else None
+    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
     ends = f"{_end(ratio.low, decimals)}–{_end(ratio.high, decimals)}"
     return f"{_end(ratio.value, decimals)}x ({prefix}{ends})"
 
@@ -134,7 +137,8 @@ def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float,
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
     if difference.low is None or difference.high is None:
-        return (value, max(least, _decimals(value, value, 2, abs(value)))), None
+        decimals = max(least, _decimals(value, value, 2, abs(value)))
+        return (value, min(decimals, 2) if is_accuracy(metric) else decimals), None
     low, high = difference.low * scale, difference.high * scale
     if is_accuracy(metric):  # no two accuracies differ by more than 100 points
         low, high = max(low, -100.0), min(high, 100.0)
@@ -432,7 +436,7 @@ def effect_detail(effect: Effect) -> str:
 
 
 def _condition(axis: str, value: object) -> str:
-    return f"on {format_value(value)}" if axis == "device" else f"at {axis_text(axis, value)}"
+    return f"on {format_value(value)}" if axis in ("device", "workload") else f"at {axis_text(axis, value)}"
 
 
 def effect_quality(effect: Effect, metric: str) -> str:
