@@ -24,10 +24,11 @@ from scipy.special import stdtrit
 
 from raybench import datasets, workloads
 from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, open_device
-from raybench.engines import EngineParts, open_engine
+from raybench.engines.base import EngineParts
+from raybench.engines.user_loop import open_loop
+from raybench.training.declared import DeclaredTraining
 
 
 def plain_loop(data: Data, batch: int, precision: str, device: torch.device) -> Callable[[int], None]:
@@ -72,6 +73,7 @@ def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -
     asked = {
         "batch_size": batch,
         "precision": precision,
+        "epochs": 1_000_000,
         "steps_per_epoch": steps,
         "schedule": "constant",
         "learning_rate": 0.01,
@@ -79,10 +81,16 @@ def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -
     recipe = Recipe.of({**workload.defaults, **asked})
     device = open_device(kind, "torch", Assignment([], [], torch.get_num_threads()))
     device.open(precision)
-    engine = open_engine("torch", EngineParts(recipe, workload, device, Ledger(), 0))
-    engine.load(data)
-    engine.build()
-    return lambda _: engine.train_epoch(1) and None
+    parts = EngineParts(recipe, workload, device, open_loop("torch", device), 0)
+    training = DeclaredTraining.alone("torch", parts)
+    training.build(lambda: data)
+    epochs = training.trial.epochs()
+
+    def train(_: int) -> None:
+        next(epochs)
+        training.train_epoch()
+
+    return train
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path, PurePath
 
 
 def close(name: str, known: Iterable[str]) -> str:
@@ -29,6 +30,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """The hint with the nearest known name or, if none is near, all of them."""
     choices = list(known)
     return close(name, choices) or f"use one of {', '.join(choices)}"
+
+
+def near_file(path: PurePath, folder: Path = Path()) -> str:
+    """The hint `; did you mean grids/quickstart.yaml?`; empty if no similar name with its ending is beside it."""
+    try:
+        names = [entry.name for entry in (folder / path.parent).iterdir() if entry.suffix == path.suffix]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, sorted(names), 1)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
 
 class RaybenchError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -10,6 +11,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
+from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
@@ -25,7 +27,7 @@ from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
 from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
-from raybench.execution.progress import ProgressListener, SilentListener
+from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
@@ -70,6 +72,14 @@ BUSY = """Other programs used {load} before the first trial, so trials take long
 lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
 that wait for one another otherwise keep their cores busy."""
 
+ALL_FAIL = """The grid was stopped, as every trial would fail like this; {left:,} of {total:,} were not run. Mend the \
+cause and run the same command again; --keep-going runs them all the same."""
+
+OF_EVERY_TRIAL = re.compile(
+    r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
+)
+"""Errors that do not depend on the values of the axes, unless these select a Python."""
+
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
 
@@ -87,6 +97,7 @@ class Options:
         rerun: run everything again.
         strict: exit with status 3 if any cell fits no node, even if other cells can run.
         checks: run the weight-decay check and the roofline measurement before the trials.
+        keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
     """
 
@@ -97,6 +108,7 @@ class Options:
     rerun: bool = False
     strict: bool = False
     checks: bool = True
+    keep_going: bool = False
     report: bool = True
 
 
@@ -158,7 +170,7 @@ def run_grid(
         ResultsError: the results folder can no longer be written.
     """
     options = options or Options()
-    view = view or SilentListener()
+    view = view or ProgressListener()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
@@ -237,6 +249,9 @@ class _Session:
         self._report: Report | None = None
         self._busy = False
         self._busy_warning = ""
+        planned = {trial.trial_id for trial in plan.trials}
+        self._has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
+        self._failed_points: dict[str, list[Mapping[str, Any]]] = {}
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
@@ -246,6 +261,8 @@ class _Session:
             self._renew()
             return
         execution = self._begin()
+        works = self._evidence.with_checks(todo) if self._options.checks else todo
+        dispatcher = Dispatcher(works, self._plan.nodes, self._plan.spec.retries)
 
         def tell(message: str) -> None:
             if not isinstance(message, TemporaryMessage):
@@ -294,14 +311,16 @@ class _Session:
             self._record(event)
             writer.put(event)
             view.event(event)
+            stops = not self._options.keep_going and self._would_all_fail(event)
+            if stops and (left := dispatcher.stop()):
+                tell(ALL_FAIL.format(left=left, total=len(todo)))
             error = event.get("error") or {}
             if event.get("status") == TrialStatus.LOST and error.get("disk_full") and self._is_local:
                 raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
         try:
-            works = self._evidence.with_checks(todo) if self._options.checks else todo
             with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
-                executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
+                executor.run(dispatcher, job, sink, tell)
             self._close_executor(executor)
         except KeyboardInterrupt:
             self._interrupted = True
@@ -319,6 +338,28 @@ class _Session:
                 writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
             finally:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def _would_all_fail(self, event: Event) -> bool:
+        """Return whether an end shows, before any result, that every other trial would fail in the same way."""
+        status = TrialStatus.parse(event.get("status"))
+        if event["event"] != "trial_ended" or status is None:
+            return False
+        self._has_result |= status.is_result
+        error = event.get("error") or {}
+        if self._has_result or status is not TrialStatus.FAILED or not error:
+            return False
+        kind = f"{error.get('type')}: {error.get('message')}"
+        cells = [cell for cell in self._plan.cells if cell.fit]
+        if error.get("type") == "UsageError" or (OF_EVERY_TRIAL.search(kind) and len({c.profile for c in cells}) == 1):
+            return True
+        point = next((trial.cell.axes for trial in self._plan.trials if trial.trial_id == event["trial"]), {})
+        points = self._failed_points.setdefault(re.sub(r"\d+", "#", kind), [])
+        points.append(point)
+        # A value that the failed trials have in common, and others do not have, may be the cause.
+        return len(points) > 1 and not any(
+            all(failed.get(axis) == value for failed in points) and any(cell.axes.get(axis) != value for cell in cells)
+            for axis, value in point.items()
+        )
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""

@@ -80,7 +80,6 @@ def _isolate() -> None:
 
 _isolate()
 
-from support.executors import ForkingExecutor  # noqa: E402 — after the environment is set
 from support.servers import mlflow_server  # noqa: E402
 
 from raybench.execution.process import ForkServer  # noqa: E402
@@ -215,12 +214,6 @@ def ray_executor() -> Iterator[SessionRay]:
     executor = SessionRay()
     yield executor
     executor.end()
-
-
-@pytest.fixture
-def forking_executor(fork_server: Callable[[str], ForkServer]) -> ForkingExecutor:
-    """An executor without Ray whose trials are real processes; starting one takes milliseconds."""
-    return ForkingExecutor(fork_server)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def spec(tmp_path: Path):
     return load_grid(path)
 
 
-def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
+def test_only_changed_model_options_are_in_the_cell(spec) -> None:
     assert model_options(spec, IMDB, {"recurrent_dropout": 0.2}) == {"recurrent_dropout": 0.2}
     assert model_options(spec, IMDB, {"recurrent_dropout": 0.0}) == {}
     assert model_options(spec, IMDB, {"recurrent_dropout": 0}) == {}
@@ -39,11 +39,11 @@ def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
         ("resunet", {"skip": 1}, "1 is not allowed; use a text"),
     ],
 )
-def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
+def test_unknown_model_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         model_options(spec, read_workload(workload, Path()), chosen)
     name = next(iter(chosen))
-    assert str(caught.value) == f"{spec.source_path}:3: model.{name}: {said}"
+    assert str(caught.value) == f"{spec.source_path}:3:1: model.{name}: {said}"
 
 
 def test_data_options_reach_the_data_and_the_model() -> None:

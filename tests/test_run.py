@@ -12,6 +12,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from support import WORKLOADS
 from support.grid_files import events_of
+from support.outcomes import RecordingListener
 
 import raybench
 from raybench.config import load_grid
@@ -20,7 +21,6 @@ from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.base import TemporaryMessage
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import RecordingListener
 from raybench.monitoring.host_load import HostLoad
 from raybench.reporting.build import from_sources
 from raybench.results import timing
@@ -84,7 +84,7 @@ def told_in(outcome):
     return events_of(outcome.folder)
 
 
-def test_grid_leaves_files_runs_and_a_row_per_cell(whole):
+def test_grid_leaves_files_runs_and_rows(whole):
     outcome, started = whole
     assert outcome.exit_status == 0
     assert statuses(outcome) == ["completed"] * 2
@@ -107,7 +107,7 @@ def test_grid_leaves_files_runs_and_a_row_per_cell(whole):
     }
 
 
-def test_store_gives_the_tables_and_the_report_of_the_files(whole):
+def test_store_gives_the_same_tables_as_files(whole):
     outcome, _ = whole
     stored, kept = raybench.load(outcome.store.uri), raybench.load(outcome.folder.parent)
     assert_frame_equal(stored.trials, kept.trials)
@@ -130,7 +130,7 @@ def test_only_what_is_missing_is_run(grid):
     assert len(one) == 1
 
 
-def test_a_second_try_that_is_stopped_hides_no_result(grid, monkeypatch):
+def test_stopped_rerun_hides_no_result(grid, monkeypatch):
     first, _ = grid(DIGITS)
     with monkeypatch.context() as patch:
         patch.setattr(InlineExecutor, "run", run_and_be_stopped)
@@ -156,7 +156,7 @@ def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
 
 
 @pytest.mark.parametrize("audited", [False, True])
-def test_a_trial_that_completed_after_its_worker_was_gone_is_not_lost(grid, monkeypatch, audited):
+def test_trial_completed_after_its_worker_was_lost(grid, monkeypatch, audited):
     ends = []
 
     def run(self, dispatcher, make_job, sink, tell):
@@ -203,7 +203,7 @@ def test_page_is_of_what_is_there(grid):
     assert nothing == [] and "Part of the grid" not in page.read_text(), "another selection is another page"
 
 
-def test_a_page_that_cannot_be_written_is_a_warning(grid):
+def test_unwritable_page_is_a_warning(grid):
     outcome, _ = grid(DIGITS)
     (outcome.folder / "report.html").mkdir()
     again, _ = grid(DIGITS, rerun=True, report=True)
@@ -213,7 +213,7 @@ def test_a_page_that_cannot_be_written_is_a_warning(grid):
 
 @pytest.mark.slow
 @pytest.mark.mlflow
-def test_another_results_folder_on_the_same_store_runs_its_own_trials(grid, tmp_path, migrated_database):
+def test_second_results_folder_on_one_store(grid, tmp_path, migrated_database):
     uri = f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'shared.db')}"
     grid(DIGITS, tracking=uri)
     (tmp_path / "results").rename(tmp_path / "results of another machine")
@@ -245,7 +245,7 @@ def test_wrong_weight_decay_is_reported(grid, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
+def test_recorded_check_is_not_made_again(grid):
     grid = partial(grid, checks=True)
     first, _ = grid(DIGITS)
     shutil.rmtree(first.folder / "attempts")
@@ -291,7 +291,7 @@ def test_ends_and_what_is_tried_again(grid, tmp_path):
     ]
 
 
-def test_what_cannot_run_here_is_skipped_and_said_so(grid):
+def test_cells_without_a_device_are_skipped(grid):
     text = DIGITS.replace("[cpu]", "[cpu, tpu]")
     outcome, started = grid(text)
     assert len(started) == 2
@@ -301,7 +301,7 @@ def test_what_cannot_run_here_is_skipped_and_said_so(grid):
     assert outcome.exit_status == 3
 
 
-def test_where_nothing_at_all_can_run_nothing_is_started(grid):
+def test_nothing_starts_if_no_cell_can_run(grid):
     outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"), tracking=DEFAULT_STORE)
     assert (outcome.exit_status, started) == (3, [])
     assert not outcome.store.path.exists()
@@ -350,7 +350,7 @@ def run_on_a_host(tmp_path, monkeypatch, busy):
     return run_grid(load_grid(grid), InlineExecutor(), view, options), view
 
 
-def test_a_busy_machine_is_a_warning_before_the_first_trial_and_in_the_outcome(tmp_path, monkeypatch):
+def test_busy_machine_is_a_warning_before_trials(tmp_path, monkeypatch):
     outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=1.9)
     (words,) = view.early
     assert "Other programs used 1.9 of 2 cores" in words and "\n" not in words
@@ -391,7 +391,7 @@ def test_a_store_that_is_no_store(grid):
 
 @pytest.mark.slow
 @pytest.mark.mlflow
-def test_a_store_that_does_not_answer_loses_nothing_and_tells_no_secret(grid):
+def test_unreachable_store_loses_nothing_and_hides_secrets(grid):
     outcome, started = grid(DIGITS, tracking="http://me:s3cret@127.0.0.1:9")
     assert len(started) == 2
     assert outcome.exit_status == 0
@@ -415,7 +415,7 @@ def test_labels_of_other_settings_are_told_apart(grid):
     assert len(list(outcome.folder.glob("executions/*.json"))) == 3, "the same again leaves nothing behind"
 
 
-def test_another_warm_up_counts_other_epochs_of_the_same_runs(grid):
+def test_changed_warmup_recounts_epochs_of_the_same_runs(grid):
     text = DIGITS.replace("[32, 64]", "[32]").replace("epochs: 1", "epochs: 3")
     before, started = grid(text)
     assert len(started) == 1
@@ -427,7 +427,7 @@ def test_another_warm_up_counts_other_epochs_of_the_same_runs(grid):
     assert timing.steady(run) == pytest.approx(steady[2])
 
 
-def test_a_message_about_the_start_is_no_caution_of_the_report(tmp_path, monkeypatch):
+def test_start_message_is_not_a_caution(tmp_path, monkeypatch):
     run = InlineExecutor.run
 
     def slow_start(self, dispatcher, make_job, sink, tell):
@@ -441,7 +441,7 @@ def test_a_message_about_the_start_is_no_caution_of_the_report(tmp_path, monkeyp
     assert outcome.warnings == ("The head does not answer.",)
 
 
-def test_without_a_view_no_events_are_recorded_for_one(tmp_path, monkeypatch):
+def test_no_events_are_recorded_without_a_listener(tmp_path, monkeypatch):
     (tmp_path / "grid.yaml").write_text(DIGITS)
     monkeypatch.setattr(RecordingListener, "event", lambda view, event: pytest.fail("recorded"))
     options = Options(tmp_path / "results", checks=False, tracking=None, report=False)

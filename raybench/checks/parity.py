@@ -8,7 +8,6 @@ without a framework.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from raybench.core.job import Job, Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Data, Split
-from raybench.engines import FRAMEWORKS, EngineParts, open_engine, open_inspection
+from raybench.engines import FRAMEWORKS, open_inspection
+from raybench.engines.base import EngineParts
 from raybench.engines.images import model_inputs, plain
+from raybench.engines.user_loop import open_loop
 from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
-from raybench.trial.run import load_data, open_assigned, workload_of
+from raybench.training.declared import DeclaredTraining
+from raybench.trial.opening import open_assigned
+from raybench.trial.run import load_data, workload_of
 from raybench.workloads.base import Workload
 
 START, RESULT = "start.npz", "result.npz"
@@ -51,10 +53,10 @@ def measure(job: Job) -> dict[str, Any]:
     workload = workload_of(job)
     start = read_arrays(folder / START) if (folder / START).exists() else {}
     data = _stored(start) if start else load_data(job, workload)
-    engine = open_engine(framework, EngineParts(recipe, workload, device, Ledger(), job.seed))
-    engine.load(data)
-    engine.build()
-    model, inspection = engine.model, open_inspection(framework)
+    parts = EngineParts(recipe, workload, device, open_loop(framework, device), job.seed)
+    training = DeclaredTraining.alone(framework, parts)
+    training.build(lambda: data)
+    model, inspection = training.engine.model, open_inspection(framework)
     inspection.without_dropout(model)
     result: dict[str, Any] = {"parameters": inspection.parameter_count(model), "mismatch": None}
     try:
@@ -70,7 +72,7 @@ def measure(job: Job) -> dict[str, Any]:
     for number, group in enumerate(_groups(data.train, workload, framework)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
     inspection.write_weights(model, weights)  # the forward passes of the gradients have changed the running statistics
-    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
+    losses = [training.train_epoch()["loss"] for _ in training.trial.epochs()]
     arrays["losses"] = np.array(losses, np.float64)
     arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
     arrays |= _prefixed("updates", _moved(weights, inspection.read_weights(model)))

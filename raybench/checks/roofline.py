@@ -21,7 +21,8 @@ from raybench.core.rank import current_rank
 from raybench.devices import Device, hosted
 from raybench.engines import FRAMEWORKS, open_counts, open_operations
 from raybench.engines.images import model_inputs
-from raybench.trial.run import load_data, open_assigned, workload_of
+from raybench.trial.opening import open_assigned
+from raybench.trial.run import load_data, workload_of
 
 NAME = "roofline"
 VERSION = 1

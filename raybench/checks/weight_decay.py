@@ -20,11 +20,13 @@ from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
-from raybench.core.ledger import Ledger
 from raybench.core.settings import DECAY_FORM, SETTINGS, TRAINING
 from raybench.datasets.splits import Array, Data, Split
-from raybench.engines import EngineParts, open_engine, open_inspection
-from raybench.trial.run import open_assigned
+from raybench.engines import open_inspection
+from raybench.engines.base import EngineParts
+from raybench.engines.user_loop import open_loop
+from raybench.training.declared import DeclaredTraining
+from raybench.trial.opening import open_assigned
 from raybench.workloads.base import Workload
 
 NAME = "weight_decay"
@@ -132,22 +134,21 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
     Raises:
         ArithmeticError: the device does not keep the weights that are written to it, or they do not stay finite.
     """
-    framework = job.cell.framework
-    engine = open_engine(framework, EngineParts(recipe, PROBE, open_assigned(job), Ledger(), job.seed))
-    inspection = open_inspection(framework)
-    engine.load(_data(recipe.batch_size))
-    engine.build()
-    template = inspection.read_weights(engine.model)
-    chosen = _chosen(template, recipe.optimizer_settings)
-    inspection.write_weights(engine.model, chosen)
-    snapshots = [_flat(inspection.read_weights(engine.model))]
+    framework, device = job.cell.framework, open_assigned(job)
+    parts = EngineParts(recipe, PROBE, device, open_loop(framework, device), job.seed)
+    training, inspection = DeclaredTraining.alone(framework, parts), open_inspection(framework)
+    training.build(lambda: _data(recipe.batch_size))
+    model = training.engine.model
+    chosen = _chosen(inspection.read_weights(model), recipe.optimizer_settings)
+    inspection.write_weights(model, chosen)
+    snapshots = [_flat(inspection.read_weights(model))]
     if not np.allclose(snapshots[0], _flat(chosen), rtol=1e-2, atol=0):
         raise ArithmeticError("the weights read from the device are not those that were written to it")
-    for epoch in range(1, STEPS + 1):
-        engine.train_epoch(epoch)
-        snapshots.append(_flat(inspection.read_weights(engine.model)))
+    for epoch in training.trial.epochs():
+        training.train_epoch()
+        snapshots.append(_flat(inspection.read_weights(model)))
         if not np.isfinite(snapshots[-1]).all():
-            raise ArithmeticError(f"after {epoch} steps without a gradient the weights are not finite")
+            raise ArithmeticError(f"after {epoch + 1} steps without a gradient the weights are not finite")
     return snapshots[0], np.stack(snapshots[1:])
 
 

@@ -23,6 +23,7 @@ DEBUG = "RAYBENCH_DEBUG"
 """Environment variable that shows the traceback of an unexpected error."""
 
 VERBS = {
+    "run": "Run a command, with each combination of the values in its braces.",
     "grid": "Run the missing trials of a grid and print the comparison.",
     "plan": "Show the cells of a grid: done, to run, skipped; time and price.",
     "devices": "Show the devices and frameworks of this machine or a cluster.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from raybench.cli.terminal import say
@@ -23,15 +21,10 @@ def command(context: click.Context) -> None:
     from raybench.cli.tables import print_list
     from raybench.environments import RECIPES, environment_status, environments_root
 
-    rows = []
-    for name, recipe in RECIPES.items():
-        env = environment_status(name)
-        versions = ", ".join(f"{package} {version}" for package, version in env.packages.items())
-        size = gigabytes(env.size) if env.size else "–"
-        rows.append((name, env.state, env.version or "–", size, versions, recipe.purpose))
+    rows = [(name, environment_status(name).state, recipe.purpose) for name, recipe in RECIPES.items()]
     console = page()
     console.print(f"Environments in {environments_root()}", soft_wrap=True)
-    print_list(console, ("name", "state", "python", "size", "versions", "purpose"), rows)
+    print_list(console, ("name", "state", "purpose"), rows)
 
 
 @command.command("create", epilog="Example: raybench env create xla")
@@ -42,7 +35,6 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
 
     The installer's own settings apply, such as UV_INDEX_URL or PIP_INDEX_URL.
     """
-    from raybench.cli.progress import working
     from raybench.environments import environment_status
     from raybench.environments.build import create
 
@@ -50,14 +42,5 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
         if env.state == "ready" and not rebuild:
             say(f"{env.recipe.name}: ready in {env.folder}")
             continue
-        start_s = time.monotonic()
-        with working() as tell:
-            tell(f"Building {env.recipe.name} …")
-            env = create(env.recipe.name, tell, rebuild)
-        elapsed_s = time.monotonic() - start_s
-        say(f"{env.recipe.name}: built in {elapsed_s:.0f} s, {gigabytes(env.size)}, in {env.folder}")
-
-
-def gigabytes(size: int) -> str:
-    """A human-readable size in bytes."""
-    return f"{size / 1e9:.1f} GB" if size >= 5e7 else f"{size / 1e6:.1f} MB"
+        create(env.recipe.name, rebuild)
+        say(f"{env.recipe.name}: built in {env.folder}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,6 +37,7 @@ Exit status:
 @opt.rerun
 @opt.retry
 @click.option("--strict", is_flag=True, help="Exit with status 3 if any cell cannot run here.")
+@opt.keep_going
 @opt.results
 @opt.tracking_uri
 @opt.no_tracking
@@ -48,6 +49,7 @@ def command(
     rerun: bool,
     retry: tuple[str, ...],
     strict: bool,
+    keep_going: bool,
     results: Path,
     tracking_uri: str | None,
     no_tracking: bool,
@@ -58,22 +60,43 @@ def command(
     FILE is a grid file or the name of a grid that comes with raybench, such as quickstart. Each trial trains a model in
     its own process on its own device. All results are kept: the same command again runs only the missing trials.
     """
+    return run_requested(
+        spec,
+        cells,
+        executor,
+        results,
+        tracking_uri,
+        no_tracking,
+        retry=frozenset(retry),
+        rerun=rerun,
+        strict=strict,
+        checks=not no_checks,
+        keep_going=keep_going,
+    )
+
+
+def run_requested(
+    spec: GridSpec,
+    cells: list[tuple[str, str]],
+    executor: Executor,
+    results: Path,
+    tracking_uri: str | None,
+    no_tracking: bool,
+    **options: Any,
+) -> int:
+    """Run a grid with a display of its progress, print the comparison, and return the exit status.
+
+    Args:
+        options: of `raybench.run.Options`.
+    """
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
     from raybench.cli.end_view import show_end
     from raybench.cli.notebook import progress_display
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
-    options = Options(
-        results,
-        tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
-        where=cells,
-        retry=frozenset(retry),
-        rerun=rerun,
-        strict=strict,
-        checks=not no_checks,
-    )
+    tracking = None if no_tracking else tracking_uri or DEFAULT_STORE
     display = progress_display(ray=executor.uses_ray, mlflow=not no_tracking)
-    outcome = run_grid(spec, executor, display, options)
+    outcome = run_grid(spec, executor, display, Options(results, tracking=tracking, where=cells, **options))
     show_end(outcome)
     return outcome.exit_status

@@ -29,6 +29,7 @@ from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.datasets import DataSet
+from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.resume import complete_cells, done_on_other_machines
@@ -153,8 +154,8 @@ class _Running:
         return "   ".join(parts)
 
 
-class Display:
-    """The `ProgressListener` of the command line.
+class Display(ProgressListener):
+    """The listener of the command line.
 
     It only receives events. On a terminal a thread of rich's redraws four times per second, which takes well under 1%
     of a core.

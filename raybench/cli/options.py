@@ -40,6 +40,9 @@ tracking_uri: Decorator = click.option(
     "--tracking-uri", metavar="URI", help="MLflow store; otherwise that of the file or of MLFLOW_TRACKING_URI."
 )
 rerun: Decorator = click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
+keep_going: Decorator = click.option(
+    "--keep-going", is_flag=True, help="Do not stop if the first trials show that all would fail in the same way."
+)
 retry: Decorator = click.option(
     "--retry",
     multiple=True,

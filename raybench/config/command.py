@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, Tag, WithJsonSchema, WrapValidator, 
 
 from raybench.config import values as v
 from raybench.config.setting_types import Strict
+from raybench.errors import close
 from raybench.workloads import command as c
-from raybench.workloads.command import EPOCH
 
 
 def _text(value: Any) -> Any:
@@ -43,14 +43,23 @@ Words = Annotated[
 ]
 
 
-def _pattern(text: str) -> str:
+def _line(text: str) -> str:
     try:
-        groups = re.compile(text).groups
+        re.compile(text)
     except re.error as error:
         raise v.complaint(f"not a regular expression: {error}") from None
-    if groups == 0:
+    return text
+
+
+def _pattern(text: str) -> str:
+    if re.compile(_line(text)).groups == 0:
         raise v.complaint(rf"has no group for the value; put it in parentheses, such as {_example(text)}")
     return text
+
+
+def _work(value: Any, handler: Any) -> Any:
+    text = handler(_text(value))
+    return text if c.arithmetic(text) is not None else _pattern(text)
 
 
 def _example(text: str) -> str:
@@ -60,19 +69,24 @@ def _example(text: str) -> str:
     return f"{text[:40]}([\\d.]+)"
 
 
-def _metric_name(name: str) -> str:
-    if name != EPOCH and "/" not in name.strip("/"):
-        raise v.complaint(f"name the data of {name[:60]!r}, such as train/{name[:60]} or val/{name[:60]}")
-    return name
-
-
 def _variable(value: Any, handler: Any) -> Any:
     return handler(_text(value))
 
 
-MetricName = Annotated[str, AfterValidator(_metric_name)]
+Line = Annotated[str, AfterValidator(_line)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
+Work = Annotated[str, WrapValidator(_work), WithJsonSchema({"type": ["string", "number"]})]
 Variable = Annotated[str, WrapValidator(_variable), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+
+
+class Time(Strict):
+    """The clock of a command's epochs, if it is the program's own."""
+
+    metric: v.Text = Field(
+        description="The metric, among `metrics` or `json_lines`, with the seconds of an epoch or, without `epoch`, of "
+        "the training.",
+        examples=["fit_s"],
+    )
 
 
 class Command(Strict):
@@ -91,13 +105,42 @@ class Command(Strict):
     env: dict[v.Text, Variable] = Field(
         default_factory=dict, description="Environment variables.", examples=[{"WD": "{weight_decay}"}]
     )
-    metrics: dict[MetricName, Pattern] = Field(
-        default_factory=dict,
-        description="Regular expressions for lines of the output, whose first group is the value. A line that matches "
-        "`epoch` ends an epoch.",
-        examples=[{"epoch": r"^epoch (\d+)", "val/accuracy": r"acc=([\d.]+)"}],
+    epoch: Line | None = Field(
+        default=None,
+        description="A regular expression for the line of the output that ends an epoch, its last. Its "
+        "first group may be the epoch's number; without one, lines are counted.",
+        examples=[r"^epoch (\d+)", "^Test set:"],
     )
-    json_lines: bool | dict[MetricName, v.Text] = Field(
+    epoch_begins: Line | None = Field(
+        default=None,
+        description="The same for the line that begins an epoch. Without `epoch`, it ends the epoch before; with it, "
+        "the time between two epochs does not count, and metrics printed there are of the epoch before.",
+        examples=[r"^Epoch (\d+)/"],
+    )
+    begin: Line | None = Field(
+        default=None,
+        description="A regular expression for the first line of the training: what is before it is start-up. Without "
+        "it, the time by which the first epoch is longer than the second counts as start-up.",
+        examples=["^start training"],
+    )
+    time: Time | None = Field(
+        default=None,
+        description="The program's own clock, in place of the times at which its lines arrive.",
+        examples=[{"metric": "fit_s"}],
+    )
+    work: dict[v.Text, Work] = Field(
+        default_factory=dict,
+        description="The work of an epoch in examples, steps, tokens or any other unit: numbers and names in braces "
+        "with + - * / ( ), or a regular expression for a line of the output whose first group is the number. Needed if "
+        "an axis changes the work of an epoch.",
+        examples=[{"examples": "{batch_size} * 10"}, {"tokens": r"([\d]+) tokens"}],
+    )
+    metrics: dict[v.Text, Pattern] = Field(
+        default_factory=dict,
+        description="Regular expressions for lines of the output, whose first group is the value.",
+        examples=[{"val/accuracy": r"acc=([\d.]+)"}],
+    )
+    json_lines: bool | dict[v.Text, v.Text] = Field(
         default=False,
         description="Instead of `metrics`, for a program that prints JSON objects, one per line: the key of each "
         "metric. `epoch` ends an epoch. true: each key is the name of its metric.",
@@ -110,14 +153,26 @@ class Command(Strict):
     )
 
     @model_validator(mode="after")
-    def _one_kind_of_metrics(self) -> Command:
+    def _consistent_metrics(self) -> Command:
         if self.metrics and self.json_lines:
             raise v.complaint("has metrics and json_lines; remove one")
+        marks = c.MARKS if self.json_lines else ()
+        own = self.time.metric if self.time else ""
+        names = {**self.metrics, **(self.json_lines if isinstance(self.json_lines, dict) else {})}
+        for name in names:
+            if name in c.MARKS and name not in marks:
+                raise v.complaint(f"`{name}` is not a metric; write `{name}: …` next to `metrics`")
+            if name not in (*marks, own) and "/" not in name.strip("/"):
+                raise v.complaint(f"name the data of {name[:60]!r}, such as train/{name[:60]} or val/{name[:60]}")
+        if own and own not in names and self.json_lines is not True:
+            raise v.complaint(f"time.metric: there is no {own[:60]!r}; {close(own, names) or 'add it to `metrics`'}")
         return self
 
     def plain(self) -> c.Command:
         """The command as plain values."""
-        return c.Command(tuple(self.command), self.env, self.metrics, self.json_lines)
+        marks = {name: pattern for name in c.MARKS if (pattern := getattr(self, name))}
+        time = self.time.metric if self.time else ""
+        return c.Command(tuple(self.command), self.env, marks | self.metrics, self.json_lines, time, self.work)
 
 
 def _kind(value: Any) -> str | None:

@@ -119,7 +119,9 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             return f"missing; add it, such as `{path[-1]}: {flow(example)}`"
         case "literal_error":
             choices = re.findall(r"'([^']*)'|(True|False)", context["expected"])
-            return _unknown_choice([text or boolean.lower() for text, boolean in choices], value)
+            return _unknown_choice([text or boolean.lower() for text, boolean in choices], value) + _as_axis(
+                path, value
+            )
         case "expected":
             expected = fallback
         case _ if kind in _EXPECTED:
@@ -130,7 +132,15 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         expected += " whose entries begin with '- '"
     example = known_keys(()).get(path[0]) if expected == _MAP and len(path) == 1 else None
     problem = "there is no value" if value is None else f"{_described(value)} is not allowed"
-    return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "")
+    return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "") + _as_axis(path, value)
+
+
+def _as_axis(path: Path, value: Any) -> str:
+    """The hint for a list of values of one setting."""
+    setting = SETTINGS.get(str(path[0])) if len(path) == 1 and isinstance(value, list) else None
+    if setting is None or isinstance(setting.examples[0], list):
+        return ""
+    return f"; to vary it, make it an axis: `axes: {{{setting.name}: {flow(value)}}}`"
 
 
 def _described(value: Any) -> str:
@@ -161,10 +171,19 @@ def _unknown_key(path: Path) -> str:
         return _NO_SETTINGS[key]
     if _OTHER_KEYS.get(key) in keys:
         return f"unknown setting; did you mean {_OTHER_KEYS[key]}?"
+    if parents and key == "params":
+        return "write each parameter with its name, such as `params.hidden`"
+    if not parents and key in Command.model_fields:
+        return f"a key of a command; move it under `workload`, such as `workload: {{{key}: …}}`"
     if parents and key in GridSpec.model_fields:
         return "not allowed here; move it to the top level of the file"
     if not parents and key in DeviceProfile.model_fields:
         return "not allowed here; move it to a device under `devices`"
+    if parents[:1] in (["axes"], ["baseline"]):
+        if key in DeviceProfile.model_fields:
+            return f"a key of `devices`: declare a device for each value of {key}, and make `device` the axis"
+        if not close(key, keys):
+            return f"unknown setting; write a parameter of your own as `params.{key}`"
     listed = f"use one of {', '.join(keys)}" if len(keys) <= 14 else "`raybench plan --schema` lists them all"
     return f"unknown {'setting' if len(keys) > 14 else 'name'}; {close(key, keys) or listed}"
 

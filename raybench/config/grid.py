@@ -13,6 +13,7 @@ from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
+from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
 from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
@@ -56,6 +57,8 @@ class Target(Strict):
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
+        if self.metric.endswith("loss") and self.at_least is not None:
+            raise v.complaint(f"a loss falls in training; use at_most: {self.at_least:g}")
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
@@ -143,6 +146,12 @@ class GridSpec(CellSettings):
     target: Target | None = key(
         "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
     )
+    metric: v.Text | None = key(
+        "The metric of quality in tables and figures; by default the target's, else the first of a command that is not "
+        "of training data, else val/accuracy.",
+        "val/loss",
+        None,
+    )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
     include: list[Entry] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
@@ -169,6 +178,7 @@ class GridSpec(CellSettings):
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
+    _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
@@ -181,6 +191,14 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    def place(self, key: str) -> str:
+        """The place of a key for the beginning of a message, such as `grid.yaml:3:1: `; empty without a file."""
+        if not self._document or not self._source_path:
+            return ""
+        path = next((path for path in self._document.values if path[-1:] == (key,)), ())
+        place = self._document.place(path, key=True) if path else self._source_path
+        return f"{place}: "
 
     @property
     def scaled_down(self) -> str:
@@ -201,7 +219,8 @@ class GridSpec(CellSettings):
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
             return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
-        given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
+        written = [self, *self.devices.values(), *(rule.set for rule in self.overrides)]
+        given = tuple(sorted(SETTINGS.keys() & {*self.axes}.union(*(each.model_fields_set for each in written))))
         return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from raybench.config.parameters import without_params, wrong_parameters
 from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Document, Place, dotted, read_yaml
 from raybench.core.files import PACKAGE
-from raybench.errors import GridFileError, Problem
+from raybench.errors import GridFileError, Problem, near_file
 
 MAX_BYTES = 256 * 1024
 
@@ -55,7 +54,7 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
         place = document.values[()]
         raise _error(source, f"the file must be a map; {SUCH_AS}", place.line, place.column)
     spec = _validated(document, changes, source.parent, option)
-    spec._source_text, spec._source_path = text, source
+    spec._source_text, spec._source_path, spec._document = text, source, document
     return spec
 
 
@@ -129,7 +128,7 @@ def _read(path: Path) -> str:
                 f"`raybench run -- python {path}`",
             )
         if not path.exists():
-            raise _error(path, f"no such file{_alike(path)}")
+            raise _error(path, f"no such file{near_file(path)}")
         if not path.is_file():
             raise _error(path, "is not a regular file; name a grid file")
         if path.stat().st_size > MAX_BYTES:
@@ -143,16 +142,6 @@ def _read(path: Path) -> str:
         before = content[: error.start]
         line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
         raise _error(path, "not UTF-8 text; save the file as UTF-8", line, column) from None
-
-
-def _alike(path: Path) -> str:
-    """The hint `; did you mean grids/quickstart.yaml?`; empty if the folder has no YAML file of a similar name."""
-    try:
-        names = sorted(near.name for near in path.parent.iterdir() if near.suffix in (".yaml", ".yml"))
-    except OSError:
-        return ""
-    near = get_close_matches(path.name, names, n=1)
-    return f"; did you mean {path.parent / near[0]}?" if near else ""
 
 
 def _change(document: Document, change: str, option: str) -> None:

@@ -13,7 +13,7 @@ from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import WorkloadError, close
 from raybench.workloads import WorkloadInfo, read_workload
-from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
+from raybench.workloads.command import ARGS, BY_TRIAL, SPECIAL, formatted_placeholders, placeholders
 from raybench.workloads.parameters import PASSED
 
 Finding = tuple[Path, str]
@@ -52,9 +52,10 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
         if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
             yield ("workload", "command") if error.field == "workload" else (error.field,), str(error)
         return  # otherwise the plan reports it
-    metric = _unknown_metric(spec, info)
-    if metric:
-        yield ("target", "metric"), metric
+    asked = {("metric",): spec.metric, ("target", "metric"): spec.target.metric if spec.target else None}
+    for at, metric in asked.items():
+        if metric and (problem := _unknown_metric(metric, info)):
+            yield at, problem
     given = list(_given(spec))
     wrong_names: list[Finding] = []
     if isinstance(spec.workload, Command):
@@ -81,7 +82,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
 
 
 def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
-    """The message for an unknown key that is a parameter of the grid's training function; None if it is none.
+    """The message for an unknown key that is a parameter of the grid's training function or command, or None.
 
     Args:
         data: the grid file's data, which may have any errors.
@@ -89,17 +90,19 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
         base: the folder of the file.
     """
     *parents, name = path
-    if not isinstance(data.get("workload"), str):
-        return None
+    workload = data.get("workload")
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
         return None
+    change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
+    if isinstance(workload, Mapping):
+        is_used = str(name) in [*placeholders(str(workload.get("command")))]
+        return f"{name} is a name in the command, not a setting of raybench; write {change}" if is_used else None
     try:
-        info = read_workload(data["workload"], base)
+        info = read_workload(workload, base) if isinstance(workload, str) else None
     except (WorkloadError, OSError, ValueError):
         return None
-    if name not in info.parameters:
+    if info is None or name not in info.parameters:
         return None
-    change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
     return f"{name} is a parameter of {info.name} ({info.file}:{info.function_line}); write {change}"
 
 
@@ -114,14 +117,13 @@ def used_settings(command: Any, resolved: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _unknown_metric(spec: GridSpec, info: WorkloadInfo) -> str | None:
-    """The message if the workload has no metric of the target's name; None if it has, or if this is unknown."""
+def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
+    """The message if the workload has no metric of this name; None if it has, or if this is unknown."""
     command = info.command
-    if not spec.target or (command and (command.reports or command.json_lines is True)):
+    if command and (command.reports or command.json_lines is True):
         return None
-    metric = spec.target.metric
     if command and not command.metric_names:
-        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{EPOCH}: …, {metric[:60]}: …}}`"
+        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
     names = (*info.metric_names, "loss") if info.metric_names else ()
     known = command.metric_names if command else [f"{split}/{name}" for split in ("val", "train") for name in names]
     if not known or metric in known:
@@ -135,14 +137,16 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     command = info.command
     assert command
     if command.reports:
-        for name in ("metrics", "json_lines"):
+        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics", "json_lines"):
             if getattr(written, name):
                 yield ("workload", name), f"its script reports by raybench.current_trial(); remove {name}"
     else:
         if spec.stop_at_target:
             yield ("stop_at_target",), f"ends the training at an epoch, {_NEEDS_TRIAL}"
-        if command.counts_epochs:
-            message = "the first epoch of a command includes its start; set it to 1 or more"
+        if command.counts_epochs and not command.shows_begin:
+            message = (
+                "the first epoch of a command includes its start; set it to 1 or more, or give `begin` under `workload`"
+            )
             yield from ((path, message) for path, name, value in _given(spec) if (name, value) == ("warmup_epochs", 0))
 
 
@@ -156,13 +160,14 @@ def _wrong_names(written: Command, given: set[str]) -> Iterator[Finding]:
     texts: list[tuple[Path, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
     texts += [(("workload", "env", name), text) for name, text in written.env.items()]
     texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]
+    texts += [(("workload", "work", unit), text) for unit, text in written.work.items()]
     known = sorted({*given, *SPECIAL})
     for path, text in texts:
         for name in formatted_placeholders(text):
             if name in known:
                 yield path, f"{{{name}}} has a format, which is not supported; write {{{name}}}"
         for name in dict.fromkeys(placeholders(text)):
-            if name == ARGS and (text != f"{{{ARGS}}}" or path[1] == "env"):
+            if name == ARGS and (text != f"{{{ARGS}}}" or path[1] in ("env", "work")):
                 yield path, f"{{{ARGS}}} stands for several arguments; write it as an argument of its own"
             elif name not in known and name in PASSED:
                 yield path, f"the grid has no value for {{{name}}}; add `{name}: …`"

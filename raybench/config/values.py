@@ -101,14 +101,6 @@ Environment = Annotated[
 # The values of settings ---------------------------------------------------------------------------------------------
 
 
-def _one_word(value: Any) -> Any:
-    if isinstance(value, dict):
-        raise complaint(
-            "a map is not allowed; use sgd, adam or adamw, and set learning_rate, momentum and so on separately"
-        )
-    return value
-
-
 def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
     epochs = [epoch for epoch, _ in points]
     if len(points) < 2:
@@ -187,7 +179,6 @@ SETTING_TYPES: dict[str, Any] = {
         dict[str, bool | int | float | str],
         expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
     ],
-    "optimizer": Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)],
     "betas": Annotated[
         list[Annotated[float, Field(ge=0, lt=1)]],
         Field(min_length=2, max_length=2),

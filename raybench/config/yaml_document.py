@@ -41,6 +41,9 @@ class Place:
     line: int = 0
     column: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
 
 @dataclass
 class Document:

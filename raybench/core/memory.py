@@ -60,10 +60,7 @@ def looks_like_oom(text: str, limited: bool = False) -> bool:
 
 
 def _amount(match: re.Match[str]) -> int:
-    """Bytes of a size such as `2.00 GiB`, `1.2G` or `256.00 MB`.
-
-    Frameworks count in powers of 1024 with any suffix.
-    """
+    """Bytes of a size such as `2.00 GiB`, `1.2G` or `256.00 MB`; frameworks count in powers of 1024."""
     return round(float(match[1]) * 2.0 ** (10 * UNITS.index(match[2] or " ")))
 
 
@@ -90,10 +87,7 @@ ASKED: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
 
 
 def asked_bytes(text: str) -> int | None:
-    """Bytes of the last failed allocation in a text, or None.
-
-    The text is an error message or a dead process's output.
-    """
+    """Bytes of the last failed allocation in an error message or the output of a dead process, or None."""
     allocations = ((match.start(), parse(match)) for pattern, parse in ASKED for match in re.finditer(pattern, text))
     return max(allocations, default=(0, None))[1]
 
@@ -105,9 +99,7 @@ def describe(text: str, peak: int | None, limit: int) -> dict[str, int]:
 
 
 def limit(bytes_: int) -> None:
-    """Limit the private memory of this process and its children.
-
-    0 sets no limit.
+    """Limit the private memory of this process and its children; 0 sets no limit.
 
     It sets the kernel's RLIMIT_DATA, which counts private writable memory, touched or not. Frameworks reserve address
     space by the terabyte without writing to it, so RLIMIT_AS would end them at their import. A watcher of the resident
@@ -124,10 +116,7 @@ def limit(bytes_: int) -> None:
 
 
 def limit_applies(bytes_: int) -> bool:
-    """Return whether the requested limit is in force in this process.
-
-    True if none was requested.
-    """
+    """Return whether the requested limit, if any, is in force in this process."""
     if not bytes_ or sys.platform != "linux":
         return not bytes_
     import resource

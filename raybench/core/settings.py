@@ -29,10 +29,7 @@ AUGMENTATION_SIZES = {"crop": 4, "cutout": 8}
 
 
 class Missing(Enum):
-    """The value of a setting that a source of results omits.
-
-    It is false, and equal to nothing else.
-    """
+    """The value of a setting that a source of results omits; it is false, and equal to nothing else."""
 
     MISSING = "missing"
 
@@ -122,13 +119,8 @@ def setting(default: Any, description: str, **attributes: Any) -> Any:
 
 
 def _augmentations(items: Collection[Any]) -> tuple[Any, ...]:
-    return tuple(_augmentation(item) for item in items)
-
-
-def _augmentation(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return dict(item)
-    return {item: AUGMENTATION_SIZES[item]} if item in AUGMENTATION_SIZES else item
+    sizes = AUGMENTATION_SIZES
+    return tuple({item: sizes[item]} if isinstance(item, str) and item in sizes else item for item in items)
 
 
 def _schedule(value: Any) -> Any:
@@ -139,14 +131,6 @@ def _schedule(value: Any) -> Any:
         return {"name": value["name"], "points": points, "stretch": value.get("stretch", False)}
     floor = float(value.get("floor", 0.0))
     return {"name": value["name"], "decay_steps": float(value["decay_steps"]), "floor": floor}
-
-
-def _compile_mode(value: Any) -> Any:
-    return "default" if value is True else value
-
-
-def _numbers(values: Collection[Any]) -> tuple[float, ...]:
-    return tuple(map(float, values))
 
 
 @dataclass(frozen=True)
@@ -223,7 +207,7 @@ class Settings:
         examples=[[0.9, 0.999]],
         affects=(LEARNING, DECAY_FORM),
         optimizers=ADAM,
-        canonical=_numbers,
+        canonical=lambda values: tuple(map(float, values)),
     )
     eps: float = setting(
         1e-8,
@@ -305,7 +289,7 @@ class Settings:
         examples=[False, "default", "reduce-overhead", "max-autotune"],
         affects=(SPEED,),
         ignored_by=("torch_xla",),
-        canonical=_compile_mode,
+        canonical=lambda value: "default" if value is True else value,
     )
     input: Literal["device", "host"] = setting(
         "device",
@@ -383,10 +367,7 @@ class Settings:
         return {name: value for name, value in values.items() if value is not MISSING}
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as in the JSON of a cell.
-
-        The optimizer's own settings are in a map.
-        """
+        """The settings as in the JSON of a cell, in which those of the optimizer are in a map."""
         optimizer = self.optimizer_settings
         tree: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
         for name in _OUTSIDE_OPTIMIZER:
@@ -396,15 +377,8 @@ class Settings:
         return tree
 
     @classmethod
-    def from_json(cls, tree: Mapping[str, Any], **overrides: Any) -> Self:
-        """Read the settings from the JSON of a cell.
-
-        A setting that is not there, or has a wrong type, is `MISSING`.
-
-        Args:
-            tree: the result of `to_json`, or a source of results that omits values.
-            overrides: additional fields of a subclass.
-        """
+    def from_json(cls, tree: Mapping[str, Any]) -> Self:
+        """Read the settings from the JSON of a cell; one that is not there, or has a wrong type, is `MISSING`."""
         optimizer = tree.get("optimizer")
         nested: Mapping[str, Any] = optimizer if isinstance(optimizer, Mapping) else {}
         name = nested.get("name")
@@ -414,8 +388,9 @@ class Settings:
                 continue
             source = tree if len(setting.path) == 1 else nested
             value = source.get(setting.path[-1], MISSING)
-            values[setting.name] = _typed(value) if is_of_type(value, setting.type) else MISSING
-        return cls(**values, **overrides)
+            plain = tuple(value) if isinstance(value, list) else value
+            values[setting.name] = plain if is_of_type(value, setting.type) else MISSING
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -570,11 +545,6 @@ def _accepted(declared: Any) -> tuple[type, ...]:
     if kind is tuple:
         return (list, tuple, str)
     return (str,) if kind in (Literal, str) else (dict, Mapping, str)
-
-
-def _typed(value: Any) -> Any:
-    """Convert a value from JSON to that of a field."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 @cache

@@ -15,9 +15,7 @@ class TrialStatus(StrEnum):
     """All epochs are done, or the target is reached with `stop_at_target`."""
 
     OOM = "oom"
-    """Memory ran out.
-
-    The framework raised an error, or the process was killed at its memory limit."""
+    """Memory ran out: the framework raised an error, or the process was killed at its memory limit."""
 
     DIVERGED = "diverged"
     """The loss is not finite."""
@@ -29,9 +27,7 @@ class TrialStatus(StrEnum):
     """The user's code raised an exception or ended its process."""
 
     LOST = "lost"
-    """The worker or its node was lost.
-
-    Or the process was killed without a sign of memory pressure."""
+    """The worker or its node was lost, or the process was killed without a sign of memory pressure."""
 
     SKIPPED = "skipped"
     """No node can run the trial; it never started."""
@@ -41,19 +37,12 @@ class TrialStatus(StrEnum):
 
     @classmethod
     def parse(cls, word: str | None) -> TrialStatus | None:
-        """Parse a status word.
-
-        Returns:
-            None for any other word and for an unfinished trial.
-        """
+        """Parse a status word; None for any other word and for an unfinished trial."""
         return next((status for status in cls if status == word), None)
 
     @property
     def is_result(self) -> bool:
-        """Return whether it is a result.
-
-        A result is shown and counted, is not run again, and is no failure of the command.
-        """
+        """Return whether it is shown and counted, and neither run again nor a failure of the command."""
         return self in (TrialStatus.COMPLETED, TrialStatus.OOM, TrialStatus.DIVERGED, TrialStatus.TIMEOUT)
 
     @property

@@ -8,6 +8,15 @@ from dataclasses import replace
 from raybench.devices import KINDS, hosted, no_framework, probe
 from raybench.devices.base import Assignment, Hardware
 
+THREAD_VARIABLES = (
+    *no_framework.VARIABLES,
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "NPROC",
+    "PJRT_NPROC",
+)
+"""Environment variables from which a program's libraries take their number of threads."""
+
 
 class ProgramDevice(no_framework.Cpu):
     """A device of any kind, which is only described: no framework is loaded, and no memory taken on it."""
@@ -28,9 +37,7 @@ class ProgramDevice(no_framework.Cpu):
         os.environ.update(declared.program_variables if declared else {})
 
     def set_threads(self, count: int) -> None:
-        """Set the threads of libraries in programs that are started from now on."""
-        for name in (*no_framework.VARIABLES, "NPROC", "PJRT_NPROC"):
-            os.environ[name] = str(count)
+        """Do nothing: the program's own number of threads is changed only if the grid sets one."""
 
     def describe(self) -> Hardware:
         """The hardware as the node detects it, without a framework."""

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raybench.core.settings import SETTINGS
-from raybench.engines.base import Engine, EngineParts
+
+if TYPE_CHECKING:
+    from raybench.engines.base import Engine, EngineParts
 
 NONE = "none"
 """The name of no framework: a loop in Python or NumPy, or one of a library that raybench does not know."""
@@ -165,8 +167,6 @@ __all__ = [
     "ENGINES",
     "FRAMEWORKS",
     "NONE",
-    "Engine",
-    "EngineParts",
     "Framework",
     "ignored_settings",
     "open_counts",

@@ -1,16 +1,22 @@
-"""The engine interface."""
+"""The interface of an engine: what a declared workload does in a framework, in a step and around it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank, current_rank
-from raybench.datasets.splits import Array, Data
+from raybench.datasets.splits import Data, Split
 from raybench.devices.base import Device
+from raybench.engines.batch_order import Augmentation, BatchSampler
+from raybench.engines.images import is_images, reflect
+from raybench.engines.learning_rate import schedule
+from raybench.engines.user_loop import UserLoop
 from raybench.workloads.base import Workload
 
 
@@ -21,14 +27,14 @@ class EngineParts:
     Attributes:
         recipe: the cell's.
         device: open.
-        ledger: the trial's.
+        loop: the facts of the framework for the clock, which the engine completes.
         rank: the rank of this process among those that train the model together.
     """
 
     recipe: Recipe
     workload: Workload
     device: Device
-    ledger: Ledger
+    loop: UserLoop
     seed: int
     rank: Rank = field(default_factory=current_rank)
 
@@ -44,82 +50,131 @@ def check_per_example(values: Mapping[str, Any], examples: int) -> None:
             raise ValueError(f"{name} has the shape {list(value.shape)}: return one number an example, [{examples}]")
 
 
-@dataclass(frozen=True)
-class EpochResult:
-    """The results of one training epoch.
+class Engine(ABC):
+    """The steps of one training, with calls in the order below.
 
-    `metrics` has means over the trained examples, without a prefix ("loss", "accuracy"). `new_shapes` counts the
-    compilations that the framework reports: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without a
-    compiler reports none, so tensor shapes that were new in this epoch are counted. `step_s` has mean seconds of a step
-    in consecutive blocks (`raybench.engines.step_timer.StepTimer.blocks`); empty if steps are not timed.
-    `peak_known` is false if the memory of every training step so far is left out of the device's peak.
+    The caller measures their time: an engine has no clock.
+
+    Attributes:
+        batch_size: the examples of a training step.
+        steps_of: the number of steps in a batch of `begin_epoch`, or a function of the batch.
+        evaluation_batch: examples per batch of the next evaluation, once the data are loaded; may be reduced.
+        model: the framework's model, once it is built.
     """
 
-    steps: int
-    examples: int
-    metrics: Mapping[str, float]
-    new_shapes: int
-    step_s: Sequence[float] = ()
-    peak_known: bool = True
+    steps_of: int | Callable[[Any], int] = 1
+    evaluation_batch: int
+    model: Any
 
-
-class Engine(Protocol):
-    """One training loop, with calls in the order below.
-
-    Each call charges its time to the given ledger.
-    """
+    def __init__(
+        self,
+        parts: EngineParts,
+        cross_entropy: Callable[..., Any],
+        accuracy: Callable[..., Mapping[str, Any]],
+        models: str = "torch",
+    ) -> None:
+        recipe, workload = parts.recipe, parts.workload
+        self._recipe, self._workload, self._loop, self._seed = recipe, workload, parts.loop, parts.seed
+        self._rank, self.batch_size = parts.rank, recipe.batch_size
+        self._loss = workload.loss_for(models) or cross_entropy
+        smoothing = recipe.label_smoothing
+        self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
+        self._metrics: Callable[[Any, Any], Mapping[str, Any]] = workload.metrics_for(models) or accuracy
+        self._step = 0
 
     def load(self, data: Data) -> None:
-        """Prepare the data and, for `input: device`, move them there."""
+        """Prepare both splits, on the device or on the host.
 
+        Raises:
+            ValueError: augmentation of data that are not images, a batch that is larger than the training set or not
+                divisible by the replicas, or fewer validation examples than ranks.
+        """
+        recipe = self._recipe
+        if recipe.batch_size % recipe.replicas:
+            raise ValueError(f"batch_size {recipe.batch_size} does not divide into {recipe.replicas} replicas")
+        augmentation = Augmentation.from_settings(recipe.augmentation)
+        train, size = data.train, (0, 0)
+        if is_images(train.inputs):
+            size = (train.inputs.shape[1], train.inputs.shape[2])
+            train = Split(reflect(train.inputs, augmentation.crop), train.targets)
+        elif augmentation:
+            raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
+        steps, epochs = recipe.steps_per_epoch, recipe.epochs
+        self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
+        self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
+        self._examples = len(data.val)
+        self._open_input(train, data.val, size, augmentation)
+
+    def _rate(self, step: int) -> float:
+        """The learning rate of a step of the run, from 0."""
+        return self._recipe.learning_rate * self._factor(step)
+
+    def _go_on_after(self, epochs: int) -> None:
+        """Continue with the step and the order of examples after a number of epochs."""
+        self._step = epochs * self._order.steps
+        self._order.skip(epochs)
+
+    @property
+    def _epochs(self) -> int:
+        """The number of whole epochs that were trained."""
+        return self._step // self._order.steps
+
+    @abstractmethod
+    def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
+        """Prepare both splits.
+
+        Args:
+            size: height and width of images; 0 if the inputs are none.
+        """
+
+    @abstractmethod
     def build(self) -> None:
         """Build the model and the optimiser on the device."""
 
-    @property
-    def model(self) -> Any:
-        """The framework's model, once it is built."""
-
-    def precision(self) -> dict[str, str]:
-        """Data types of the weights and of the computation, as reported by the framework.
-
-        Available once the model is built.
-        """
-
-    def train_epoch(self, epoch: int) -> EpochResult:
-        """Train one epoch (from 1); synchronised at its end."""
-
-    def state(self) -> Mapping[str, Array]:
-        """The training state between two epochs.
+    @abstractmethod
+    def save(self, path: Path) -> None:
+        """Save the training state between two epochs to a file.
 
         It contains everything that the next epoch depends on and that does not follow from the recipe and the seed: the
         model, the optimiser's state, and the states of random generators in the model.
         """
 
-    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Restore the state of an engine after a number of epochs.
-
-        Called after `build` and before training.
+    @abstractmethod
+    def restore(self, path: Path) -> None:
+        """Restore what `save` wrote, after `build` and before training.
 
         Raises:
             ValueError: it is not the state of such a model; nothing was changed.
         """
 
+    @abstractmethod
+    def begin_epoch(self) -> Iterable[Any]:
+        """Draw the next epoch; return its batches, for `train_step`."""
+
+    @abstractmethod
+    def train_step(self, batch: Any) -> None:
+        """Submit the work of the steps of a batch."""
+
+    @abstractmethod
+    def train_means(self) -> Mapping[str, float]:
+        """Means over the examples of the epoch, without a prefix ("loss", "accuracy"); waits for the device."""
+
+    @abstractmethod
     def settle(self) -> None:
-        """Copy a value changed by the last training step to the host.
+        """Copy a value changed by the last training step to the host, and wait for the copy.
 
-        The call waits for the copy.
-
-        After an epoch and its `synchronize` this takes no time on a correct device adapter; a large value reveals that
-        a clock measured only the queue.
+        After an epoch and the device's `synchronize` this takes no time on a correct device adapter; a large value
+        reveals that a clock measured only the queue.
         """
 
-    evaluation_batch: int
-    """Examples per batch of the next evaluation; may be reduced.
+    @abstractmethod
+    def validation(self) -> Iterator[Any]:
+        """Begin an evaluation; return batches of the whole validation set, all of one shape, for `evaluation_step`."""
 
-    Set once the data are loaded."""
+    @abstractmethod
+    def evaluation_step(self, batch: Any) -> None:
+        """Submit the evaluation of a batch, without its padding."""
 
-    def evaluate(self) -> tuple[Mapping[str, float], int]:
-        """Means over the whole validation set, and the number of new shapes.
-
-        Every example is counted once.
-        """
+    @abstractmethod
+    def evaluation_means(self) -> Mapping[str, float]:
+        """Means over the whole validation set, as of `train_means`; every example is counted once."""

@@ -83,6 +83,15 @@ class EpochPlan:
         return replace(self, **selected)
 
 
+def evaluation_batches(batch: int, examples: int) -> Iterator[tuple[Array, int]]:
+    """Yield the indices of each evaluation batch, and the number of examples without padding.
+
+    All have one size: past the end, the indices restart from the beginning.
+    """
+    for start in range(0, examples, batch):
+        yield np.arange(start, start + batch) % examples, min(batch, examples - start)
+
+
 def total_steps(steps_per_epoch: int, epochs: float) -> int:
     """Steps of a run; the steps of a fractional epoch are rounded up.
 

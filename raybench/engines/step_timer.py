@@ -76,16 +76,18 @@ class StepTimer:
         self._wanted = first or self._timed
         self._marks: list[tuple[Any, Any, int]] = []
         self._begun: Any = None
+        self._steps = 1
         self._used: list[int] = []
+        self._measured = 0
         self._segments = [0]
 
-    def begin(self, at_last_end: bool = False) -> None:
-        """Mark the beginning of a step.
+    def begin(self, at_last_end: bool = False, steps: int = 1) -> None:
+        """Mark the beginning of a step, or of a call of several steps.
 
         Args:
             at_last_end: the step begins at the mark of the last step's end, if nothing else took place since.
         """
-        self.in_step = True
+        self.in_step, self._steps = True, steps
         if self._compile_ns and not self._marks:
             self._compile_ns_before = self._compile_ns()
         if self._wanted:
@@ -98,10 +100,11 @@ class StepTimer:
 
     def pause(self) -> None:
         """Note that something else than steps takes place before the next one, such as an evaluation."""
+        self.over()
         if self._segments[-1] != len(self._marks):
             self._segments.append(len(self._marks))
 
-    def end(self, steps: int = 1, wait: bool = False) -> None:
+    def end(self, wait: bool = False) -> None:
         """Mark the submission of a step, or of a call of several steps.
 
         Args:
@@ -114,7 +117,7 @@ class StepTimer:
             if self._first_step:  # inside of the step, whose time beyond that of the others is compilation
                 self._first_step.end("train")
                 self._first_step = None
-            self._marks.append((self._begun, self._mark(), steps))
+            self._marks.append((self._begun, self._mark(), self._steps))
             if self.first and len(self._marks) == 1:
                 if wait:
                     self._device.synchronize()
@@ -138,9 +141,10 @@ class StepTimer:
         return self._compiled() - self._before if self._compiled else int(self.first)
 
     def over(self) -> None:
-        """Mark the end of the pass, inside its section, for its processor time."""
-        if self.first:
+        """Mark the end of the pass, or of its first part, inside its section, for its processor time."""
+        if self.first and len(self._used) == 2:
             self._used.append(time.process_time_ns())
+            self._measured = len(self._marks)
 
     def charge(self, ledger: Ledger, section: str) -> None:
         """Charge compilation and record the device's time, after a `synchronize`.
@@ -177,14 +181,14 @@ class StepTimer:
         ends = [*self._segments[1:], len(self._marks)]
         return [(first, end - 1) for first, end in zip(self._segments, ends, strict=True) if end > first]
 
-    def _used_beyond(self) -> int:
+    def _used_beyond(self) -> int | None:
         """Processor time of the first call beyond the expected time for its steps.
 
-        The expected time follows from the mean of the later calls.
+        The expected time follows from the mean of the later calls; None if there are none before a pause.
         """
         start_ns, first_end_ns, end_ns = self._used
-        first, *later = (steps for _, _, steps in self._marks)
-        return int(first_end_ns - start_ns - (end_ns - first_end_ns) / sum(later) * first)
+        first, *later = (steps for _, _, steps in self._marks[: self._measured])
+        return int(first_end_ns - start_ns - (end_ns - first_end_ns) / sum(later) * first) if later else None
 
     def blocks(self) -> list[float]:
         """Mean seconds of a step in at most 64 consecutive blocks of equal length.

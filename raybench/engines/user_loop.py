@@ -14,6 +14,7 @@ from typing import Any
 
 from raybench.devices.base import Device
 from raybench.engines import FRAMEWORKS, NONE
+from raybench.engines.step_timer import SETTLING
 
 _BY_MODULE = {
     **{name: name for name in ("torch_xla", "torch_tpu", "jax", "tensorflow", "torch")},
@@ -43,10 +44,14 @@ class UserLoop:
         graphs: returns the number of graphs that the framework has compiled; None if it is not known.
         after_step: finishes the work of a step; None if nothing is to be done.
         counts_compilation: whether `compile_ns` knows the time of compilation, so that it is not derived from steps.
+        settling: the steps after a compiled one that count as compilation too.
+        meet: waits until all ranks, whose sections have the same order, have come as far; None if there are no others.
     """
 
     graphs: Callable[[], int] | None = None
     after_step: Callable[[], None] | None = None
+    settling = SETTLING
+    meet: Callable[[], None] | None = None
     counts_compilation = False
 
     def __init__(self, device: Device) -> None:

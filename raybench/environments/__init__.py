@@ -4,36 +4,19 @@ An environment needs a framework and NumPy, and neither Ray nor raybench: a tria
 raybench.
 """
 
-from __future__ import annotations
-
-from raybench.environments.build import BuiltEnvironment, built_names, environment_status, environments_root, python_of
-from raybench.environments.interpreter import (
-    NEEDED,
-    Interpreter,
-    clean_environ,
-    environment_label,
-    find,
-    is_path,
-    key_of,
-    link_package,
-)
-from raybench.environments.recipes import RECIPES, Recipe, recipe_for
-
-__all__ = [
-    "NEEDED",
-    "RECIPES",
-    "BuiltEnvironment",
-    "Interpreter",
-    "Recipe",
-    "built_names",
-    "clean_environ",
-    "environment_label",
-    "environment_status",
-    "environments_root",
-    "find",
-    "is_path",
-    "key_of",
-    "link_package",
-    "python_of",
-    "recipe_for",
-]
+from raybench.environments.build import built_names as built_names
+from raybench.environments.build import clean_environ as clean_environ
+from raybench.environments.build import environment_status as environment_status
+from raybench.environments.build import environments_root as environments_root
+from raybench.environments.build import python_of as python_of
+from raybench.environments.interpreter import NEEDED as NEEDED
+from raybench.environments.interpreter import Interpreter as Interpreter
+from raybench.environments.interpreter import environment_label as environment_label
+from raybench.environments.interpreter import find as find
+from raybench.environments.interpreter import is_path as is_path
+from raybench.environments.interpreter import key_of as key_of
+from raybench.environments.interpreter import link_package as link_package
+from raybench.environments.interpreter import own_environ as own_environ
+from raybench.environments.recipes import RECIPES as RECIPES
+from raybench.environments.recipes import Recipe as Recipe
+from raybench.environments.recipes import recipe_for as recipe_for

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ from typing import Any, Self
 
 from raybench.core.files import PACKAGE
 from raybench.datasets.paths import user_path
-from raybench.environments.build import environment_status
+from raybench.environments.build import clean_environ, environment_status
 from raybench.environments.recipes import RECIPES
 
 OLDEST = (3, 11)
@@ -29,9 +28,6 @@ NEEDED = ("numpy",)
 
 ANSWER_TIMEOUT_S = 30.0
 """Seconds after which an interpreter counts as hung; a cold network disk takes seconds."""
-
-_OWN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-"""Variables with module paths of one interpreter, which would mislead a different one."""
 
 _QUERY = """
 import sys
@@ -59,8 +55,8 @@ class Interpreter:
         python: its path; empty for raybench's own interpreter there.
         version: of Python.
         packages: the installed ones of the requested distributions, with their versions.
-        lock: the digest of the names and versions of all that is installed.
         problem: why it cannot be used, as a sentence with the remedy; empty if it can.
+        lock: the digest of the names and versions of all that is installed.
     """
 
     python: str = ""
@@ -104,14 +100,9 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
         path = env.python
     else:
         path = user_path(key)
-        try:
-            if path.is_dir():
-                path = path / "bin" / "python"
-                if not path.exists():
-                    return Interpreter(problem=f"{key} on {node}: not a virtual environment: it has no bin/python")
-        except OSError as error:  # for example a name that is too long
-            return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
-    answer = query_python(path, (*distributions, *NEEDED))
+        if path.is_dir():
+            path = path / "bin" / "python"
+    answer = _query(path, (*distributions, *NEEDED))
     if isinstance(answer, str):
         return Interpreter(problem=f"{key} on {node}: {answer}")
     version = str(answer["python"])
@@ -119,10 +110,10 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(problem=f"{key} on {node} has Python {version}; trials need {oldest} or later")
     python = "" if answer["prefix"] == sys.prefix else str(path)
-    return Interpreter(python, version, dict(answer["packages"]), lock=answer["lock"])
+    return Interpreter(python, version, answer["packages"], lock=answer["lock"])
 
 
-def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any] | str:
+def _query(python: Path, distributions: Iterable[str]) -> dict[str, Any] | str:
     """An interpreter's version, prefix, lock, and packages among the given ones; or why it does not work."""
     try:
         done = subprocess.run(
@@ -136,30 +127,31 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
         # Site customisation may have printed before the answer.
         answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}, "lock": ""}
         answer |= json.loads(done.stdout.splitlines()[-1])
-    except FileNotFoundError:
-        return "no such file"
     except subprocess.TimeoutExpired:
         return f"no answer within {ANSWER_TIMEOUT_S:g} s"
     except OSError as error:
-        return f"cannot be run ({error.strerror or error})"
+        return f"{python} cannot be run ({error.strerror or error})"
     except (ValueError, LookupError, TypeError):
         stderr_lines = done.stderr.decode(errors="replace").strip().splitlines()
         return f"not a working Python{f': {stderr_lines[-1][:200]}' if stderr_lines else ''}"
     return answer
 
 
-def clean_environ() -> dict[str, str]:
-    """This process's environment variables without those of its own interpreter."""
-    return {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+def own_environ() -> dict[str, str]:
+    """This process's environment variables, so that its interpreter finds this raybench first.
+
+    An installed one is found anyway; on PYTHONPATH, its folder would come before Python's own library.
+    """
+    environ = dict(os.environ)
+    if PACKAGE.parent.name not in ("site-packages", "dist-packages"):
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), environ.get("PYTHONPATH")]))
+    return environ
 
 
 def link_package(folder: Path) -> None:
     """Make an empty folder an import path that contains only this raybench.
 
     An installed raybench is in the same folder as the torch of its own environment, so that folder cannot be the import
-    path of a different interpreter. The folder gets a link to the package, or a copy if links cannot be made.
+    path of a different interpreter.
     """
-    try:
-        (folder / PACKAGE.name).symlink_to(PACKAGE, target_is_directory=True)
-    except OSError:
-        shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / PACKAGE.name).symlink_to(PACKAGE, target_is_directory=True)

@@ -20,9 +20,7 @@ class Recipe:
     Attributes:
         framework: the framework of its trials.
         extra: the requirements that it shares with raybench's extra of the same name.
-        purpose: short description.
-        in_own_environment: whether raybench's own environment can have it together with the newest torch, as its extra
-            of the same name.
+        in_own_environment: whether the extra can be installed next to raybench and the newest torch.
     """
 
     name: str
@@ -38,7 +36,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        """The first 12 hex digits of the SHA-256 of the requirements: a changed recipe is a different environment."""
+        """Short hash of the requirements: an environment of a changed recipe is stale."""
         return hashlib.sha256(json.dumps(self.requirements).encode()).hexdigest()[:12]
 
 
@@ -67,6 +65,4 @@ def get(name: str) -> Recipe:
 def recipe_for(framework: str, kind: str) -> Recipe | None:
     """The recipe for a framework on a device kind; otherwise any recipe for the framework; None if there is none."""
     name = KINDS[kind].environments.get(framework) if kind in KINDS else None
-    if name:
-        return RECIPES[name]
-    return next((recipe for recipe in RECIPES.values() if recipe.framework == framework), None)
+    return next((recipe for recipe in _ALL if recipe.framework == framework and name in (None, recipe.name)), None)

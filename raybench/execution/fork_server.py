@@ -112,9 +112,9 @@ def run_trial(
         from raybench.core.events import OUTPUT
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
+        from raybench.trial.failure import describe_error
         from raybench.trial.phase import last
         from raybench.trial.record import append_event, failure_event, record
-        from raybench.trial.run import describe_error
 
         job = Job.from_json(message)
         try:

@@ -57,7 +57,10 @@ class NodeAgent:
             while True:
                 message = self._connection.recv()
                 self._code |= message["code"]
-                threads.submit(self._run, Job.from_json(message["job"]), message["remote"])
+                job = Job.from_json(message["job"])
+                if message["remote"] and job.workload["folder"]:
+                    job = replace(job, code=local_code(job, self._code[job.workload["digest"]]))
+                threads.submit(self._run, job, message["remote"])
         except (EOFError, OSError):
             for server in list(self._servers):
                 server.close()
@@ -71,8 +74,6 @@ class NodeAgent:
     def _run(self, job: Job, remote: bool) -> None:
         """Run an attempt and send its events; with the last, its files if they are not on the driver's disk."""
         local_job = local_folder(job) if remote else job
-        if remote and job.workload["folder"]:
-            local_job = replace(local_job, code=local_code(job, self._code[job.workload["digest"]]))
         end = None
         for event in self._events(local_job):
             if event["event"] in events.ENDS:

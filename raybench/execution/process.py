@@ -21,12 +21,11 @@ import psutil
 from raybench.core import events
 from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
-from raybench.core.files import PACKAGE
 from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
-from raybench.environments import clean_environ, link_package
+from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
 from raybench.monitoring import Monitor
@@ -71,7 +70,7 @@ class ForkServer:
         if python:
             environ = _environ_of_other_python(self._resources.enter_context(contextlib.closing(Scratch())).path)
         else:
-            python, environ = sys.executable, _own_environ()
+            python, environ = sys.executable, own_environ()
         output = self._resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by the exit stack
         self._process = subprocess.Popen(
             # With -P a module of the current folder does not hide one of Python's own library.
@@ -242,12 +241,6 @@ def _check_memory(leader: int, limit: int) -> None:
         message = f"its processes together used {size(used)}, more than memory_limit ({size(limit)})"
         error = {"type": "OutOfMemory", "message": message, "peak_bytes": used, "limit_bytes": limit}
         raise _OutOfBounds(TrialStatus.OOM, error)
-
-
-def _own_environ() -> dict[str, str]:
-    """This process's environment, changed so that its interpreter finds this raybench first."""
-    package = str(PACKAGE.parent)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
 
 
 def _environ_of_other_python(folder: Path) -> dict[str, str]:

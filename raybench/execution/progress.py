@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.datasets import DataSet
@@ -12,11 +11,14 @@ from raybench.planning.plan import Plan, WorkItem
 from raybench.results.history import GridHistory
 
 
-class ProgressListener(Protocol):
-    """Receives progress callbacks."""
+class ProgressListener:
+    """Receives progress callbacks; this one fetches missing data and shows nothing, for scripts and notebooks."""
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch a missing data set."""
+        from raybench.datasets.fetch import fetch
+
+        fetch(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Trials are about to start.
@@ -47,55 +49,3 @@ class ProgressListener(Protocol):
 
         `words` describes remaining work, and is empty when all is done.
         """
-
-
-class SilentListener:
-    """Fetches missing data and shows nothing: for scripts and notebooks."""
-
-    def fetch(self, dataset: DataSet, root: Path) -> None:
-        """Fetch it silently."""
-        from raybench.datasets.fetch import fetch
-
-        fetch(dataset, root)
-
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """No-op."""
-
-    def checking(self, what: str) -> None:
-        """No-op."""
-
-    def event(self, event: Event) -> None:
-        """No-op: the history keeps it."""
-
-    def warn(self, words: str) -> None:
-        """No-op: cautions are in the report."""
-
-    def busy(self, words: str) -> None:
-        """No-op; a warning was recorded at the start."""
-
-    def stopping(self) -> None:
-        """No-op: there is no display."""
-
-    def end(self, words: str = "") -> None:
-        """No-op: there is no display."""
-
-
-class RecordingListener(SilentListener):
-    """Records the callbacks, with every event: for tests."""
-
-    def __init__(self) -> None:
-        self.todo: list[WorkItem] = []
-        self.events: list[Event] = []
-        self.warnings: list[str] = []
-
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Record the planned work."""
-        self.todo = list(todo)
-
-    def event(self, event: Event) -> None:
-        """Record it."""
-        self.events.append(event)
-
-    def warn(self, words: str) -> None:
-        """Record it."""
-        self.warnings.append(words)

@@ -24,18 +24,17 @@ from typing import Any
 import psutil
 
 from raybench.core import events
-from raybench.core.files import PACKAGE
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
 from raybench.devices import KINDS, Hardware, hosted
+from raybench.environments import own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
-from raybench.execution.files import put_files
+from raybench.execution.files import code_files, put_files
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
 from raybench.planning.node import Node, probe_node
-from raybench.workloads.own_files import read_files
 
 POLL_S = 0.5
 """Seconds between two checks of Ray while no message comes."""
@@ -98,7 +97,7 @@ class RayProcess:
         folder = self._scratch.path
         self._log = folder / "ray.log"
         self._listeners = [self._listen(str(folder / "driver"))]
-        environ = {**RAY_SETTINGS, **os.environ, "RAY_TMPDIR": str(folder)}
+        environ = {**RAY_SETTINGS, **own_environ(), "RAY_TMPDIR": str(folder)}
         if address is None:
             token = folder / "token"  # without one, Ray's servers would run any user's code
             token.touch(mode=0o600)
@@ -107,7 +106,6 @@ class RayProcess:
             environ.pop("RAY_AUTH_TOKEN", None)
             # Off Linux this is Ray's default: its servers listen on 127.0.0.1 instead of every network interface.
             environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), environ.get("PYTHONPATH")]))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "raybench.execution.ray_process"],
@@ -393,7 +391,7 @@ class Agent:
             job = replace(job, visible=self._ray_ids(job))
             digest = job.workload["digest"]
             if job.workload["folder"] and digest not in self._sent_code:
-                code = {digest: read_files(job.code_folder, job.workload["files"])}
+                code = {digest: code_files(job)}
                 self._sent_code.add(digest)
         self.connection.send({"job": job.to_json(), "code": code, "remote": bool(self.node.address)})
 

@@ -95,6 +95,12 @@ class Dispatcher:
         self._blocked = False
         return given_up
 
+    def stop(self) -> int:
+        """Remove everything that waits; return the number of trials."""
+        trials = sum(not work.check for queue in self._waiting.values() for _, work in queue)
+        self._waiting.clear()
+        return trials
+
     @property
     def stranded(self) -> bool:
         """Return whether items wait that only absent nodes can run, and nothing runs."""

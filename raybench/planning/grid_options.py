@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from raybench.config import GridSpec, load_grid
 from raybench.core.identity import INLINE
 from raybench.core.text import format_value, is_written
-from raybench.errors import UsageError
+from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
 
@@ -78,9 +77,7 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
         if not equals or not axis:
             raise UsageError(f"{option} {text}: use AXIS=VALUE, such as {option} device=cpu")
         if axis not in axes:
-            matches = get_close_matches(axis, axes, n=1)
-            hint = f"did you mean {matches[0]}?" if matches else f"use one of {', '.join(axes)}"
-            raise UsageError(f"{option} {text}: {spec.name} has no axis {axis}; {hint}")
+            raise UsageError(f"{option} {text}: {spec.name} has no axis {axis}; {nearest(axis, axes)}")
         if (axis, value) == AVAILABLE:
             pairs.append(AVAILABLE)
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +22,9 @@ from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
-from raybench.planning.validate import check_defaults, place
+from raybench.planning.validate import check_defaults
 from raybench.workloads import WorkloadInfo
+from raybench.workloads.command import placeholders
 
 MAX_NAMES = 5
 """Files of a workload that are named one by one."""
@@ -98,16 +100,10 @@ class Plan:
 
     @cached_property
     def _varying(self) -> frozenset[str]:
-        """Names of the label parts that vary between the grid's cells.
-
-        Cells left out by `where` count too.
-        """
+        """Names of the label parts that vary between the grid's cells; cells left out by `where` count too."""
         axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
-        texts: dict[str, set[str]] = {}
-        for cell in self.cells:
-            for name, text in _parts(cell).items():
-                texts.setdefault(name, set()).add(text)
-        return frozenset(axes | {name for name, variants in texts.items() if len(variants) > 1})
+        pairs = {pair for cell in self.cells for pair in _parts(cell).items()}
+        return frozenset(axes | {name for name, count in Counter(name for name, _ in pairs).items() if count > 1})
 
 
 def notes(plan: Plan) -> Iterator[str]:
@@ -122,7 +118,7 @@ def notes(plan: Plan) -> Iterator[str]:
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    for cell, first in plan.repeated[:1]:
+    for cell, first in plan.repeated[: 0 if plan.spec.scaled_down else 1]:
         names = [name for name in {**cell.axes, **first.axes} if cell.axes.get(name) != first.axes.get(name)]
         texts = [
             ", ".join(f"{short_name(name)} {format_value(each.axes[name])}" for name in names if name in each.axes)
@@ -175,6 +171,11 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
+    command = plan.workload.command
+    if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
+        program = command.arguments[0]
+        if not [*placeholders(program)] and not shutil.which(program) and "/" not in program:
+            yield f"there is no program {program!r} on this machine; check the first word of the command"
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
         for cell in plan.cells
@@ -268,7 +269,7 @@ def _workload(spec: GridSpec) -> WorkloadInfo:
     try:
         info = spec.read_workload()
     except WorkloadError as error:
-        raise WorkloadError(f"{place(spec, error.field)}{error}", error.field) from None
+        raise WorkloadError(f"{spec.place(error.field)}{error}", error.field) from None
     if spec.synthetic_data:
         info = _on_synthetic_data(spec, info)
     check_defaults(info)
@@ -280,13 +281,12 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
     if "" in resolvers:
         return [resolvers[""].cell(point)]
     cells = {name: resolver.cell(point) for name, resolver in resolvers.items()}
-    reasons = {name: cell.skip for name, cell in cells.items() if cell.skip}
-    same = len(set(reasons.values())) == 1 and len(reasons) == len(cells)
-    skip = "; ".join(
-        reasons[name] if same else f"{name} version: {reasons[name]}" for name in [*reasons][: 1 if same else None]
-    )
+    reasons = [f"{name} version: {cell.skip}" for name, cell in cells.items() if cell.skip]
+    if len({cell.skip for cell in cells.values()}) == 1:  # the same for both
+        reasons = [cell.skip for cell in cells.values() if cell.skip][:1]
+    skip = "; ".join(reasons) or None
     return [
-        replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip or None, fit=None if skip else cell.fit)
+        replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip, fit=None if skip else cell.fit)
         for name, cell in cells.items()
     ]
 
@@ -299,18 +299,10 @@ def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
     """
     if info.dataset is None:
         raise UsageError(
-            f"{place(spec, 'synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
+            f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
             "generate; return generated data from its `data` function"
         )
     return replace(info, dataset=datasets.synthetic_name(info.dataset))
-
-
-def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]:
-    """The baseline of the comparison: that of the file, or the first device if there are several."""
-    if spec.baseline:
-        return dict(spec.baseline)
-    devices = list(dict.fromkeys(cell.profile for cell in cells))
-    return {"device": devices[0]} if len(devices) > 1 else {}
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:

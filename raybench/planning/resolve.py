@@ -23,7 +23,7 @@ from raybench.errors import UsageError
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
-from raybench.planning.validate import check_training, model_options, place
+from raybench.planning.validate import check_training, model_options
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL
 from raybench.workloads.parameters import key_of
@@ -164,7 +164,7 @@ class Resolver:
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
             message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
-            raise UsageError(f"{place(self._spec, 'memory_limit')}{message}; set it only for devices on the CPU")
+            raise UsageError(f"{self._spec.place('memory_limit')}{message}; set it only for devices on the CPU")
         return limit
 
     def _unsupported(self, resolved: Mapping[str, Any]) -> str | None:
@@ -261,7 +261,7 @@ class Resolver:
         if command := self._info.command:
             for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
                 message = f"a cell has no value for {{{name}}}, which the command uses; set one for the whole grid"
-                raise UsageError(f"{place(self._spec, 'workload')}{message}")
+                raise UsageError(f"{self._spec.place('workload')}{message}")
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
             used = {name: resolved[name] for name in KEPT if name in resolved}
@@ -307,10 +307,10 @@ class Resolver:
             available = self._available.get(split)
             if count and available and count > available:
                 raise UsageError(
-                    f"{place(self._spec, 'examples')}examples.{split}: {count} is not allowed; {name} has {available}"
+                    f"{self._spec.place('examples')}examples.{split}: {count} is not allowed; {name} has {available}"
                 )
         train, batch = counts["train"], resolved["batch_size"]
-        at = f"{place(self._spec, 'batch_size')}batch_size: {batch}"
+        at = f"{self._spec.place('batch_size')}batch_size: {batch}"
         for divisor, noun in ((resolved["replicas"], "replicas"), (devices, "devices")):
             if batch % divisor:
                 raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
@@ -328,7 +328,7 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
     if not info.own_loop:
         return {**DEFAULTS, **info.defaults}
     if info.command:
-        has_epochs = info.command.reports or info.command.counts_epochs
+        has_epochs = info.command.clock != "program" or info.command.counts_epochs
         return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "replicas": 1}
     parameters = {key_of(name): parameter.default for name, parameter in info.parameters.items() if parameter.known}
     return {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | parameters

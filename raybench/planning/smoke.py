@@ -14,7 +14,6 @@ from raybench.devices import frameworks, hosted, loop_frameworks
 from raybench.environments import RECIPES
 from raybench.errors import UsageError
 from raybench.planning.expand import Point, expand, matches
-from raybench.planning.validate import place
 from raybench.workloads import WorkloadInfo
 
 EPOCHS = 2
@@ -102,7 +101,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
     tree["axes"] = {name: [value] for name, value in cells[0].items()} if cells else {}
     tree |= {"include": cells[1:], "baseline": shrink_all(spec.baseline), "repeats": 1, "workload": _short(spec, info)}
     smoke = GridSpec.model_validate(tree | {"name": "smoke"}).model_copy(update={"name": f"{spec.name}{SMOKE}"})
-    smoke._source_text, smoke._source_path = spec.source_text, spec.source_path
+    smoke._source_text, smoke._source_path, smoke._document = spec.source_text, spec.source_path, spec._document
     parts = [
         "each value of an axis once, one repeat",
         *([f"the CPU for {join_words(accelerators)}"] * bool(accelerators)),
@@ -142,7 +141,7 @@ def _short(spec: GridSpec, info: WorkloadInfo) -> Any:
         return spec.workload
     if spec.workload.smoke is None and not (info.command and info.command.reports):
         raise UsageError(
-            f"{place(spec, 'workload')}--smoke needs arguments that make the command short; add them, such as "
+            f"{spec.place('workload')}--smoke needs arguments that make the command short; add them, such as "
             "`smoke: [--epochs=1]`, under `workload`"
         )
     return spec.workload.model_copy(update={"command": [*spec.workload.command, *(spec.workload.smoke or ())]})

@@ -32,16 +32,16 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
     """
     if resolved.get("label_smoothing") and info.own_loss:
         message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
-        raise UsageError(f"{place(spec, 'label_smoothing')}{message}")
+        raise UsageError(f"{spec.place('label_smoothing')}{message}")
     # An accuracy of the user's own may be in percent.
     target = Target(**spec.target.model_dump()) if spec.target and "accuracy" in info.metric_names else None
     if target and target.in_percent:
         bound = max(target.at_least or 0, target.at_most or 0)
         message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
-        raise UsageError(f"{place(spec, 'target')}{message}")
+        raise UsageError(f"{spec.place('target')}{message}")
     if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
         message = f"master_weights: false needs optimizer sgd, not {resolved['optimizer']}; remove it or use sgd"
-        raise UsageError(f"{place(spec, 'master_weights')}{message}")
+        raise UsageError(f"{spec.place('master_weights')}{message}")
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,17 +62,7 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
         else:
             problem = option.problem(value)
         if problem:
-            raise UsageError(f"{place(spec, 'model')}model.{name}: {problem}")
+            raise UsageError(f"{spec.place('model')}model.{name}: {problem}")
         if value != default:
             options[name] = option.converted(value)
     return options
-
-
-def place(spec: GridSpec, key: str) -> str:
-    """The `file:line: ` prefix of a top-level key of the grid file, as far as it can be found there."""
-    if spec.source_path is None:
-        return ""
-    for number, line in enumerate((spec.source_text or "").splitlines(), 1):
-        if line.startswith(f"{key}:"):
-            return f"{spec.source_path}:{number}: "
-    return f"{spec.source_path}: "

@@ -8,15 +8,15 @@ from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
-from raybench.engines.step_timer import SETTLING, StepTimer
+from raybench.engines.step_timer import StepTimer
 from raybench.engines.user_loop import UserLoop
 from raybench.training.peak_memory import PeakMemory
 
-PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate"}
+PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate", "compile_evaluate": "evaluate"}
 """The phase of a trial, for a supervisor, in a section of the ledger."""
 
-SEARCHING = ("compile", "evaluate")
-"""Sections in which libraries may search for the fastest algorithms."""
+SEARCHING = {"compile": "compile", "evaluate": "evaluate", "compile_evaluate": "evaluate"}
+"""Sections in which libraries may search for the fastest algorithms, with the name of their work."""
 
 
 class TrainingClock:
@@ -70,9 +70,10 @@ class TrainingClock:
             self.timer.pause()
         self._change(name)
         compiled_ns = self.loop.compile_ns()
-        memory, work = self._memory if name in SEARCHING else None, f"{name} {of}"
+        memory, work = self._memory if name in SEARCHING else None, f"{SEARCHING.get(name)} {of}"
         if memory:
             memory.begin(work)
+        begun = self._device.mark() if name == "evaluate" and self._device.own_clock else None
         try:
             yield
             if memory:
@@ -81,14 +82,17 @@ class TrainingClock:
             self._section = outer
             self.ledger.enter(outer)  # a device that has failed cannot be synchronised
             raise
+        ended = None if begun is None else self._device.mark()
         self._change(outer)
+        if begun is not None:
+            self.ledger.note_device(name, self._device.elapsed(begun, ended))
         if name in COMPILATION:
             compiled_ns = self.loop.compile_ns() - compiled_ns
             self._compile_evaluate_ns += compiled_ns
             self.ledger.move(compiled_ns, name, COMPILATION[name])
 
     def _change(self, name: str) -> None:
-        self._device.synchronize()
+        self._synchronize()
         self._charge_waits()
         if PHASES.get(name, PHASES.get(self._section)) != PHASES.get(self._section):
             self.ledger.enter("other")
@@ -96,18 +100,30 @@ class TrainingClock:
         self._section = name
         self.ledger.enter(name)
 
+    def _synchronize(self) -> None:
+        """Wait for the device and, if several ranks train together in sections of the same order, for theirs."""
+        if self.loop.meet:
+            self.loop.meet()
+        self._device.synchronize()
+
     def begin_epoch(self) -> None:
         """Begin an epoch: what is in no other section is `train` from here on."""
-        self.loop.begin_epoch()
-        first = self._is_first and not self.loop.counts_compilation
+        self._change("other")  # what was recorded before is no work of the epoch
+        loop = self.loop
+        loop.begin_epoch()
         self.timer = StepTimer(
-            self._device, first, self.loop.graphs, SETTLING, self.loop.after_step, first_step=self._memory
+            self._device,
+            self._is_first and not loop.counts_compilation,
+            loop.graphs,
+            loop.settling,
+            loop.after_step,
+            compile_ns=lambda: loop.compile_ns() - self._compile_evaluate_ns,
+            first_step=self._memory,
         )
         if self._memory:
             self._memory.again("train")
         self._is_first = False
         self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
-        self._change("other")
         self._note_phase("train")
         self.ledger.begin_epoch()
         self._section = "train"
@@ -122,7 +138,7 @@ class TrainingClock:
         timer = self.timer
         assert timer
         self.end_step()
-        self._device.synchronize()
+        self._synchronize()
         timer.over()
         self._charge_waits()
         if self._memory and timer.marked > 1:
@@ -165,11 +181,7 @@ class TrainingClock:
             self.ledger.move(self.waited_ns, self._section, "input_wait")
             self.waited_ns = 0
 
-    def end_step(self, batches: int = 1) -> None:
-        """Mark the end of a step, if one has begun and has not ended.
-
-        Args:
-            batches: how many it has trained on.
-        """
+    def end_step(self) -> None:
+        """Mark the end of a step, if one has begun and has not ended."""
         if self.timer and self.timer.in_step:
-            self.timer.end(batches, wait=True)
+            self.timer.end(wait=True)

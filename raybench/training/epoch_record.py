@@ -47,6 +47,7 @@ class EpochRecord:
         taken, examples: steps and examples that `Trial.steps` has seen.
         counts: numbers that the user has counted, by unit.
         metrics: copies of the last values, which may still be on a device.
+        facts: more fields of `epoch_ended`.
     """
 
     number: int
@@ -55,6 +56,7 @@ class EpochRecord:
     counts: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     evaluations: list[Evaluation] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def add(self, counts: Mapping[str, Any]) -> None:
         """Add numbers of steps, examples or other units.

@@ -142,7 +142,7 @@ class LibraryLoop:
             epoch.examples += self._examples(batch)
         self._batches = len(batches)
         if self._clock.timer:
-            self._clock.timer.begin()
+            self._clock.timer.begin(steps=len(batches))
 
     def _examples(self, batch: Any) -> int:
         if not self._counts_examples:
@@ -159,7 +159,7 @@ class LibraryLoop:
         """End the step, if one has begun."""
         epoch = self._trial._epoch
         if epoch is not None and self._batches:
-            self._clock.end_step(self._batches)
+            self._clock.end_step()
             epoch.taken += self._batches
         self._batches = 0
 

@@ -6,7 +6,6 @@ import math
 import os
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -68,8 +67,8 @@ class SavedState:
     load: Callable[[Path], object]
 
 
-class Recorder(ABC):
-    """The receiver of what a trial reports: the journal, or a terminal."""
+class Recorder:
+    """The receiver of what a trial reports: the journal, or a terminal; this one ignores it."""
 
     def begin(self, state: SavedState | None) -> int:
         """Note that training begins.
@@ -79,7 +78,6 @@ class Recorder(ABC):
         """
         return 0
 
-    @abstractmethod
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Record an epoch.
 
@@ -88,7 +86,7 @@ class Recorder(ABC):
             more: whether another epoch follows, before which a checkpoint may be made.
         """
 
-    def left(self, fields: dict[str, Any]) -> None:  # noqa: B027 - most receivers wait for `Trial.finish`
+    def left(self, fields: dict[str, Any]) -> None:
         """Note that the loop was left after an epoch, by `break` or by an error; `Trial.finish` records it."""
 
     def decide(self, epoch: int, stop: bool) -> bool:
@@ -100,11 +98,9 @@ class Recorder(ABC):
         """
         return stop
 
-    @abstractmethod
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Record metrics that were logged after the last epoch."""
 
-    @abstractmethod
     def warn(self, message: str) -> None:
         """Record a warning."""
 
@@ -177,7 +173,13 @@ class Trial:
         self._begin(count)
         return self._iterate()
 
-    def steps(self, batches: Iterable[T], *, examples: int | Callable[[T], int] | None = None) -> Steps[T]:
+    def steps(
+        self,
+        batches: Iterable[T],
+        *,
+        examples: int | Callable[[T], int] | None = None,
+        steps: int | Callable[[T], int] = 1,
+    ) -> Steps[T]:
         """Iterate over the batches of an epoch, in the place of the batches themselves.
 
         The time in which the loop waits for the next batch is `input_wait`. If the grid sets `steps_per_epoch`, the
@@ -188,9 +190,11 @@ class Trial:
             batches: any iterable; an iterator goes on in the next epoch.
             examples: the number of examples in a batch, or a function of the batch, if it is not the first dimension
                 that the arrays of a batch have in common.
+            steps: the number of optimizer steps that the loop takes with a batch, or a function of the batch, if it is
+                a stack of several that one compiled call trains on; then an integer in `examples` is that of one step.
         """
         self._note_use()
-        return Steps(self, batches, examples)
+        return Steps(self, batches, examples, steps)
 
     @contextmanager
     def evaluation(self, name: str = "val") -> Iterator[None]:
@@ -411,6 +415,7 @@ class Trial:
         return {
             "epoch": epoch.number + 1,
             **epoch.counted(),
+            **epoch.facts,
             **({"optimizer_steps": steps} if steps else {}),
             **({"optimizers": [_as_json(entry) for entry in optimizers]} if optimizers else {}),
             **measured,
@@ -479,18 +484,24 @@ class Trial:
 class Steps(Generic[T]):
     """The batches of an epoch, or of a whole training; made by `Trial.steps`."""
 
-    def __init__(self, trial: Trial, batches: Iterable[T], examples: int | Callable[[T], int] | None) -> None:
-        self._trial, self._batches, self._examples = trial, batches, examples
+    def __init__(
+        self,
+        trial: Trial,
+        batches: Iterable[T],
+        examples: int | Callable[[T], int] | None,
+        steps: int | Callable[[T], int],
+    ) -> None:
+        self._trial, self._batches, self._examples, self._steps = trial, batches, examples, steps
         self._iterator: Iterator[T] | None = None
         self._passes = 0
         self._path: ArrayPath | None = None
         self._on_host: bool | None = None
 
     def __len__(self) -> int:
-        """The number of steps in an epoch; fails if the batches have no length."""
+        """The number of batches in an epoch; fails if the batches have no length."""
         length = len(self._batches)  # type: ignore[arg-type]
         limit = self._trial._options.steps_per_epoch
-        return min(length, limit) if limit else length
+        return min(length, limit) if limit and self._steps == 1 else length
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over one epoch or, outside of `Trial.epochs`, over all."""
@@ -522,7 +533,7 @@ class Steps(Generic[T]):
         self._passes = 0 if self._iterator is None else 1
         # As few calls as possible: after a step, which displaces their code from the processor's caches, each takes
         # about a microsecond, a thousandth of a short step (benchmarks/training_loop.py).
-        examples, path, now = self._examples, self._path, time.perf_counter_ns
+        examples, steps, path, now = self._examples, self._steps, self._path, time.perf_counter_ns
         while limit is None or epoch.taken < limit:
             start_ns = now()
             batch = next(self._iterator, _END) if self._iterator else _END
@@ -532,26 +543,27 @@ class Steps(Generic[T]):
             if batch is _END:
                 self._iterator = None
                 break
+            taken = steps(batch) if callable(steps) else steps
             if examples is None:
                 count, path = examples_in(batch, path)
             else:
-                count = int(examples(batch) if callable(examples) else examples)
+                count = int(examples(batch)) if callable(examples) else examples * taken
             epoch.examples += count
             if self._on_host is None:
                 array = array_in(batch, path)
                 self._on_host = array is None or trial._loop.on_host(array)
-            timer.begin(not self._on_host)
+            timer.begin(not self._on_host, taken)
             try:
                 yield batch
             except GeneratorExit:  # the loop was left with `break`, which usually follows the work of a step
                 if trial._epoch is epoch:  # otherwise an iterator of an earlier epoch is thrown away
-                    epoch.taken += 1
+                    epoch.taken += taken
                     trial._left_steps = True
                     trial._in_steps = last is None or epoch.taken < last
                     with suppress(Exception):  # or by an error, which may have left the device unusable
                         clock.end_step()
                 raise
-            epoch.taken += 1
+            epoch.taken += taken
             if timer.in_step:
                 timer.end(wait=True)
         self._path = path
@@ -573,8 +585,11 @@ class Steps(Generic[T]):
 
     @property
     def _length(self) -> int | None:
+        """The number of steps that the batches have; None if it is not known."""
+        if callable(self._steps):
+            return None
         try:
-            return len(self._batches)  # type: ignore[arg-type]
+            return len(self._batches) * self._steps  # type: ignore[arg-type]
         except TypeError:
             return None
 

@@ -19,6 +19,9 @@ VARIABLE = "RAYBENCH_TRIAL"
 
 JOB = "job.json"
 
+RANK_START_SECONDS = 30.0
+"""Seconds after the first message of a rank in which the others have to begin to report, or are not waited for."""
+
 POLL_SECONDS = 0.002
 """Time between looks for the decision of rank 0."""
 
@@ -53,7 +56,7 @@ class Writer:
         """Let rank 0 decide for all ranks whether training ends with an epoch; return its decision.
 
         Raises:
-            RuntimeError: rank 0 has ended without a decision.
+            RuntimeError: rank 0 has ended without a decision, or does not report at all.
         """
         path = self._folder / f"decision-{epoch}"
         if self._rank == 0:
@@ -61,9 +64,15 @@ class Writer:
             temporary.write_text("stop" if stop else "go on")
             temporary.replace(path)
             return stop
+        deadline = time.monotonic() + RANK_START_SECONDS
         while not path.exists():
             if self._rank_0_has_ended() and not path.exists():
                 raise RuntimeError(f"rank 0 ended before it had ended epoch {epoch}")
+            if time.monotonic() > deadline and not any(self._folder.glob("rank-0.*")):
+                raise RuntimeError(
+                    "rank 0 does not report its epochs, and it decides when training ends: call "
+                    "raybench.current_trial() in every rank, or at least in rank 0"
+                )
             time.sleep(POLL_SECONDS)
         return path.read_text() == "stop"
 

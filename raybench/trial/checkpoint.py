@@ -1,10 +1,10 @@
 """Checkpoints of a long trial, in files that contain only arrays and JSON.
 
-A checkpoint is one NumPy archive per rank: the engine's arrays, and a JSON header with the trial, the events of the
-completed epochs and the state of the ledger. It is written to a temporary file in the folder of checkpoints, which is
-next to the folders of the trial's attempts, and then renamed; the last two are kept until the trial is complete.
-Reading one runs no code (`allow_pickle=False`). A checkpoint that is damaged, or belongs to another trial, is not used,
-and a warning reports it.
+A checkpoint is one NumPy archive per rank: the files that the training saved, as bytes, and a JSON header with the
+trial, the events of the completed epochs and the state of the ledger. It is written to a temporary file in the folder
+of checkpoints, which is next to the folders of the trial's attempts, and then renamed; the last two are kept until the
+trial is complete. Reading one runs no code (`allow_pickle=False`). A checkpoint that is damaged, or belongs to another
+trial, is not used, and a warning reports it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
 from raybench.datasets.splits import Array
+from raybench.training.trial import SavedState
 
 FOLDER = "checkpoints"
 """Folder of checkpoints, next to the folders of a trial's attempts."""
@@ -48,7 +50,7 @@ class Checkpoint:
         ledger: `Ledger.state()` when it was made.
         gaps: the epochs after which training was resumed in another process.
         attempt: the attempt that made it.
-        arrays: the engine's arrays.
+        arrays: the content of each file of the training.
     """
 
     epochs: Sequence[Event]
@@ -56,16 +58,6 @@ class Checkpoint:
     gaps: Sequence[int]
     attempt: int
     arrays: Mapping[str, Array]
-
-
-class Restorable(Protocol):
-    """A training whose state can be saved: an engine, or a loop of the user."""
-
-    def state(self) -> Mapping[str, Array]:
-        """The training state between two epochs."""
-
-    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Restore a state after a number of epochs; raise ValueError if it is not one of such a training."""
 
 
 class Checkpoints:
@@ -82,8 +74,8 @@ class Checkpoints:
         self._told: list[Event] = []
         self._gaps: list[int] = []
 
-    def resume(self, engine: Restorable, ledger: Ledger) -> list[Event]:
-        """Restore a built engine and the ledger from the last usable checkpoint.
+    def resume(self, state: SavedState, ledger: Ledger) -> list[Event]:
+        """Restore a training and the ledger from the last usable checkpoint.
 
         The time of this process so far was needed because the previous one was lost, and is charged to `checkpoint`.
 
@@ -104,7 +96,7 @@ class Checkpoints:
                 self._warnings.append(f"checkpoint of epoch {epoch} not used: {type(error).__name__}: {error}")
                 continue
             try:
-                engine.restore(checkpoint.arrays, epoch)
+                _load_state(state, checkpoint.arrays)
             except ValueError as error:
                 self._warnings.append(f"checkpoint of epoch {epoch} not used: {error}")
                 continue
@@ -124,7 +116,7 @@ class Checkpoints:
         ]
         return [resumed, *replayed]
 
-    def after(self, epoch: Event, engine: Restorable, ledger: Ledger) -> None:
+    def after(self, epoch: Event, state: SavedState, ledger: Ledger) -> None:
         """Make a checkpoint after an epoch, if one is due.
 
         Not called after the last epoch.
@@ -138,7 +130,7 @@ class Checkpoints:
         number = epoch["epoch"]
         with ledger.section("checkpoint"):
             try:
-                self._write(number, engine.state(), ledger)
+                self._write(number, _save_state(state), ledger)
             except Exception as error:  # full disk, out of memory, a model without tensors: training goes on
                 reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
                 self._warnings.append(f"checkpoint of epoch {number} not written: {reason}")
@@ -184,6 +176,31 @@ class Checkpoints:
         parts = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
         header, arrays = parts[current_rank().number]
         return Checkpoint(header["told"], header["ledger"], header["gaps"], header["attempt"], arrays)
+
+
+def _save_state(state: SavedState) -> dict[str, Array]:
+    """The content of each file that the training saves.
+
+    Raises:
+        ValueError: it saves none.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        state.save(root / "state")
+        paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+        if not paths:
+            raise ValueError("the function that trial.checkpoint was given wrote nothing at its path")
+        return {path.relative_to(root).as_posix(): np.fromfile(path, np.uint8) for path in paths}
+
+
+def _load_state(state: SavedState, arrays: Mapping[str, Array]) -> None:
+    """Write the files again, and let the training load them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in arrays.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            content.tofile(path)
+        state.load(Path(folder) / "state")
 
 
 def _load(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -8,9 +8,11 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from raybench.workloads.command import EPOCH, Command
+from raybench.trial.known_output import KnownOutput
+from raybench.workloads.command import BEGIN, EPOCH, EPOCH_BEGINS, MARKS, Command, arithmetic
 
 MAX_LINE_CHARS = 1 << 16
 """Length after which an unfinished line counts as one."""
@@ -27,6 +29,10 @@ KEPT_LINES = 200
 _ENDS = re.compile(r"[\r\n]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ESCAPES = re.compile(r"\\.|\(\?P?<?\w*>?")
+
+
+EPOCH_AGAIN = "epoch_again"
+"""The mark of a further line with the number of the last epoch, in known output: the epoch ends with its last line."""
 
 
 class OutputError(Exception):
@@ -60,53 +66,102 @@ class Lines:
 class Metrics:
     """The metrics of a command, from the lines of its output.
 
+    Args:
+        command: its patterns.
+        values: of the placeholders in the command's `work`.
+
     Attributes:
         current: the metrics since the last epoch ended.
-        epochs: how many have ended.
+        number: the number of epochs that have ended.
     """
 
-    def __init__(self, command: Command) -> None:
-        self._patterns = {name: re.compile(text) for name, text in command.metrics.items()}
-        self._keys = command.json_lines
-        self._wanted = {**command.metrics, **(command.json_lines if isinstance(command.json_lines, Mapping) else {})}
+    def __init__(self, command: Command, values: Mapping[str, Any]) -> None:
+        self._command, self._time, self._keys = command, command.time, command.json_lines
+        keys = command.json_lines if isinstance(command.json_lines, Mapping) else {}
+        patterns = {unit: text for unit, text in command.work.items() if arithmetic(text) is None}
+        self._work = {
+            unit: _number(unit, arithmetic(text, values), text)
+            for unit, text in command.work.items()
+            if unit not in patterns
+        }
+        self._units = tuple(command.work)
+        self._wanted = {**command.metrics, **patterns, **keys}
+        self._patterns = {name: re.compile(text) for name, text in {**command.metrics, **patterns}.items()}
         self._counts: Counter[str] = Counter()
         self._in_first: set[str] = set()
-        self._number = -math.inf
-        self._number_line = ""
+        self._last: dict[str, tuple[float, str]] = {}
         self._unnamed: set[str] = set()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.current: dict[str, float] = {}
-        self.epochs = 0
+        self.number = 0
+        self._is_known = False
 
-    def read(self, line: str) -> dict[str, float] | None:
-        """Read a line.
+    def know(self, known: KnownOutput) -> Command:
+        """Read epochs and metrics of known output, too; return the command with their patterns."""
+        self._is_known = True
+        patterns = {**known.marks, **known.metrics, **self._command.metrics}
+        self._patterns |= {name: re.compile(text) for name, text in patterns.items()}
+        return replace(self._command, metrics=patterns)
 
-        Returns:
-            The metrics of the epoch that it ends; None if it ends none.
+    def read(self, line: str) -> list[str]:
+        """Read a line; return the marks (`MARKS`) in it, in their order.
 
         Raises:
-            OutputError: a value is no number, or an epoch ends twice.
+            OutputError: a value is not a number, or an epoch ends twice.
         """
         self._lines.append(line[:MAX_QUOTED_CHARS])
         values = dict(self._values(line))
         self._counts.update(values.keys())
-        epoch = values.pop(EPOCH, None)
-        for name, value in values.items():
-            self.current[name] = _number(name, value, line)
-        if epoch is None:
-            return None
-        self._check_number(epoch, line)
-        self.epochs += 1
+        before = self._last.get(EPOCH, (None,))[0]
+        marks = [name for name in MARKS if name in values and self._is_next(name, values[name], line)]
+        self.current |= {name: _number(name, value, line) for name, value in values.items() if name not in MARKS}
+        is_again = self._is_known and EPOCH in values and EPOCH not in marks and self._last[EPOCH][0] == before
+        return [*marks, EPOCH_AGAIN] if is_again else marks
+
+    def _is_next(self, mark: str, value: Any, line: str) -> bool:
+        """Return whether a line is a mark: one without a number is, and one with a number higher than before.
+
+        Raises:
+            OutputError: the end of an epoch has a number that is not higher.
+        """
+        if mark == BEGIN:
+            return self._counts[mark] == 1
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            return True
+        before, earlier = self._last.get(mark, (-math.inf, ""))
+        if number > before:
+            self._last[mark] = number, line
+        elif mark == EPOCH and not self._is_known:
+            raise OutputError(
+                f"epoch {value} ended after epoch {before:g}, by the lines {earlier!r:.100} and {line!r:.100}: `epoch` "
+                "has to match one line per epoch, the last"
+            )
+        return number > before
+
+    def end_epoch(self) -> tuple[dict[str, float], dict[str, float], float | None]:
+        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock.
+
+        Raises:
+            OutputError: the clock has not been printed.
+        """
+        self.number += 1
         metrics, self.current = self.current, {}
-        if self.epochs == 1:
+        if self.number == 1:
             self._in_first = set(metrics)
-        return metrics
+        if self._time and self._time not in metrics:
+            raise OutputError(f"epoch {self.number} has no {self._time}, the metric of `time`")
+        seconds = metrics.pop(self._time, None)
+        work = self._work | {unit: metrics.pop(unit) for unit in self._units if unit in metrics}
+        return {name: metrics[name] for name in (*self._wanted, *metrics) if name in metrics}, work, seconds
 
     def _values(self, line: str) -> Iterator[tuple[str, Any]]:
         for name, pattern in self._patterns.items():
             match = pattern.search(line)
-            if match and match[1] is not None:
-                yield name, match[1]
+            has_value = match and match.re.groups > len(match.re.groupindex)
+            if match and (not has_value or match[1] is not None):
+                yield name, match[1] if has_value else None
         if not self._keys or not line.lstrip().startswith("{"):
             return
         try:
@@ -119,42 +174,37 @@ class Metrics:
         for name, value in entry.items():
             if value is None:
                 continue
-            if name == EPOCH or "/" in name:
+            if name in (*MARKS, self._time) or "/" in name:
                 yield name, value
             elif isinstance(value, (int, float)):
                 self._unnamed.add(name)
 
-    def _check_number(self, text: Any, line: str) -> None:
-        """Check that the epoch's number, if it is one, is higher than that before."""
-        try:
-            number = float(text)
-        except (TypeError, ValueError):
-            return
-        if number <= self._number:
-            raise OutputError(
-                f"epoch {text} ended after epoch {self._number:g}, by the lines {self._number_line!r:.100} and "
-                f"{line!r:.100}: the pattern of `epoch` has to match one line per epoch, the last"
-            )
-        self._number, self._number_line = number, line
-
     @property
     def names(self) -> list[str]:
         """The names of all metrics so far."""
-        return [name for name in self._counts if name != EPOCH]
+        return [name for name in self._counts if name not in (*MARKS, self._time, *self._units)]
 
-    def missing(self) -> str | None:
-        """The message if a pattern matched no line, or matched in another epoch than its own; None if all is well."""
-        for name, text in self._wanted.items():
-            if not self._counts[name]:
-                return f"no line of the output matches {name}: {text}{self._nearest(name, text)}"
+    def missing(self, target: str) -> str | None:
+        """The message if an epoch, the clock or the target's metric has not been printed as needed; None if it has."""
+        for name in (EPOCH_BEGINS, EPOCH, self._time, target):
+            if name in self._wanted and not self._counts[name]:
+                return self._unmatched(name)
         if self._keys is True and not self._counts:
             return "no line of the output is a JSON object with `epoch` or a metric such as `val/accuracy`"
-        for name in self.current:
-            if self.epochs > 1 and name not in self._in_first and self._counts[name] >= self.epochs:
-                return (
-                    f"{name} is printed after the line that ends its epoch; let `epoch` match the last line of an "
-                    "epoch instead"
-                )
+        if target and not self._counts[target]:
+            return f"the target's metric {target!r} was never printed; the output had {', '.join(self.names) or 'none'}"
+        return self._late(target) if target in self.current else None
+
+    def _unmatched(self, name: str) -> str:
+        return f"no line of the output matches {name}: {self._wanted[name]}{self._nearest(name, self._wanted[name])}"
+
+    def _late(self, name: str) -> str | None:
+        """The message if a metric is printed after the line that ends its epoch."""
+        if self.number > 1 and name not in self._in_first and self._counts[name] >= self.number:
+            return (
+                f"{name} is printed after the line that ends its epoch, so it counts for the next one; let `epoch` "
+                "match the last line of an epoch instead"
+            )
         return None
 
     def _nearest(self, name: str, pattern: str) -> str:
@@ -165,7 +215,9 @@ class Metrics:
         return f"; the nearest is {nearest!r}" if shared.get(nearest) else ""
 
     def warnings(self) -> Iterator[str]:
-        """Yield warnings about the output."""
+        """Yield warnings about metrics that were not printed as the patterns say."""
+        yield from (self._unmatched(name) for name in self._wanted if not self._counts[name])
+        yield from filter(None, map(self._late, self.current))
         for name in sorted(self._unnamed):
             yield f"{name} was left out: name its data, such as `json_lines: {{epoch: epoch, train/{name}: {name}}}`"
 
@@ -180,7 +232,7 @@ def _number(name: str, value: Any, line: str) -> float:
             return float(value)
     except (ValueError, OverflowError):
         pass
-    raise OutputError(f"{name}: {value!r:.60} is no number, in the line {line!r:.200}")
+    raise OutputError(f"{name}: {value!r:.60} is not a number, in the line {line!r:.200}")
 
 
 def _at(entry: Mapping[str, Any], key: str) -> Any:

@@ -25,10 +25,10 @@ from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import SavedState, Trial
 from raybench.trial.channel import JOB, VARIABLE, Writer
 from raybench.trial.checkpoint import Checkpoints
+from raybench.trial.failure import failure
+from raybench.trial.journal import TrialJournal, misuse, options_of
 from raybench.trial.phase import Phase
-from raybench.trial.run import failure
 from raybench.trial.run_command import STARTED
-from raybench.trial.run_function import TrialJournal, misuse, options_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import record_late_modules
 

@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import NoReturn, cast
@@ -29,6 +29,7 @@ from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
+from raybench.trial.journal import Send
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has reported an error.
@@ -42,8 +43,8 @@ def ranks_of(cell: Cell) -> int:
     return cell.device.devices if is_ranked else 1
 
 
-def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
-    """Run the work in several processes and yield merged events, as if from one.
+def run_ranks(count: int, folder: Path, work: Callable[[Send], None], send: Send) -> None:
+    """Run the work in several processes and send merged events, as if from one.
 
     An error in any rank ends all of them, and is the trial's error. If a rank dies without an end event, the others are
     killed and this process ends in the same way, so that its supervisor sees the same as without ranks.
@@ -51,10 +52,11 @@ def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> 
     Args:
         count: number of ranks; for one, the work is done in this process.
         folder: the folder of the rendezvous file, on a file system of this host.
-        work: the work of each rank; its last event is one of `events.ENDS`.
+        work: the work of each rank, with a function that it sends events by; the last one is one of `events.ENDS`.
+        send: receives the merged events.
     """
     if count == 1:
-        yield from work()
+        work(send)
         return
     folder.mkdir(parents=True, exist_ok=True)
     rendezvous = folder / "ranks"
@@ -62,7 +64,7 @@ def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> 
     try:
         for number in range(count):
             processes.append(_Process(Rank(number, count, str(rendezvous)), work))
-        code = yield from _follow(processes)
+        code = _follow(processes, send)
     finally:
         for process in processes:
             process.end()
@@ -74,7 +76,7 @@ def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> 
 class _Process:
     """A rank, from the perspective of the parent process."""
 
-    def __init__(self, rank: Rank, work: Callable[[], Iterator[Event]]) -> None:
+    def __init__(self, rank: Rank, work: Callable[[Send], None]) -> None:
         self.number = rank.number
         self.events: deque[tuple[int, Event]] = deque()
         context = multiprocessing.get_context("fork")
@@ -110,7 +112,7 @@ class _Process:
         self.pipe.close()
 
 
-def _be(rank: Rank, work: Callable[[], Iterator[Event]], pipe: Connection, of_parent: Connection) -> NoReturn:
+def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: Connection) -> NoReturn:
     """Run as a rank: do the work and send its events; then wait to be killed.
 
     A rank that exited would break its connections, and the others would report that instead of their own error.
@@ -121,10 +123,13 @@ def _be(rank: Rank, work: Callable[[], Iterator[Event]], pipe: Connection, of_pa
         watch(pipe.fileno())  # where the parent's end does not end this process
         set_rank(rank)
         own_pid = os.getpid()
-        for event in work():
+
+        def send(event: Event) -> None:
             if os.getpid() != own_pid:  # a process that the training code has forked
                 os._exit(0)
             pipe.send((time.perf_counter_ns(), event))
+
+        work(send)
         sys.stdout.flush()
         sys.stderr.flush()
         threading.Event().wait()
@@ -136,8 +141,8 @@ def _be(rank: Rank, work: Callable[[], Iterator[Event]], pipe: Connection, of_pa
         os._exit(1)
 
 
-def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
-    """Yield the merged events of all ranks and the final event.
+def _follow(processes: list[_Process], send: Send) -> int | None:
+    """Send the merged events of all ranks and the final event.
 
     The death of a rank is examined before any error, because it breaks the connections of the others, which then report
     that.
@@ -153,7 +158,7 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
         for pipe in ready:
             by_pipe[cast(Connection, pipe)].read()
         while all(process.events and process.events[0] is not process.last for process in processes):
-            yield over_ranks([process.events.popleft()[1] for process in processes])
+            send(over_ranks([process.events.popleft()[1] for process in processes]))
         failed = [process for process in processes if process.code is not None and not process.last]
         if failed:
             number, code = failed[0].number, failed[0].code
@@ -162,7 +167,7 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
             return code
         end_events = {process.number: process.last for process in processes if process.last}
         if len(end_events) == len(processes) or (deadline and not ready):
-            yield _end_of_all(end_events, len(processes))
+            send(_end_of_all(end_events, len(processes)))
             return None
         if deadline is None and any(event["error"] for _, event in end_events.values()):
             deadline = time.monotonic() + GRACE_SECONDS

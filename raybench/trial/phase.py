@@ -10,7 +10,7 @@ from pathlib import Path
 
 FILE = "phase"
 
-SETUP, DATA, BUILD, TRAIN, EVALUATE = "setup", "data", "build", "train", "evaluate"
+SETUP = "setup"
 
 
 class Phase:

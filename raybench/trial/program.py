@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -20,6 +21,13 @@ SETTLE_SECONDS = 1.0
 
 POLL_SECONDS = 0.1
 """Most seconds between two looks for the end of a program."""
+
+
+def children_cpu_s() -> float:
+    """Processor seconds of the children of this process that have ended, and of theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
 
 Chunk = tuple[int, bytes, int]
 """Part of an output: the stream (0 or 1), the bytes (none at its end), and the time of reading in nanoseconds."""
@@ -80,6 +88,23 @@ class Program:
             yield key.data, chunk, time.perf_counter_ns()
             if not chunk:
                 self._selector.unregister(key.fileobj)
+
+    def cpu_s(self) -> float:
+        """Processor seconds of it and its descendants that run; those that have ended count once they are waited for.
+
+        0 without /proc.
+        """
+        rows: dict[int, tuple[int, int]] = {}
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it has just ended
+                fields = file.read_text(errors="replace").rpartition(")")[2].split()
+                rows[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+        ticks, family = 0, {self._process.pid}
+        for pid, (parent, own) in sorted(rows.items()):  # parents before their children
+            if pid in family or parent in family:
+                family.add(pid)
+                ticks += own
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def signal(self, number: signal.Signals) -> None:
         """Signal its process group."""

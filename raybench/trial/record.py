@@ -14,12 +14,12 @@ from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
+from raybench.trial.journal import Send
 from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import ranks_of, run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_check import check
 from raybench.trial.run_command import run_command
-from raybench.trial.run_function import Send, run_function
 
 MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000
 """Length of a message or output, and of a traceback, in an event."""
@@ -91,10 +91,9 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
         cut_output(Path(job.folder))
         send(shortened(event))
 
-    if job.cell.has_own_loop and not job.check:
-        run_loop = run_command if job.cell.workload.form == COMMAND else run_function
-        run_loop(job, store, ledger, template_import)
-        return
-    work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
-    for event in run_ranks(ranks_of(job.cell), Path(job.folder), work):
-        store(event)
+    if job.check:
+        work = partial(check, job)
+    else:
+        run_loop = run_command if job.cell.workload.form == COMMAND else run
+        work = partial(run_loop, job, ledger=ledger, template_import=template_import)
+    run_ranks(ranks_of(job.cell), Path(job.folder), work, store)

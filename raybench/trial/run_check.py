@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 from raybench.core import events, memory
-from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.trial.run import describe_error
+from raybench.trial.failure import describe_error
+from raybench.trial.journal import Send
 
 MODULES = {
     "weight_decay": "raybench.checks.weight_decay",
@@ -20,8 +19,8 @@ MODULES = {
 """The module of each check, which is imported in the trial's process only."""
 
 
-def check(job: Job) -> Iterator[Event]:
-    """Run the job's check and yield its one event, `check_ended`, even after an error.
+def check(job: Job, send: Send) -> None:
+    """Run the job's check and send its one event, `check_ended`, even after an error.
 
     The function `measure` of its module returns plain values for a job.
     """
@@ -37,4 +36,4 @@ def check(job: Job) -> Iterator[Event]:
             error |= exc.sizes
     seconds = round(time.perf_counter() - start_s, 6)
     fields = {"check": job.check, **job.labels, **result, "seconds": seconds, "error": error}
-    yield events.check_ended(job.trial, job.attempt, **fields)
+    send(events.check_ended(job.trial, job.attempt, **fields))

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import resource
 import signal
 import sys
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +31,21 @@ from raybench.core.ledger import NANO, Ledger
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.devices import Device, hosted
+from raybench.devices.host import usable_cores
+from raybench.devices.program import THREAD_VARIABLES
 from raybench.results.epoch import over_ranks
-from raybench.trial.channel import JOB, VARIABLE, Reader
-from raybench.trial.command_output import Lines, Metrics, OutputError
+from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
+from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
+from raybench.trial.failure import failure
+from raybench.trial.journal import OUTPUT, Send
 from raybench.trial.kept_output import write_through
+from raybench.trial.known_output import recognise
+from raybench.trial.opening import OFFLINE, open_assigned, opening
 from raybench.trial.phase import Phase
-from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program
-from raybench.trial.run import NOT_KEPT, ended, failure, open_assigned, opening
-from raybench.trial.run_function import OFFLINE, OUTPUT, Send, drop_unmeasured
+from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
+from raybench.trial.run import NOT_KEPT, drop_unmeasured, ended
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder
 from raybench.workloads.parameters import PASSED
 
@@ -50,9 +57,6 @@ KEPT_LINES = 20
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
-
-RANK_START_SECONDS = 30.0
-"""Seconds after the first message of a rank in which the others have to begin to report, or are not waited for."""
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
@@ -77,7 +81,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         job = replace(job, code=str(folder))
         try:
             device = open_assigned(job)
-            form = {"form": COMMAND, "clock": "trial" if command.reports else "output"}
+            form = {"form": COMMAND, "clock": command.clock}
             send(events.trial_started(job.trial, job.attempt, **opening(job, device), **form))
             kind = _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
@@ -92,7 +96,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    send(ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import))
+    end = ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import)
+    send({**end, **(run.known if run else {})})
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -134,8 +139,10 @@ class _Run:
         self._last_lines: deque[str] = deque(maxlen=KEPT_LINES)
         self._streams, self._is_stopping = (Lines(), Lines()), False
         self._program: Program | None = None
+        self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
         self.cpu: Mapping[str, float] = {}
+        self.known: Mapping[str, str] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
 
@@ -199,16 +206,28 @@ class _Run:
         if self._program:
             self._program.close()
 
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return values_of(self._job, self._command, self._channel)
+
     def _start(self) -> Program:
-        values = values_of(self._job, self._command, self._channel)
+        values = self._values
         if "output_dir" in self._command.names or SETTINGS_FILE in self._command.names:
             Path(values["output_dir"]).mkdir(parents=True, exist_ok=True)
         (self._channel / JOB).write_text(json.dumps(self._job.to_json()))
-        arguments = filled(self._command, values)
-        return Program(arguments, self._environ(values), self._job.code_folder, VARIABLE)
+        folder = self._job.code_folder
+        scripts = [(folder / name).read_text(errors="replace") for name in self._info.files if name.endswith(".py")]
+        self._arguments = filled(self._command, values, "\n".join(scripts))
+        cores = (self._job.cores or usable_cores())[: self._job.cell.device.threads] if self._limits_threads else []
+        with _pinned_to(cores):
+            return Program(self._arguments, self._environ(values), folder, VARIABLE)
+
+    @property
+    def _limits_threads(self) -> bool:
+        return "threads" in self._command.given
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")} | OFFLINE
+        environ = OFFLINE | {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
         environ.pop("PYTHONSAFEPATH", None)
         environ |= {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
@@ -217,6 +236,10 @@ class _Run:
             VARIABLE: str(self._channel),
             STARTED: str(self._started_ns),
         }
+        if self._limits_threads:  # otherwise the libraries choose, as by hand
+            device = self._job.cell.device
+            count = max(1, device.threads // (device.devices or 1))
+            environ |= dict.fromkeys(THREAD_VARIABLES, str(count))
         return environ | {name: fill(text, values) for name, text in self._command.env.items()}
 
     def _read(self, seconds: float) -> bool:
@@ -262,6 +285,11 @@ class _Run:
         output = "\n".join(self._last_lines)
         last = next((line.strip() for line in reversed(self._last_lines) if line.strip()), "")
         message = f"{self._info.name} {how}" + (f": {last[:300]}" if last else ", without any output")
+        for option in re.findall(r"--(\w*_\w*)", " ".join(self._arguments)):
+            if re.search(rf"(unrecognized|no such|unknown).*--{option}\b", output, re.IGNORECASE):
+                dashed = option.replace("_", "-")
+                message += f"; if its options have dashes, write `--{dashed}={{{option}}}` in the command"
+                break
         by_kernel = (code in _KILLED or "SIGKILL" in output) and memory.oom_kills() > self._oom_kills
         if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
             memory.remove_limit()
@@ -273,6 +301,20 @@ class _Run:
 
     def _described(self, kind: str, message: str) -> dict[str, Any]:
         return {"type": kind, "message": message, "output": "\n".join(self._last_lines)}
+
+
+@contextmanager
+def _pinned_to(cores: Sequence[int]) -> Iterator[None]:
+    """Let programs that are started in the context run on these cores only."""
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class _End(Exception):
@@ -288,14 +330,16 @@ class _Printed(_Run):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._metrics = Metrics(self._command)
         self._sections = dict.fromkeys(("setup", "train", "other"), 0.0)
         self._until_ns = self._started_ns
-        self._number = 0
-        self._most_together = 0
+        self._in_epoch = False
+        self._together = self._most_together = 0
         self._last: Event | None = None
+        self._children_cpu_s = children_cpu_s()
+        self._cpu_s = 0.0
 
     def _start(self) -> Program:
+        self._metrics = Metrics(self._command, self._values)
         program = super()._start()
         self._charge("setup", time.perf_counter_ns())
         return program
@@ -308,25 +352,87 @@ class _Printed(_Run):
         return seconds
 
     def _lines(self, lines: list[str], at_ns: int) -> None:
-        ended = [metrics for metrics in map(self._metrics.read, lines) if metrics is not None]
-        self._most_together = max(self._most_together, len(ended))
-        for metrics in ended:
-            self._epoch(metrics, at_ns, len(ended))
+        for line in lines:
+            if self._command.clock == "run" and not self.known and (known := recognise(line)):
+                self.known = {"clock": "output", "known_output": known.name}
+                self._command = self._metrics.know(known)
+            for mark in self._metrics.read(line):
+                self._mark(mark, at_ns)
 
-    def _epoch(self, metrics: Mapping[str, float], at_ns: int, together: int) -> None:
+    def _mark(self, mark: str, at_ns: int) -> None:
+        is_evaluation = self.known and not self._in_epoch and EPOCH_BEGINS in self._command.marks
+        if mark == EPOCH_AGAIN and self._last and not self._in_epoch:
+            self._last["ledger"]["train"] += self._charge("train", at_ns)
+            self._add_later()
+        elif mark == EPOCH and is_evaluation:
+            kept = {name: value for name, value in self._metrics.current.items() if name.startswith("val/")}
+            self._metrics.current = kept
+            self._add_later()
+            self._charge("other", at_ns)
+        elif mark == EPOCH:
+            self._epoch(at_ns)
+        elif mark == EPOCH_BEGINS:
+            if self._in_epoch and EPOCH not in self._command.marks:
+                self._epoch(at_ns)
+            self._add_later()
+            self._charge("other" if self._metrics.number else "setup", at_ns)
+            self._in_epoch = True
+        else:
+            self._charge("setup", at_ns)
+
+    def _epoch(self, at_ns: int) -> None:
+        """End an epoch."""
+        metrics, work, own_s = self._metrics.end_epoch()
+        seconds = self._charge("train", at_ns)
+        self._together = 1 if seconds or own_s is not None else self._together + 1
+        self._most_together = max(self._most_together, self._together)
+        if own_s is not None:
+            self._sections["train"] += own_s - seconds
+            self._sections["other"] += seconds - own_s
+        elif self._metrics.number == 2 and seconds and self._last and not self._command.shows_begin:
+            self._move_startup(seconds)
         self._flush()
-        self._number += 1
+        self._in_epoch = False
         finite, diverged = _finite(metrics, self._warnings)
+        counted = {name: int(work[name]) for name in ("steps", "examples") if name in work}
+        units = {name: number for name, number in work.items() if name not in counted or list(work) == ["steps"]}
         self._last = events.epoch_ended(
             self._job.trial,
             self._job.attempt,
-            epoch=self._number,
-            ledger={"train": self._charge("train", at_ns)},
-            **({"epochs_in_read": together} if together > 1 else {}),
+            epoch=self._metrics.number,
+            ledger={"train": seconds if own_s is None else own_s},
+            **({"cpu_s": cpu_s} if (cpu_s := self._spent_cpu_s()) else {}),
+            **({"epochs_in_read": self._together} if self._together > 1 else {}),
+            **counted,
+            **({"units": units} if units else {}),
             metrics=finite,
         )
         if diverged:
-            raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._number}")
+            raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._metrics.number}")
+
+    def _move_startup(self, second_s: float) -> None:
+        """Take the start-up of the program, such as its imports, out of the first epoch."""
+        assert self._last
+        ledger = self._last["ledger"]
+        startup_s = max(0.0, ledger["train"] - second_s)
+        ledger["train"] = round(ledger["train"] - startup_s, 6)
+        self._sections["train"] -= startup_s
+        self._sections["setup"] += startup_s
+
+    def _spent_cpu_s(self) -> float:
+        """Processor seconds of the program and its descendants since the last call."""
+        assert self._program
+        before, self._cpu_s = self._cpu_s, children_cpu_s() - self._children_cpu_s + self._program.cpu_s()
+        return round(max(0.0, self._cpu_s - before), 6)
+
+    def _add_later(self) -> None:
+        """Add metrics that follow the end of an epoch to that epoch."""
+        if self._last and not self._in_epoch:
+            later, diverged = _finite(self._metrics.current, self._warnings)
+            self._last["metrics"] |= later
+            self._metrics.current = {}
+            if diverged:
+                raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} after epoch {self._metrics.number}")
 
     def _flush(self) -> None:
         """Send the last epoch, to which later metrics may have been added."""
@@ -335,38 +441,33 @@ class _Printed(_Run):
             self._last = None
 
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
-        missing = self._metrics.missing()
+        target = self._job.target.metric if self._job.target else ""
+        missing = self._metrics.missing(target)
         if missing:
             return TrialStatus.FAILED, self._described("UsageError", missing)
-        target, names = self._job.target, self._metrics.names
-        if target and target.metric not in names:
-            printed = ", ".join(names) or "nothing"
-            message = f"the target's metric {target.metric!r} was never printed; the JSON lines had {printed}"
-            return TrialStatus.FAILED, self._described("UsageError", message)
         self._warnings.extend(self._metrics.warnings())
-        if self._number > 1 and self._most_together == self._number:
-            self._warnings.append(
-                f"the lines of all {self._number} epochs arrived together, so that no time of an epoch is known: let "
-                "the program write its output after each line (fflush() in awk and C, $| = 1 in Perl, `stdbuf -oL` "
-                "before a program that uses C's stdio)"
-            )
-        epochs = self._job.cell.settings.epochs
-        if self._command.counts_epochs and epochs and self._number not in (epochs, math.ceil(epochs)):
-            self._warnings.append(f"epochs in the output: {self._number}; the grid says epochs: {epochs:g}")
         try:
-            if self._command.counts_epochs:
-                if not self._number:
-                    message = "no line of the output ends an epoch"
-                    return TrialStatus.FAILED, self._described("UsageError", message)
-                later, diverged = _finite(self._metrics.current, self._warnings)
-                assert self._last
-                self._last["metrics"] |= later
-                if diverged:
-                    raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} after the last epoch")
-            else:
-                self._epoch(self._metrics.current, program.ended_ns, 1)
-        except _End as end:
-            return end.status, self._described(end.kind, str(end))
+            no_epochs = not self._command.counts_epochs or (bool(self.known) and not self._metrics.number)
+            if no_epochs:
+                self.known = {}
+            if no_epochs or (self._in_epoch and EPOCH not in self._command.marks):
+                self._epoch(program.ended_ns)
+            elif not self._metrics.number:
+                return TrialStatus.FAILED, self._described("UsageError", "no line of the output ends an epoch")
+            self._add_later()
+        except (_End, OutputError) as error:
+            is_diverged = isinstance(error, _End)
+            status = TrialStatus.DIVERGED if is_diverged else TrialStatus.FAILED
+            return status, self._described("Diverged" if is_diverged else "UsageError", str(error))
+        number, epochs = self._metrics.number, self._job.cell.settings.epochs
+        if number > 1 and self._most_together == number:
+            self._warnings.append(
+                f"the lines of all {number} epochs arrived together, so that no time of an epoch is known: let the "
+                "program write its output after each line (fflush() in awk and C, $| = 1 in Perl, `stdbuf -oL` before "
+                "a program that uses C's stdio)"
+            )
+        if self._command.counts_epochs and epochs and number not in (epochs, math.ceil(epochs)):
+            self._warnings.append(f"epochs in the output: {number}; the grid says epochs: {epochs:g}")
         return TrialStatus.COMPLETED, None
 
     def close(self) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import operator
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from raybench.core.settings import PARAM
-from raybench.errors import WorkloadError
+from raybench.errors import WorkloadError, near_file
 
 ARGS, SETTINGS_FILE = "args", "settings_file"
 """Placeholders for all values: as arguments, and as the path of a JSON file."""
@@ -24,8 +25,12 @@ SPECIAL = ("count", "seed", "device", "threads", "framework", "data_dir", "outpu
 BY_TRIAL = frozenset({"epochs", "steps_per_epoch"})
 """Settings that `raybench.current_trial()` applies, so that they are no arguments."""
 
-EPOCH = "epoch"
-"""The name, among the metrics, of the pattern that ends an epoch."""
+BEGIN, EPOCH_BEGINS, EPOCH = "begin", "epoch_begins", "epoch"
+"""The names, among the metrics, of the patterns that mark the beginning of training, and both ends of an epoch."""
+
+MARKS = (BEGIN, EPOCH_BEGINS, EPOCH)
+
+_ARITHMETIC = re.compile(r"[\d\s.eE+*/()-]+")
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.]*)\}\}|\{([A-Za-z_][\w.]*)\}")
 _FORMATTED = re.compile(r"\{([A-Za-z_][\w.]*)[:!][^{}]*\}")
@@ -40,8 +45,10 @@ class Command:
     Attributes:
         arguments: the program and its arguments, with placeholders such as `{batch_size}`.
         env: environment variables, with placeholders.
-        metrics: by name of a metric, the pattern whose first group is its value; `EPOCH` ends an epoch.
+        metrics: by name of a metric or a mark (`MARKS`), the pattern whose first group is its value.
         json_lines: the same with keys of JSON objects, one per line; true: every key is the metric's name.
+        time: the metric with the seconds of an epoch by the program's own clock; empty to time its output.
+        work: by unit, the work of an epoch: arithmetic with placeholders, or a pattern.
         reports: whether a script of it uses `raybench.current_trial()`.
         given: settings that the grid gives; a cell omits some of them if they are at their defaults.
     """
@@ -50,6 +57,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     json_lines: Mapping[str, str] | bool = False
+    time: str = ""
+    work: Mapping[str, str] = field(default_factory=dict)
     reports: bool = False
     given: tuple[str, ...] = ()
 
@@ -69,16 +78,35 @@ class Command:
         return not self.names.isdisjoint((ARGS, SETTINGS_FILE))
 
     @property
+    def _keys(self) -> Mapping[str, str]:
+        return self.json_lines if isinstance(self.json_lines, Mapping) else {}
+
+    @property
     def counts_epochs(self) -> bool:
-        """Return whether its output tells the end of an epoch."""
-        keys = self.json_lines if isinstance(self.json_lines, Mapping) else {}
-        return EPOCH in self.metrics or EPOCH in keys or self.json_lines is True
+        """Return whether its output has the ends or beginnings of epochs."""
+        return self.json_lines is True or not self.marks.isdisjoint((EPOCH, EPOCH_BEGINS))
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """The marks that its output has, unless they are not known."""
+        return frozenset(MARKS) & {*self.metrics, *self._keys}
+
+    @property
+    def shows_begin(self) -> bool:
+        """Return whether it is known when its first epoch begins, after its start-up."""
+        return bool(self.time) or not self.marks.isdisjoint((BEGIN, EPOCH_BEGINS))
+
+    @property
+    def clock(self) -> str:
+        """What times its epochs: the `trial` of a script, the `program`, its `output`, or the whole `run` as one."""
+        if self.reports:
+            return "trial"
+        return "program" if self.time else "output" if self.counts_epochs or self.shows_begin else "run"
 
     @property
     def metric_names(self) -> tuple[str, ...]:
         """The metrics that it is to print; empty if they are not known."""
-        keys = self.json_lines if isinstance(self.json_lines, Mapping) else {}
-        return tuple(name for name in {**self.metrics, **keys} if name != EPOCH)
+        return tuple(name for name in {**self.metrics, **self._keys} if name not in (*MARKS, self.time))
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -89,6 +117,41 @@ class Command:
     def identity(self) -> str:
         """The parts that change results, as text."""
         return json.dumps({name: value for name, value in asdict(self).items() if name not in ("reports", "given")})
+
+
+def arithmetic(text: str, values: Mapping[str, Any] | None = None) -> float | None:
+    """The value of an expression of numbers, placeholders and `+ - * / ( )`; None if the text is something else.
+
+    Args:
+        values: of its placeholders; None to take each as 1.
+    """
+    written = fill(text, dict.fromkeys(placeholders(text), 1) if values is None else values)
+    if not _ARITHMETIC.fullmatch(written):
+        return None
+    try:
+        return _calculated(ast.parse(written.strip(), mode="eval").body)
+    except (SyntaxError, KeyError, ArithmeticError):
+        return None
+
+
+_OPERATORS: Mapping[type, Callable[..., float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.USub: operator.neg,
+}
+
+
+def _calculated(node: Any) -> float:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp):
+        return _OPERATORS[type(node.op)](_calculated(node.operand))
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_calculated(node.left), _calculated(node.right))
+    raise KeyError(type(node))
 
 
 def placeholders(text: str) -> Iterator[str]:
@@ -115,16 +178,22 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def filled(command: Command, values: Mapping[str, Any]) -> list[str]:
+def filled(command: Command, values: Mapping[str, Any], source: str = "") -> list[str]:
     """The command with values; `{args}` becomes `--name=value` for each that it does not name itself.
 
     Args:
         values: by name; those of `ARGS` are a map.
+        source: the text of the command's scripts: an option that is written there with dashes only is passed so.
     """
+
+    def option(name: str) -> str:
+        dashed = name.replace("_", "-")
+        return dashed if re.search(rf"--{dashed}\b", source) and not re.search(rf"--{name}\b", source) else name
+
     arguments = []
     for text in command.arguments:
         if list(placeholders(text)) == [ARGS]:
-            arguments += [f"--{name}={text_of(value)}" for name, value in values[ARGS].items()]
+            arguments += [f"--{option(name)}={text_of(value)}" for name, value in values[ARGS].items()]
         else:
             arguments.append(fill(text, values))
     return arguments
@@ -146,7 +215,7 @@ def named_files(arguments: Sequence[str], folder: Path) -> list[Path]:
         files += found
         is_script = PurePosixPath(word).suffix in _SCRIPTS and not re.match(r"-|.*[\s{]", word)
         if is_script and not found and not module:
-            raise WorkloadError(f"there is no {word} in {folder}{_near(PurePosixPath(word), folder)}")
+            raise WorkloadError(f"there is no {word} in {folder}{near_file(PurePosixPath(word), folder)}")
     return list(dict.fromkeys(files))
 
 
@@ -156,12 +225,6 @@ def _is_own_file(path: Path, folder: Path) -> bool:
             return False
         return path.is_file() and (path.suffix in _SCRIPTS + _CONFIGURATIONS or os.access(path, os.X_OK))
     return False
-
-
-def _near(path: PurePosixPath, folder: Path) -> str:
-    names = [entry.name for entry in (folder / path.parent).glob(f"*{path.suffix}")]
-    matches = get_close_matches(path.name, names, 1)
-    return f"; did you mean {path.parent / matches[0]}?" if matches else ""
 
 
 def uses_trial(content: bytes) -> bool:

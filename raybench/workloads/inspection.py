@@ -18,7 +18,7 @@ from raybench.core.temp_folders import Scratch
 from raybench.core.version import __version__
 from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
-from raybench.workloads.own_files import digest_of
+from raybench.workloads.own_files import digest_of, digests_of
 
 TIME_LIMIT_S = 120.0
 """Seconds that the import of a file may take; a framework on a cold disk takes up to a minute."""
@@ -43,7 +43,7 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
     kept = user_cache() / "inspected" / f"{digest_of(key.encode())}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         content = json.loads(kept.read_text())
-        if content["digests"] == _digests(content["digests"]):
+        if content["digests"] == digests_of(file.parent, content["digests"]):
             return dict(content["answer"])
     answer = _run(Path(sys.executable), file, name)
     if _lacks_library(answer, file):
@@ -54,12 +54,8 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
         raise WorkloadError(answer["problem"])
     with suppress(OSError):  # a cache that cannot be written costs only time
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(kept, json.dumps({"digests": _digests(answer["modules"]), "answer": answer}))
+        write_atomic(kept, json.dumps({"digests": digests_of(file.parent, answer["modules"]), "answer": answer}))
     return answer
-
-
-def _digests(paths: Iterable[str]) -> dict[str, str]:
-    return {path: digest_of(Path(path).read_bytes()) for path in paths}
 
 
 def _lacks_library(answer: Mapping[str, Any], file: Path) -> bool:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
 from raybench.core.cell import COMMAND, FUNCTION, CellWorkload
 from raybench.datasets import digests
 from raybench.datasets.paths import user_path
-from raybench.errors import DataError, WorkloadError, close
+from raybench.errors import DataError, WorkloadError, close, near_file
 from raybench.workloads import builtin
 from raybench.workloads.base import Workload
 from raybench.workloads.command import Command, named_files, uses_trial
@@ -149,7 +147,7 @@ def read_workload(
             info = _declared(workload.describe(), version=workload.version)
     except OSError as error:
         path = Path(str(error.filename))
-        raise WorkloadError(f"cannot read {str(path)[:200]}: {error.strerror}{_near(path)}") from None
+        raise WorkloadError(f"cannot read {str(path)[:200]}: {error.strerror}{near_file(path)}") from None
     for name, is_given, is_possible in (("inputs", [*inputs], info.digest), ("isolate", isolate, info.own_loop)):
         if is_given and not is_possible:
             raise WorkloadError(f"{name} is not for {info.name}, which is not your own program; remove it", name)
@@ -159,15 +157,10 @@ def read_workload(
 def _read_command(command: Command, folder: Path, inputs: Iterable[str]) -> WorkloadInfo:
     scripts = named_files(command.arguments, folder)
     own = own_files(folder, scripts, inputs)
-    reports = any(uses_trial((folder / name).read_bytes()) for name in own.digests if name.endswith(".py"))
-    return WorkloadInfo(
-        name=scripts[0].name if scripts else Path(command.arguments[0]).name,
-        digest=digest_of(f"{own.digest}\n{command.identity()}".encode()),
-        folder=str(folder),
-        files=own.digests,
-        libraries=own.libraries,
-        command=replace(command, reports=reports),
-    )
+    own["digest"] = digest_of(f"{own['digest']}\n{command.identity()}".encode())
+    reports = any(uses_trial((folder / name).read_bytes()) for name in own["files"] if name.endswith(".py"))
+    name = scripts[0].name if scripts else Path(command.arguments[0]).name
+    return WorkloadInfo(name=name, folder=str(folder), command=replace(command, reports=reports), **own)
 
 
 def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Iterable[Path]) -> WorkloadInfo:
@@ -177,23 +170,16 @@ def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Itera
     script = path.absolute()
     answer = inspect_file(script, attribute, pythons)
     own = own_files(script.parent, [script], inputs, answer["modules"])
-    common: dict[str, Any] = {
-        "digest": own.digest,
-        "file": str(path),
-        "attribute": attribute,
-        "folder": str(script.parent),
-        "files": own.digests,
-        "libraries": own.libraries,
-    }
+    own |= {"file": str(path), "attribute": attribute, "folder": str(script.parent)}
     if "workload" in answer:
-        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **common)
+        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **own)
     function = answer.get("function")
     if not function:
         raise WorkloadError(_no_workload(path, attribute, answer))
     if function["problems"]:
         raise WorkloadError("\n".join(f"{path}:{function['line']}: {problem}" for problem in function["problems"]))
     parameters = {name: Parameter(**parameter) for name, parameter in function["parameters"].items()}
-    return WorkloadInfo(**common, name=attribute, function_line=function["line"], parameters=parameters)
+    return WorkloadInfo(**own, name=attribute, function_line=function["line"], parameters=parameters)
 
 
 def _declared(fields: Mapping[str, Any], **others: Any) -> WorkloadInfo:
@@ -211,14 +197,6 @@ def _no_workload(path: Path, attribute: str, answer: Mapping[str, Any]) -> str:
         )
     problem = f"no top-level {attribute!r} in it" if attribute else "name the workload in the file: file.py:name"
     return f"{path}: {problem}; {close(attribute, names) or 'the file has ' + (', '.join(names) or 'no workload')}"
-
-
-def _near(path: Path) -> str:
-    with suppress(OSError):  # the name is too long
-        names = [entry.name for entry in path.parent.glob("*.py")]
-        matches = get_close_matches(path.name, names, 1)
-        return f"; did you mean {matches[0]}?" if matches and matches[0] != path.name else ""
-    return ""
 
 
 def load_workload(info: WorkloadInfo, folder: Path) -> Any:

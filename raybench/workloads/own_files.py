@@ -11,25 +11,30 @@ import glob
 import hashlib
 import json
 import os
+import re
+import shutil
 import site
 import sys
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from raybench.core.files import PACKAGE, write_atomic
 from raybench.core.job import Job
-from raybench.datasets.digests import Digests, hash_file
+from raybench.datasets.digests import Digests
 from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
+
+MAX_NAMES = 5
+"""Files that a note names."""
 
 
 def digest_of(content: bytes) -> str:
@@ -37,25 +42,25 @@ def digest_of(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]}"
 
 
-@dataclass(frozen=True)
-class OwnFiles:
-    """The files of a workload.
+def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The digests of files by their paths relative to a folder; empty for a file that cannot be read."""
+    digests = dict.fromkeys(names, "")
+    with Digests() as cache:
+        for name in digests:
+            with suppress(OSError):
+                digests[name] = cache.of(folder / name)[:DIGEST_DIGITS]
+    return digests
 
-    Attributes:
-        digest: of all of them.
-        digests: of each, by its path relative to the workload's folder.
-        libraries: the other modules that they import, by their top-level names.
-    """
 
-    digest: str
-    digests: Mapping[str, str]
-    libraries: tuple[str, ...]
+def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
+    """The names of files that are missing in a folder, or differ from their digests."""
+    return [name for name, digest in digests_of(folder, digests).items() if digest != digests[name]]
 
 
 def own_files(
     folder: Path, scripts: Iterable[Path], inputs: Iterable[str] = (), executed: Mapping[str, str] | None = None
-) -> OwnFiles:
-    """Find the files of a workload: scripts, the modules beside them that they import, and its inputs.
+) -> dict[str, Any]:
+    """Find the files of a workload: scripts, the modules of the user that they import, and its inputs.
 
     Args:
         folder: the workload's folder.
@@ -63,20 +68,23 @@ def own_files(
         inputs: further files and folders, as paths or patterns relative to the folder.
         executed: files that an import of a script executed, with the names of their modules.
 
+    Returns:
+        The fields `digest`, `files` and `libraries` of `WorkloadInfo`.
+
     Raises:
         OSError: a file cannot be read.
         WorkloadError: there is no such input.
     """
     executed = executed or {}
-    imported, libraries = _follow([*scripts, *map(Path, executed)], folder)
-    paths = [*imported, *_matches(folder, inputs)]
-    with Digests() as cache:
-        digests = {os.path.relpath(path, folder): cache.of(path)[:DIGEST_DIGITS] for path in paths}
+    imported, libraries = _follow([*scripts], map(Path, executed), folder)
+    digests = digests_of(
+        folder, sorted(os.path.relpath(path, folder) for path in [*imported, *_matches(folder, inputs)])
+    )
     # A module on PYTHONPATH may be in a different folder on each machine.
     labels = {os.path.relpath(path, folder): module for path, module in executed.items()}
     lines = [f"{labels.get(name, name) if name.startswith('..') else name} {digests[name]}" for name in digests]
     digest = digest_of("\n".join(sorted(lines)).encode())
-    return OwnFiles(digest, dict(sorted(digests.items())), tuple(sorted(libraries)))
+    return {"digest": digest, "files": digests, "libraries": tuple(sorted(libraries))}
 
 
 def _matches(folder: Path, inputs: Iterable[str]) -> Iterator[Path]:
@@ -94,14 +102,14 @@ def _is_hidden(path: Path) -> bool:
     return path.name.startswith(".") or "__pycache__" in path.parts
 
 
-def _follow(scripts: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:
-    """Follow the imports of scripts, in their folders.
+def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:
+    """Follow the imports of scripts and of executed files, in the scripts' folders.
 
     Returns:
-        The scripts and the files that they import, and the names of all other modules.
+        These files and those that they import, and the names of all other modules.
     """
-    pending = [*scripts]
-    roots = dict.fromkeys([*(script.parent for script in pending), folder])
+    pending = [*scripts, *executed]
+    roots = dict.fromkeys([*(script.parent for script in scripts), folder])
     files: dict[Path, None] = {}
     libraries: set[str] = set()
     while pending:
@@ -109,16 +117,20 @@ def _follow(scripts: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]
         if file in files:
             continue
         files[file] = None
-        for parent, name in _imports(file) if file.suffix == ".py" else ():
+        is_followed = file.suffix == ".py" and any(file.is_relative_to(root) for root in roots)
+        for parent, name in _imports(file) if is_followed else ():
             found = [module for root in ([parent] if parent else roots) for module in _modules(root, name)]
             pending += found
-            if not found and not parent:
+            if not found and not parent and not name.endswith(".py"):
                 libraries.add(name.partition(".")[0])
     return [*files], libraries - sys.stdlib_module_names - {"raybench"}
 
 
 def _imports(file: Path) -> Iterator[tuple[Path | None, str]]:
-    """Yield the modules that a file imports, a relative one with the folder that it is relative to."""
+    """Yield the modules that a file imports, a relative one with the folder that it is relative to.
+
+    Texts such as "configurator.py", which a program loads by path, are yielded too.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the trial that runs the file shows the warnings
@@ -132,10 +144,14 @@ def _imports(file: Path) -> Iterator[tuple[Path | None, str]]:
             parent = file.parents[min(node.level, len(file.parents)) - 1] if node.level else None
             base = f"{node.module}." if node.module else ""
             yield from ((parent, base + alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"[\w./-]{1,100}\.py", str(node.value)):
+            yield None, str(node.value)
 
 
 def _modules(root: Path, name: str) -> list[Path]:
-    """The files of a module and of the packages that it is in, below a folder."""
+    """The files of a module and of the packages that it is in, below a folder; a file that is named by its path."""
+    if name.endswith(".py"):
+        return [root / name] if (root / name).is_file() else []
     paths = [root.joinpath(*name.split(".")[:count]) for count in range(1, name.count(".") + 2)]
     files = [file for path in paths for file in (path / "__init__.py", path.with_name(f"{path.name}.py"))]
     return [file for file in files if file.is_file()]
@@ -172,32 +188,6 @@ def import_file(file: Path) -> ModuleType:
     return module
 
 
-def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
-    """The names of files that are missing in a folder, or differ from their digests."""
-    changed = []
-    with Digests() as cache:
-        for name, digest in digests.items():
-            try:
-                is_same = cache.of(folder / name)[:DIGEST_DIGITS] == digest
-            except OSError:
-                is_same = False
-            changed += [] if is_same else [name]
-    return changed
-
-
-def read_files(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """The contents of the files that are below the folder."""
-    return {name: (folder / name).read_bytes() for name in names if not name.startswith("..")}
-
-
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write the files that `read_files` read to a folder."""
-    for name, content in contents.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-        (folder / name).chmod(0o755)
-
-
 @contextmanager
 def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterator[Path]:
     """The folder in which a workload runs: its own, or a temporary one with copies of these files."""
@@ -205,7 +195,10 @@ def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterato
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="raybench-", ignore_cleanup_errors=True) as copy:
-        write_files(Path(copy), read_files(folder, names))
+        for name in names:
+            if not name.startswith(".."):
+                (Path(copy) / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(folder / name, Path(copy) / name)
         yield Path(copy)
 
 
@@ -215,7 +208,7 @@ def record_late_modules(job: Job) -> Iterator[str]:
     Modules that are loaded by path count too, if the program still has them.
 
     Yields:
-        A note for each module that is recorded for the first time.
+        A note, if some are recorded for the first time.
     """
     if not job.workload["folder"] or not job.own_process:
         return
@@ -225,19 +218,21 @@ def record_late_modules(job: Job) -> Iterator[str]:
     paths = {folder / path.relative_to(copy) if path.is_relative_to(copy) else path for path in paths}
     # A compiler's generated modules are in a folder that is not on the import path.
     roots = [folder, *map(Path, filter(None, sys.path))]
-    late = {
-        str(path): hash_file(path)[:DIGEST_DIGITS]
-        for path in paths - {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
+    known = {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
+    own = [
+        str(path)
+        for path in sorted(paths - known)
         if path.is_file() and not is_installed(path) and any(path.is_relative_to(root) for root in roots)
-    }
+    ]
     with suppress(OSError, ImportError):  # an environment may lack the package that finds the cache folder
         file = _late_file(job.workload["digest"], str(folder))
         before = _late_modules(file)
-        for path in sorted(late.keys() - before.keys()):
-            yield f"{path} was loaded during training, so its changes make new trials only from now on"
-        if late.keys() - before.keys():
+        new = {path: digest for path, digest in digests_of(folder, own).items() if path not in before}
+        if new:
+            names = [*list(new)[:MAX_NAMES], *([f"{len(new) - MAX_NAMES} more"] if len(new) > MAX_NAMES else [])]
+            yield f"loaded during training, so edits make new trials only from now on: {', '.join(names)}"
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, json.dumps(late | before))
+            write_atomic(file, json.dumps(before | new))
 
 
 def with_late_modules(digest: str, folder: str) -> str:
@@ -245,11 +240,12 @@ def with_late_modules(digest: str, folder: str) -> str:
 
     Without a change it is the same as before they were known, so that finished trials stay finished.
     """
-    with suppress(OSError, ImportError):
-        while changed := changed_files(Path(folder), _late_modules(_late_file(digest, folder))):
-            current = [[path, hash_file(Path(path)) if Path(path).is_file() else ""] for path in changed]
-            digest = digest_of(json.dumps([digest, current]).encode())
-    return digest
+    while True:
+        recorded = _late_modules(_late_file(digest, folder))
+        current = digests_of(Path(folder), recorded)
+        if current == recorded:
+            return digest
+        digest = digest_of(json.dumps([digest, current], sort_keys=True).encode())
 
 
 def _late_file(digest: str, folder: str) -> Path:

@@ -85,7 +85,7 @@ def test_the_optimizer_s_state_moves_too(changes, moves):
         {"work": WORK, "probes": None},
     ],
 )
-def test_without_what_it_is_made_of_there_is_none(told, label):
+def test_no_bottleneck_without_its_inputs(told, label):
     assert roofline(told(**label)) is None
 
 

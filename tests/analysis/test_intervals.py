@@ -59,7 +59,7 @@ def test_pooled_variance_serves_three_runs_of_many_configurations(runs, df, is_p
     assert (estimate.interval() is None) == (runs == 1)
 
 
-def test_runs_in_a_block_after_the_others_are_not_paired():
+def test_runs_in_a_later_block_are_unpaired():
     later = tuple(
         Sample(each.repeat, each.value, "", 100.0 + each.repeat, 100.5 + each.repeat) for each in samples(NEW)
     )
@@ -76,7 +76,7 @@ def test_no_runs_no_estimate():
     assert effect([]) is None
 
 
-def test_effect_of_one_set_is_that_of_the_pair():
+def test_effect_of_one_pair():
     pair = samples(BASE), samples(NEW)
     assert effect([pair]).mean == difference(*pair)
 
@@ -92,12 +92,12 @@ def test_effect_by_hand():
     assert estimate.error == pytest.approx(math.sqrt(together / 6))
 
 
-def test_effect_with_shared_repeats_has_few_degrees_of_freedom():
+def test_degrees_of_freedom_with_shared_repeats():
     table = TwoWayTable.of(np.array([[0.1, 0.101], [0.2, 0.199], [0.3, 0.302]]))
     assert table.mean.df == 2
 
 
-def test_holm_stops_at_the_first_that_is_not_significant():
+def test_holm_stops_at_the_first_insignificant():
     assert intervals.holm({"a": 0.01, "b": 0.06, "c": 0.001}) == {"a", "c"}
     assert intervals.holm({"a": 0.02, "b": 0.03, "c": 0.04}) == set()
 

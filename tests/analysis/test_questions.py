@@ -151,7 +151,7 @@ def test_success_rate_of_the_specification():
     assert (round(to_target.expected_low_s), round(to_target.expected_high_s)) == (23, 152)
 
 
-def test_seven_workloads_with_one_run_each_are_never_averaged():
+def test_single_runs_of_workloads_are_not_averaged():
     grid = MadeUpGrid({"device": "cpu"})
     for number in range(7):
         speed = 0.44 * (3.1 / 0.44) ** (number / 6)
@@ -167,7 +167,7 @@ def test_seven_workloads_with_one_run_each_are_never_averaged():
     assert "one_run" in [each.code for each in answer.trust.cautions]
 
 
-def test_two_runs_against_ten_have_few_degrees_of_freedom():
+def test_degrees_of_freedom_of_two_against_ten():
     grid = MadeUpGrid().add({"device": "cpu"}, around(2, 10)).add({"device": "gpu"}, around(1, 2))
     ratio = by_label(grid.answer())["gpu"].ratio
     assert not ratio.paired

@@ -68,7 +68,7 @@ def changed(compared: Callable[..., Parity], tmp_path: Path) -> Callable[..., Pa
 
 @pytest.mark.slow
 @pytest.mark.xla
-def test_a_small_model_is_the_same_job_through_xla(compared: Callable[..., Parity]) -> None:
+def test_small_model_is_the_same_in_xla(compared: Callable[..., Parity]) -> None:
     found = compared(f"{HERE}/two_models.py:small", ["torch", "torch_xla"], batch_size=16)
     assert [line.what for line in found.pairs[0].lines] == LINES
     assert found.same, found.pairs[0].lines
@@ -88,7 +88,7 @@ def test_digits_cnn_is_the_same_job(framework: str, compared: Callable[..., Pari
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("framework", OTHERS)
 @pytest.mark.parametrize("workload", ["davidnet", "katnoria_cnn", "mnist_cnn"])
-def test_published_workloads_are_the_same_job_on_real_data(
+def test_published_workloads_on_real_data(
     workload: str, framework: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch, real_data: Path
 ) -> None:
     monkeypatch.setattr(parity, "STEPS", 3)
@@ -96,30 +96,9 @@ def test_published_workloads_are_the_same_job_on_real_data(
     assert found.same, found.pairs[0].lines
 
 
-@pytest.mark.exhaustive
-@tensorflow
-def test_resunet_is_the_same_job_on_small_images(
-    compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parity, "STEPS", 3)
-    found = compared("resunet", ["torch", "tensorflow"], batch_size=8, model={"side": 32})
-    assert found.same, found.pairs[0].lines
-
-
-@pytest.mark.exhaustive
-@tensorflow
-def test_resnet63_is_the_same_job_for_three_steps(
-    compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch, real_data: Path
-) -> None:
-    """As long as few examples are enough: its 63 convolutions take 13 GFLOP an example."""
-    monkeypatch.setattr(parity, "STEPS", 3)
-    found = compared("resnet63", ["torch", "tensorflow"], batch_size=4)
-    assert found.same, found.pairs[0].lines
-
-
 @pytest.mark.slow
 @tensorflow
-def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., ParityPair]) -> None:
+def test_users_models_are_the_same_for_small_batches(changed: Callable[..., ParityPair]) -> None:
     """A batch norm of 16 numbers: torch's running variance is 16/15 of Keras's, and that is no difference."""
     pair = changed()
     assert pair.same, pair.lines
@@ -180,13 +159,6 @@ def test_engines_that_do_not_take_the_same_steps(
 
 @pytest.mark.slow
 @tensorflow
-def test_a_persons_workload_has_its_own_tolerance(changed: Callable[..., ParityPair]) -> None:
-    pair = changed("small = Workload(", 'small = Workload(\n    parity_tolerance={"outputs": 0.0},')
-    assert differing(pair) == {"outputs"}, "rounding is a difference where none is allowed"
-
-
-@pytest.mark.slow
-@tensorflow
 def test_layers_without_a_partner_are_named(changed: Callable[..., ParityPair]) -> None:
     pair = changed("HEAD_HAS_BIAS = True", "HEAD_HAS_BIAS = False")
     parameters, layers = pair.lines
@@ -197,7 +169,7 @@ def test_layers_without_a_partner_are_named(changed: Callable[..., ParityPair]) 
 
 @pytest.mark.slow
 @tensorflow
-def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..., ParityPair], tmp_path: Path) -> None:
+def test_error_of_a_users_model_has_its_line(changed: Callable[..., ParityPair], tmp_path: Path) -> None:
     with pytest.raises(ExecutionError, match=rf"^tensorflow: ZeroDivisionError: .*{tmp_path}/mine.py:30"):
         changed("    import keras\n", "    import keras\n    1 / 0\n")
 
@@ -208,7 +180,7 @@ def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..
         (["torch", "tensorflw"], {}, "unknown framework 'tensorflw'; did you mean tensorflow"),
         (["torch"], {}, "parity needs at least two frameworks, not only torch"),
         (["torch", "tensorflow"], {"torch_xla": "xla"}, "torch_xla is not compared; use torch, tensorflow"),
-        (["torch", "tensorflow"], {"tensorflow": "/no/python"}, r"^tensorflow: /no/python .*no such file"),
+        (["torch", "tensorflow"], {"tensorflow": "/no/python"}, r"^tensorflow: /no/python "),
     ],
 )
 def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str) -> None:
@@ -216,12 +188,7 @@ def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str
         run_parity("digits_cnn", wanted, environments)
 
 
-def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
+def test_workload_with_one_model(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text('from raybench import Workload\nmine = Workload(model=list, dataset="digits")')
     with pytest.raises(UsageError, match="mine has no tensorflow model; use torch"):
         run_parity(f"{tmp_path}/mine.py:mine", ["torch", "tensorflow"])
-
-
-def test_a_batch_larger_than_the_training_set() -> None:
-    with pytest.raises(UsageError, match="batch_size: 2000 is larger than the training set of 1437 examples"):
-        run_parity("digits_cnn", ["torch", "tensorflow"], batch_size=2000)

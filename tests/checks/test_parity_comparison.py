@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from raybench.checks.parity_comparison import FLOOR, PARITY_TOLERANCE, ParityRow, SideMeasurement, compare
+from raybench.checks.parity_comparison import PARITY_TOLERANCE, ParityRow, SideMeasurement, compare
 
 RNG = np.random.default_rng(0)
 ARRAYS: dict[str, Any] = {
@@ -49,12 +48,7 @@ def test_each_line_judges_its_own() -> None:
     assert other["first 3 losses"].difference == pytest.approx(0.05), "against the largest of the losses"
 
 
-def test_names_are_each_frameworks_own() -> None:
-    other = {name.replace("/a.", "/conv.").replace("/b.", "/dense."): array for name, array in ARRAYS.items()}
-    assert all(line.same for line in compare(TORCH, SideMeasurement("other", 12, None, other), PARITY_TOLERANCE))
-
-
-def test_one_group_of_examples_in_question_is_no_difference_and_two_of_three_are() -> None:
+def test_gradients_differ_if_two_of_three_groups_do() -> None:
     def off(*groups: int) -> ParityRow:
         changes = {f"gradient {n}/b.weight": ARRAYS[f"gradient {n}/b.weight"] * 1.1 for n in groups}
         return lines(**changes)["gradients"]
@@ -64,23 +58,11 @@ def test_one_group_of_examples_in_question_is_no_difference_and_two_of_three_are
     assert (off(0, 2).difference, off(0, 2).note) == (pytest.approx(0.1), "b.weight")
 
 
-def test_a_workload_may_have_a_tolerance_of_its_own_for_a_line() -> None:
+def test_workloads_own_tolerance() -> None:
     other = SideMeasurement("other", 12, None, ARRAYS | {"losses": ARRAYS["losses"] + [0.0, 0.0, 0.1]})
     for tolerance, same in ((0.06, True), (0.04, False)):
         found = list(compare(TORCH, other, {**PARITY_TOLERANCE, "losses": tolerance}))
         assert [line.same for line in found] == [same if line.what == "first 3 losses" else True for line in found]
-
-
-def test_what_hardly_moves_counts_for_as_little() -> None:
-    assert lines(**{"updates/b.weight": np.ones(6) * 1e-6})["updates of 3 steps"].same
-
-
-def test_an_array_of_next_to_nothing_is_measured_against_the_largest() -> None:
-    arrays = ARRAYS | {"statistics/b.running_mean": np.array([1e-9, 0.0])}
-    reference = replace(TORCH, arrays=arrays)
-    other = SideMeasurement("other", 12, None, arrays | {"statistics/b.running_mean": np.array([0.0, 1e-9])})
-    line = list(compare(reference, other, PARITY_TOLERANCE))[-1]
-    assert line.difference == pytest.approx(np.sqrt(2) * 1e-9 / (FLOOR * np.sqrt(5)))
 
 
 def test_what_is_not_finite_differs() -> None:
@@ -90,13 +72,13 @@ def test_what_is_not_finite_differs() -> None:
     assert not found["first 3 losses"].same and not found["outputs"].same
 
 
-def test_a_gradient_that_is_not_finite_is_not_hidden_by_the_median() -> None:
+def test_infinite_gradient_is_not_hidden_by_the_median() -> None:
     assert len([name for name in ARRAYS if name.endswith("b.weight") and name.startswith("gradient")]) > 2
     broken = lines(**{"gradient 1/b.weight": np.full_like(ARRAYS["gradient 1/b.weight"], np.nan)})["gradients"]
     assert (broken.difference, broken.note, broken.same) == (None, "b.weight: not finite", False)
 
 
-def test_outputs_of_another_shape_and_parameters_that_only_one_trains() -> None:
+def test_different_shapes_and_unmatched_parameters() -> None:
     found = lines(outputs__=np.zeros((4, 5)), **{"gradient 0/c.bias": np.zeros(2)})
     assert (found["outputs"].note, found["outputs"].same) == ("4×3 and 4×5", False)
     groups = {f"gradient {n}/c.bias": np.zeros(2) for n in range(3)}

@@ -57,7 +57,7 @@ RULES = ("coupled", "decoupled")
 FACTORS = (1.0, 2.0, 8.0, 64.0, 0.5, 0.125, 0.0, -1.0)
 
 
-def test_the_rule_and_the_factor_that_act_are_found():
+def test_rule_and_factor_are_found():
     """Without decay both rules leave the weights alone: then the declared rule is named."""
     wrong = []
     for case in product([SGD, MOMENTUM, *OPTIMIZERS[3:]], RULES, RULES, FACTORS):
@@ -78,7 +78,7 @@ def test_without_momentum_the_two_rules_are_one():
     assert verdict.follows == "coupled"
 
 
-def test_one_step_of_the_wrong_rule_with_another_factor_passes_and_ten_do_not():
+def test_ten_steps_reveal_a_wrong_rule():
     like_one_step = weights("decoupled", SGD, START, 1.9 * DECAY, STEPS)
     assert judge(like_one_step[:1], START, "coupled", SGD, DECAY).passed
     verdict = judge(like_one_step, START, "coupled", SGD, DECAY)
@@ -86,7 +86,7 @@ def test_one_step_of_the_wrong_rule_with_another_factor_passes_and_ten_do_not():
     assert verdict.factor == pytest.approx(1.9)
 
 
-def test_the_factor_that_is_expected_is_the_one_that_passes():
+def test_only_the_expected_factor_passes():
     measured = weights("coupled", SGD, START, 8 * DECAY, STEPS)
     assert judge(measured, START, "coupled", SGD, DECAY, expected=8.0).passed
     assert not judge(measured, START, "coupled", SGD, DECAY, expected=4.0).passed

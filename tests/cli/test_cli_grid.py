@@ -1,11 +1,8 @@
 """`raybench grid`, from the file to what a person reads."""
 
-import os
 import re
 import shutil
-import signal
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +11,6 @@ from support import ROOT, WORKLOADS
 from support.grid_files import events_of
 
 from raybench import load
-from raybench.cli.live import STOPPING
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -42,7 +38,7 @@ def troubled(tmp_path):
     return make
 
 
-def test_many_trials_without_a_device_are_one_line_for_each_reason(raybench, grid):
+def test_one_line_per_reason_of_skipped_trials(raybench, grid):
     file = ROOT / "grids" / "cifar_tpu_vs_gpu.yaml"
     without_cpu = ("--set", "include=[]")
     ended = grid(file, *without_cpu)
@@ -122,7 +118,9 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     code.write_text(TROUBLES.read_text().replace('raise KeyError("no such thing")', "np.reshape(np.zeros(3), 2)"))
     line = 1 + next(n for n, text in enumerate(code.read_text().splitlines()) if "np.reshape" in text)
     error = f"ValueError: cannot reshape array of size 3 into shape (2,) ({code}:{line})"
-    said = grid(file, "--repeats", 3)
+    stopped = grid(file, "--repeats", 3)
+    assert "as every trial would fail like this; 1 of 3 were not run" in " ".join(stopped.lines)
+    said = grid(file, "--repeats", 3, "--keep-going", "--rerun")
     assert said.status == 1
     assert "Traceback" not in said.out + said.err
     assert sum(": the same error" in text for text in said.lines) == 2
@@ -141,7 +139,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     again = grid(file, "--repeats", 3)
     assert again.status == 1 and "Nothing was left to run" in again.out
     grid(file, "--repeats", 3, "--retry", "failed")
-    assert len(list(Path("raybench-results/bad/attempts").rglob("error.txt"))) == 6
+    assert len(list(Path("raybench-results/bad/attempts").rglob("error.txt"))) == 7
 
     code.write_text(TROUBLES.read_text())
     edited = grid(file)
@@ -156,34 +154,10 @@ def test_divergence_is_a_result(grid, troubled):
 
 @pytest.mark.slow
 @pytest.mark.mlflow
-def test_where_to_look_at_the_runs_is_said_where_ui_would_not_find_it(
-    raybench, digits, tmp_path, monkeypatch, migrated_database
-):
-    def said(*options):
-        return raybench("grid", digits, "--no-checks", *options)
-
-    (tmp_path / "my results").mkdir()
-    shutil.copy(migrated_database, tmp_path / "my results" / "mlflow.db")
-    shutil.copy(migrated_database, "my.db")
-    look = "MLflow  raybench ui"
-    assert said("--results", "my results").lines[-1] == f"{look} --results '{tmp_path / 'my results'}'"
-    assert (
-        said("--tracking-uri", "sqlite:///my.db").lines[-1] == f"{look} --tracking-uri sqlite:///{tmp_path / 'my.db'}"
-    )
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///my.db")
-    assert said().lines[-1] == look
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "./mlruns")
-    assert said("--tracking-uri", "sqlite:///my.db").status == 0, "the variable is none, and it does not count"
-
-
-@pytest.mark.slow
-@pytest.mark.mlflow
 @pytest.mark.parametrize(
     "source", ["option", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("variable", "file"))]
 )
-def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
-    raybench, digits, monkeypatch, source, migrated_database
-):
+def test_grid_with_a_dead_store(raybench, digits, monkeypatch, source, migrated_database):
     options = []
     if source == "option":
         options = ["--tracking-uri", DEAD]
@@ -208,27 +182,7 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
     assert not [path for path in kept if path.is_file() and SECRET.encode() in path.read_bytes()], "nor on disk"
 
 
-def test_ctrl_c_is_answered_at_once(grid, digits, monkeypatch):
-    from raybench.execution import inline
-
-    order = []
-    monkeypatch.setattr("raybench.cli.live.print_text", lambda console, text, **_: order.append(text))
-
-    def stopped(job, sink):
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(5)
-        finally:
-            order.append("the executor has ended")
-
-    monkeypatch.setattr(inline, "record", stopped)
-    before = signal.getsignal(signal.SIGINT)
-    assert grid(digits).status == 130
-    assert signal.getsignal(signal.SIGINT) == before
-    assert order[-2:] == [STOPPING, "the executor has ended"]
-
-
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(grid, digits, monkeypatch):
+def test_ctrl_c_keeps_results_and_names_the_remedy(grid, digits, monkeypatch):
     from raybench.execution import inline
 
     real, begun = inline.record, []

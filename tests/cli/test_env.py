@@ -1,7 +1,6 @@
 """`raybench env`, and what `plan` and `grid` say of environments."""
 
-import re
-import sys
+import json
 
 import pytest
 
@@ -31,33 +30,18 @@ def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
     assert "not built" in before["nothing"]
     assert not (tmp_path / "environments").exists(), "looking makes nothing"
     made = raybench("env", "create", "nothing")
-    assert made.status == 0
-    assert made.out.startswith("nothing: built in ")
-    assert made.out.endswith(f" MB, in {tmp_path / 'environments' / 'nothing'}\n")
-    after = states(raybench)["nothing"]
-    assert re.search(rf"  ready      {re.escape(sys.version.split()[0])}  [\d.]+ MB  pip ", after)
-    again = raybench("env", "create", "nothing")
-    assert again.lines == [f"nothing: ready in {tmp_path / 'environments' / 'nothing'}"]
-    (tmp_path / "environments" / "nothing" / STAMP).write_text(
-        (tmp_path / "environments" / "nothing" / STAMP).read_text().replace('"recipe": "', '"recipe": "old')
-    )
-    assert "stale" in states(raybench)["nothing"]
+    folder = tmp_path / "environments" / "nothing"
+    assert (made.status, made.lines[-1]) == (0, f"nothing: built in {folder}")
+    assert " ready " in states(raybench)["nothing"]
+    assert raybench("env", "create", "nothing").lines == [f"nothing: ready in {folder}"]
+    (folder / STAMP).write_text(json.dumps({"recipe": "old"}))
+    assert " stale " in states(raybench)["nothing"]
 
 
 def test_nothing_is_built_where_one_name_is_wrong(raybench, nothing, tmp_path):
     said = raybench("env", "create", "nothing", "tensorfolw")
     assert (said.status, said.lines) == (2, ["unknown environment 'tensorfolw'; did you mean tensorflow?"])
     assert not (tmp_path / "environments").exists()
-
-
-@pytest.mark.slow
-def test_what_pip_cannot_do_is_one_clear_message(raybench, nothing, tmp_path, monkeypatch):
-    monkeypatch.setitem(RECIPES, "nothing", Recipe("nothing", "torch", ("no such/thing",), "a test"))
-    said = raybench("env", "create", "nothing")
-    assert said.status == 1
-    assert said.lines[0].startswith("Building") and "environment nothing could not be built" in said.err
-    assert said.lines[-1] == f"Full output: {tmp_path / 'environments' / 'nothing' / 'install.log'}"
-    assert "Traceback" not in said.err
 
 
 def test_a_plan_says_what_makes_an_environment(raybench, digits):

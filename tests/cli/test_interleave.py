@@ -134,18 +134,6 @@ def changes_of(outcome):
 
 
 @pytest.mark.slow
-def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_server):
-    write(tmp_path / "base")
-    write(tmp_path / "new", seconds=4.0)
-    specs = [load_grid(tmp_path / version / "grid.yaml") for version in ("base", "new")]
-    outcome = run_grid(
-        compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=Options(tmp_path / "results", **ALONE)
-    )
-    assert [change.verdict for change in changes_of(outcome)] == ["slower"] * 2
-    assert all(3 < change.new_s / change.base_s < 5 for change in changes_of(outcome))
-
-
-@pytest.mark.slow
 def test_two_environments(tmp_path, fork_server):
     """The same code in both; a library is slower in one of the environments."""
     write(tmp_path / "code", train=TRAIN.replace("from helper", "from library"))

@@ -118,7 +118,7 @@ def plain(plan, monkeypatch):
     return Watched(plan, terminal=False, monkeypatch=monkeypatch)
 
 
-def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal):
+def test_line_of_a_running_trial(terminal):
     terminal.start(0)
     terminal.now += 4
     terminal.epoch(0, 1, 0.5)
@@ -130,7 +130,7 @@ def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal)
     assert f"batch {trial.cell.axes['batch_size']}   epoch 3/4   2.0 s/epoch   accuracy 81.2%" in row
 
 
-def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
+def test_time_left_counts_down(terminal):
     terminal.start(0)
     for epoch in range(1, 5):
         terminal.epoch(0, epoch, 0.9)
@@ -224,14 +224,7 @@ def test_a_label_has_what_differs_between_the_trials(digits):
     assert {"cpu, batch 32, repeat 0", "tpu, batch 64"} < texts and "tpu, batch 64, repeat 0" not in texts
 
 
-def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
-    terminal.start(0)
-    terminal.end(0, "lost", error={"message": "its worker went away"})
-    terminal.start(0, attempt=2)
-    assert "0/2 trials" in terminal.frame()[0]
-
-
-def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
+def test_plain_lines_without_a_terminal(plain):
     plain.start(0)
     for epoch in range(1, 4):
         plain.now += 6

@@ -32,7 +32,7 @@ def test_devices_and_ready_environments(raybench, tmp_path):
     assert any(line.startswith("frameworks: torch 2.") for line in said.lines)
     (row,) = [line for line in said.lines if line.startswith("xla_cpu")]
     assert row.split()[:6] == ["xla_cpu", "XLA", "CPU", "device", "torch_xla", "yes"]
-    built = {"recipe": RECIPES["tensorflow"].digest, "version": "3", "packages": {}, "size": 1}
+    built = {"recipe": RECIPES["tensorflow"].digest}
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin").mkdir(parents=True)
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)
     (tmp_path / "environments" / "tensorflow" / "built.json").write_text(json.dumps(built))
@@ -92,13 +92,7 @@ def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     assert raybench("data", "fetch", "small", "digits").status == 0, "what is there is left as it is"
 
 
-def test_nothing_is_fetched_where_one_name_is_wrong(raybench, small, tmp_path):
-    said = raybench("data", "fetch", "small", "smal")
-    assert (said.status, said.lines) == (2, ["unknown data set 'smal'; did you mean small?"])
-    assert not (tmp_path / "data").exists()
-
-
-def test_the_schema_is_one_and_takes_the_shipped_grids(raybench):
+def test_schema_accepts_the_shipped_grids(raybench):
     said = raybench("plan", "--schema")
     assert (said.status, said.err) == (0, "")
     schema = json.loads(said.out)

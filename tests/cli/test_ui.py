@@ -166,7 +166,7 @@ def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options,
     assert not (tmp_path / "raybench-results" / "mlflow.db").read_bytes(), "nothing is written to an empty file"
 
 
-def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
+def test_port_in_use_is_reported_before_the_start(raybench, tmp_path):
     (tmp_path / "raybench-results").mkdir()
     (tmp_path / "raybench-results" / "mlflow.db").touch()
     with socket.socket() as taken:
@@ -177,7 +177,7 @@ def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
     assert (said.status, said.lines) == (2, [f"port {port} is in use; choose another, such as --port {port + 1}"])
 
 
-def test_a_password_of_a_database_goes_to_mlflow_alone(raybench, monkeypatch):
+def test_database_password_reaches_only_mlflow(raybench, monkeypatch):
     """Neither the terminal nor the command line, which anybody on the machine can read, has it."""
     started = {}
 

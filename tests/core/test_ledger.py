@@ -54,7 +54,7 @@ def test_sections_exclude_each_other_and_add_up(clock):
     assert used_sections(ledger.cpu()) == processor and ledger.cpu().keys() == sections.keys()
 
 
-def test_time_of_the_process_before_a_shared_trial_does_not_count(clock):
+def test_earlier_time_of_a_shared_process(clock):
     clock.pass_ms(5000, used=4000)
     ledger = clock.ledger()
     clock.pass_ms(10, used=7)
@@ -89,7 +89,7 @@ def test_processor_time_moves_as_counted_or_in_proportion(clock, counted, moved)
     assert sum(ledger.epoch_cpu().values()) == pytest.approx(1.2)
 
 
-def test_a_second_process_charges_its_start_to_the_checkpoint(clock):
+def test_restart_is_charged_to_the_checkpoint(clock):
     first = clock.ledger()
     for section, ms in (("data", 100), ("build", 20), ("train", 3000)):
         spend(clock, first, section, ms, used=ms)

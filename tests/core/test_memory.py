@@ -82,7 +82,7 @@ def test_words_for_a_person():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory")
 @pytest.mark.parametrize(("allowed", "asked", "kept"), [(0, GIB, GIB), (4 * GIB, GIB, GIB), (GIB, 4 * GIB, GIB)])
-def test_a_limit_is_set_within_what_the_system_allows_and_taken_away(allowed, asked, kept):
+def test_memory_limit_is_set_and_removed(allowed, asked, kept):
     code = (
         "import resource, sys\n"
         "from raybench.core import memory\n"

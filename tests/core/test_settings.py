@@ -41,7 +41,7 @@ def through_json(settings):
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_each_setting_is_read_back_from_a_cell_and_changes_it(name):
+def test_settings_survive_a_cell_and_change_it(name):
     optimizer = next(iter(TRAINING[name].optimizers), "sgd")
     plain, changed = ({"optimizer": optimizer}, {"optimizer": optimizer, name: OTHER[name]})
     one, other = Settings.of(plain), Settings.of(changed)
@@ -74,7 +74,7 @@ def test_defaults_that_depend_on_the_optimizer():
     assert (Settings(optimizer="adamw").learning_rate, Settings(optimizer="adamw").decay) == (1e-3, "decoupled")
 
 
-def test_a_value_that_is_left_out_or_of_another_type_is_missing():
+def test_missing_and_mistyped_values():
     settings = Settings.from_json({"batch_size": "many", "compile": 1, "optimizer": {"name": "sgd"}, "epochs": 3})
     assert settings.batch_size is MISSING and settings.compile is MISSING and settings.momentum is MISSING
     assert (settings.epochs, settings.optimizer, settings.channels_last) == (3, "sgd", MISSING)

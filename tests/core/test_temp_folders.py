@@ -16,7 +16,7 @@ def own_place(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", None)
 
 
-def test_a_folder_in_use_stays_and_goes_with_its_maker(tmp_path):
+def test_folder_is_removed_with_its_owner(tmp_path):
     scratch = Scratch()
     (scratch.path / "deep").mkdir()
     sweep()
@@ -26,7 +26,7 @@ def test_a_folder_in_use_stays_and_goes_with_its_maker(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_maker_left_goes_with_the_next_one(tmp_path):
+def test_folder_of_a_killed_owner_is_removed(tmp_path):
     code = (
         "from raybench.core.temp_folders import Scratch; import time; "
         "print(Scratch().path, flush=True); time.sleep(600)"

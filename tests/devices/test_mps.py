@@ -7,14 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.small_training import RECIPE, pictures
+from support.declared import Training
+from support.small_training import pictures
 
-from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, Hardware, mps, open_device
 from raybench.devices.mps import Mps
-from raybench.engines import EngineParts, open_engine
 from raybench.workloads.base import Workload
 
 GIB = 1 << 30
@@ -121,15 +119,15 @@ def test_the_engine_waits_at_the_edges_of_epochs(queue, monkeypatch):
     trained = {}
     for kind in ("cpu", "mps"):
         device = open_device(kind, "torch", Assignment([], [], torch.get_num_threads()))
-        engine = open_engine("torch", EngineParts(Recipe(**RECIPE), workload, device, Ledger(), 0))
-        engine.load(Data(pictures(), pictures(70, seed=1)))
-        engine.build()
-        first = engine.train_epoch(1)
-        queue.waits = 0
-        second = engine.train_epoch(2)
-        trained[kind] = first.metrics, second.metrics
+        training = Training("torch", workload, Data(pictures(), pictures(70, seed=1)), device)
+        waits = []
+        for _ in training.trial.epochs():
+            training.train_epoch()
+            waits.append(queue.waits)
+        epochs = training.recorded.epochs
+        trained[kind] = [epoch["metrics"] for epoch in epochs]
         if kind == "mps":
-            assert queue.waits == 2
-            assert (list(second.step_s), first.peak_known) == ([], True), "steps are not timed one by one"
-            assert device.peak_memory() == 5 * GIB
+            assert waits[1] > waits[0]
+            assert "step_s" not in epochs[1], "steps are not timed one by one"
+            assert epochs[1]["memory_peak_bytes"] == 5 * GIB
     assert trained["mps"] == trained["cpu"]

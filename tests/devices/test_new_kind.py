@@ -1,25 +1,17 @@
 """One new file is a new kind of device: planned, run, monitored and shown."""
 
-import json
-import runpy
 import subprocess
 import sys
-import time
 from textwrap import dedent
 
 import pytest
-from support import ROOT
 from support.outcomes import run_counts
 
 from raybench import devices, load
 from raybench.config import load_grid
-from raybench.core.cell import Cell, CellDevice
-from raybench.core.job import Job
 from raybench.devices import KINDS, Hardware, register_kinds
-from raybench.devices.host import usable_cores
 from raybench.errors import GridFileError
 from raybench.execution.inline import InlineExecutor
-from raybench.monitoring.sampler import Monitor
 from raybench.planning.node import probe_node
 from raybench.planning.placement import ResourceRequest, unsupported_reason
 from raybench.run import Options, run_grid
@@ -39,23 +31,12 @@ ABACUS = dedent(
         precisions=("fp32",),
         status="run by one test",
         probe=probe,
-        sensors=f"{__name__}:Beads",
         aliases=("soroban",),
     )
 
     class Abacus(TorchHost):
         def describe(self):
             return Hardware(self.kind, "Abacus Pro", len(self.assignment.visible), 1 << 30)
-
-    class Beads:
-        def __init__(self, visible):
-            self.visible = visible
-
-        def read(self):
-            return [{"id": name, "power_w": 0.5} for name in self.visible]
-
-        def close(self):
-            pass
     """
 )
 GRID = """
@@ -128,22 +109,3 @@ def test_it_runs_and_is_in_the_tables(abacus, grid, tmp_path):
     row = trials.loc["abacus"]
     assert (row["device_kind"], row["device_model"], row["device_count"]) == ("abacus", "Abacus Pro", 1)
     assert row["status"] == "completed" and row["steady_s"] > 0
-
-
-def test_it_is_monitored(abacus, tmp_path):
-    job = Job("t-r0", 1, 0, 0, Cell(device=CellDevice("abacus")), {}, "", str(tmp_path), usable_cores(), ["1"])
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
-    try:
-        with Monitor(job) as audit:
-            audit.begin(trial.pid)
-            time.sleep(0.3)
-            (summary,) = json.loads(json.dumps(audit.end()))["gpus"]
-    finally:
-        trial.kill()
-        trial.wait()
-    assert summary["id"] == "1" and summary["power_w"] == {"mean": 0.5, "max": 0.5}
-
-
-def test_it_is_in_the_documentation(abacus):
-    table = runpy.run_path(str(ROOT / "docs" / "generate.py"))["device_kinds"]()
-    assert "| `abacus` | abacus | `torch` | run by one test |" in table

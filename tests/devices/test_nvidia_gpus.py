@@ -150,7 +150,7 @@ def torch_cuda(monkeypatch):
     [({}, [0], 0), ({2: 600}, [2], 300), ({1: 200, 3: 800}, [1, 3], 400)],
     ids=["none yet", "a rank that selects no GPU", "several"],
 )
-def test_a_program_is_measured_on_the_gpus_that_it_uses(torch_cuda, reserved, waited_for, peak):
+def test_program_is_measured_on_its_gpus(torch_cuda, reserved, waited_for, peak):
     torch_cuda.reserved.update(reserved)
     device = program_device("torch", "cuda")
     device.synchronize()
@@ -160,17 +160,6 @@ def test_a_program_is_measured_on_the_gpus_that_it_uses(torch_cuda, reserved, wa
     assert device.peak_memory() == peak
     assert device.end_search()
     assert torch_cuda.reset == waited_for
-
-
-def test_a_trial_of_an_engine_uses_the_first_gpu(torch_cuda, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for name in ("set_device", "reset_peak_memory_stats"):
-        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
-    device = open_device("cuda", "torch", Assignment([], ["0"], torch.get_num_threads(), own_loop=True))
-    device.open("")
-    device.synchronize()
-    device.mark()
-    assert (torch_cuda.synchronized, torch_cuda.recorded) == ([None], [("cuda", None)])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +172,7 @@ def test_a_trial_of_an_engine_uses_the_first_gpu(torch_cuda, monkeypatch):
         ("0", "Quadro", "Quadro", None),
     ],
 )
-def test_a_trial_describes_the_gpu_that_it_computes_on(nvml, monkeypatch, assigned, name_in_torch, model, driver):
+def test_trial_describes_its_gpu(nvml, monkeypatch, assigned, name_in_torch, model, driver):
     properties = SimpleNamespace(name=name_in_torch, total_memory=4750 * MIB)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
@@ -211,7 +200,7 @@ def test_other_frameworks_describe_a_slice_by_the_driver(nvml, monkeypatch, fram
 
 
 @pytest.mark.parametrize("name", ["1", T4_TOO, "GPU-74e1"])
-def test_a_program_is_described_by_any_name_of_its_gpu(nvml, monkeypatch, name):
+def test_program_with_any_name_of_a_gpu(nvml, monkeypatch, name):
     monkeypatch.setenv("RAYBENCH_ACCELERATORS", "cuda")
     device = open_for_program("cuda", Assignment([], (name,), 1))
     device.hide_others()

@@ -8,9 +8,6 @@ import torch
 from support.frameworks import call
 
 from raybench.devices import Assignment, Hardware, open_device, torch_tpu, tpu
-from raybench.engines import Framework, open_engine, open_operations
-from raybench.execution import fork_server
-from raybench.planning.replication import Replication, resolve_replication
 from raybench.training.local import program_device
 
 SET = ("TPU_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", *tpu.PEERS)
@@ -107,28 +104,6 @@ def test_no_chip_and_unsupported_precision(chip, monkeypatch):
         opened()
     with pytest.raises(ValueError, match="precision fp16 is not available on tpu"):
         opened(precision="fp16")
-
-
-def test_the_engine_is_that_of_torch():
-    assert open_operations("torch_tpu") is open_operations("torch")
-    with pytest.raises(AttributeError, match="recipe"):  # the class was found, and reads its parts
-        open_engine("torch_tpu", None)
-    assert resolve_replication("tpu", "torch_tpu", "TPU v5e", 8, 1, None) == Replication("grouped", 1)
-    refused = resolve_replication("tpu", "torch_tpu", "TPU v5e", 4, 4, None)
-    assert refused == "torch_tpu has no replication: devices; use grouped"
-
-
-def test_a_template_does_not_load_packages_of_devices(monkeypatch, tmp_path):
-    (tmp_path / "seen_at_import.py").write_text(f"import os\nvalue = os.environ['{torch_tpu.AUTOLOAD}']\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("raybench.engines.FRAMEWORKS", {"torch_tpu": Framework("torch_tpu", ("seen_at_import",))})
-    monkeypatch.setenv(torch_tpu.AUTOLOAD, "1")
-    fork_server.load("torch_tpu")
-    assert __import__("seen_at_import").value == "0"
-    assert os.environ[torch_tpu.AUTOLOAD] == "1", "a program of the trial loads them"
-    monkeypatch.delenv(torch_tpu.AUTOLOAD)
-    fork_server.load("torch_tpu")
-    assert torch_tpu.AUTOLOAD not in os.environ
 
 
 @pytest.mark.slow

@@ -185,20 +185,3 @@ def test_fp32_multiplies_in_float32():
     found = call("torch_xla", "xla_side:described", precision="fp32")
     assert found["runtime_conditions"]["float32_products"] == "highest"
     assert "operand_precision={highest,highest}" in found["program"]
-
-
-@on_xla
-def test_virtual_devices():
-    assert call("torch_xla", "xla_side:described", devices=8)["devices"] == 8
-
-
-@on_xla
-@pytest.mark.parametrize("precision", ["fp16", "tf32"])
-def test_unsupported_precisions(precision):
-    assert f"precision {precision}" in call("torch_xla", "xla_side:refused", precision=precision)
-
-
-@on_xla
-def test_out_of_memory_is_recognised():
-    is_oom, other_is_oom, message = call("torch_xla", "xla_side:out_of_memory")
-    assert is_oom and not other_is_oom, message

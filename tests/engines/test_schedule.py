@@ -7,7 +7,7 @@ from raybench.engines.learning_rate import schedule
 DAVIDNET = {"name": "piecewise_linear", "points": [[0.0, 0.0], [5.0, 1.0], [24.0, 0.0]], "stretch": True}
 
 
-def test_davidnet_rises_to_its_peak_at_epoch_5_and_ends_at_0():
+def test_davidnets_schedule():
     factor = schedule(DAVIDNET, 97, 24)
     assert factor(0) == pytest.approx(1 / (97 * 5))
     assert factor(97 * 5 - 1) == pytest.approx(1.0)

@@ -33,9 +33,9 @@ def went(device, took, first=True, gap=0, counts=None):
     ledger.begin_epoch()
     with ledger.section("train"):
         for number, ms in enumerate(took):
-            steps.begin()
+            steps.begin(steps=counts[number] if counts else 1)
             device.now += int(ms * 1e6)
-            steps.end(counts[number] if counts else 1, wait=True)
+            steps.end(wait=True)
             device.now += int(gap * 1e6)
         steps.over()
     steps.charge(ledger, "train")

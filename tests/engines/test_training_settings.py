@@ -5,14 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from support.declared import Training
 from support.frameworks import call
-from support.small_training import RECIPE, pictures
+from support.small_training import pictures
 
-from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
-from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.losses import cross_entropy
 from raybench.workloads.base import Workload
 
@@ -30,17 +28,9 @@ def network():
 WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0), name="test")
 
 
-def make_engine(workload=WORKLOAD, data=None, **changes):
-    recipe = Recipe(**(RECIPE | changes))
+def training(workload=WORKLOAD, data=None, **settings):
     device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
-    engine = open_engine("torch", EngineParts(recipe, workload, device, Ledger(), seed=3))
-    engine.load(data or Data(pictures(), pictures(70, seed=1)))
-    engine.build()
-    return engine
-
-
-def state(engine):
-    return {name: value.detach().float().numpy().copy() for name, value in engine.model.state_dict().items()}
+    return Training("torch", workload, data or Data(pictures(), pictures(70, seed=1)), device, **settings)
 
 
 # Epochs that are no whole number
@@ -54,12 +44,10 @@ TENSORFLOW = pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.ten
 def test_fractional_last_epoch_is_shorter(framework, where):
     """2.4 epochs of 6 steps are 14.4, which is 15: two of 6 and one of 3; the same steps as those of 2.5 epochs."""
     if framework == "torch":
-        engine = make_engine(epochs=2.4, input=where)
-        found = [engine.train_epoch(epoch) for epoch in (1, 2, 3)]
-        told = [[one.steps, one.examples, one.new_shapes] for one in found]
+        told = [[epoch["steps"], epoch["examples"]] for epoch in training(epochs=2.4, input=where).epochs()]
     else:
         told = call("tensorflow", "tensorflow_side:a_fraction", epochs=2.4, input=where, steps_per_execution=4)
-    assert told == [[6, 192, 1], [6, 192, 0], [3, 96, 0]]
+    assert told == [[6, 192], [6, 192], [3, 96]]
 
 
 # Clipped gradients
@@ -79,10 +67,10 @@ def ten_steps(example, loss, **changes):
     )
     inputs = Split(np.tile(np.array(example, np.float32), (320, 1)), np.zeros(320, int))
     how = {"epochs": 1, "weight_decay": 0.0, "momentum": 0.0, "nesterov": False, "learning_rate": 1.0}
-    engine = make_engine(workload=workload, data=Data(inputs, inputs), **(how | changes))
-    begun = engine.model.weight.detach().clone()
-    engine.train_epoch(1)
-    return (begun - engine.model.weight.detach()).flatten() / 10
+    made = training(workload, Data(inputs, inputs), **(how | changes))
+    begun = made.model.weight.detach().clone()
+    made.losses()
+    return (begun - made.model.weight.detach()).flatten() / 10
 
 
 @pytest.mark.parametrize(
@@ -156,10 +144,10 @@ def test_evaluation_has_no_label_smoothing():
 
     first = Split(np.zeros((64, 4)), np.zeros(64, int))
     workload = Workload(model=decided, data=lambda _: None, name="decided")
-    engine = make_engine(workload=workload, data=Data(first, first), label_smoothing=0.5, learning_rate=1e-12)
+    (epoch,) = training(workload, Data(first, first), label_smoothing=0.5, learning_rate=1e-12, epochs=1).epochs()
     alone = np.log1p(np.exp(-6.0))
-    assert engine.train_epoch(1).metrics["loss"] == pytest.approx(alone + 0.5 * 6.0 / 2, rel=1e-5)
-    assert engine.evaluate()[0]["loss"] == pytest.approx(alone, rel=1e-4)
+    assert epoch["metrics"]["train/loss"] == pytest.approx(alone + 0.5 * 6.0 / 2, rel=1e-5)
+    assert epoch["metrics"]["val/loss"] == pytest.approx(alone, rel=1e-4)
 
 
 # Weights in a lower precision
@@ -167,25 +155,24 @@ def test_evaluation_has_no_label_smoothing():
 
 @pytest.mark.parametrize("precision", ["bf16", pytest.param("fp16", marks=pytest.mark.slow)])
 def test_low_precision_weights_learn(precision):
-    engine = make_engine(precision=precision, master_weights=False, data=Data(pictures(320), pictures(64, seed=1)))
-    kinds = {name: parameter.dtype for name, parameter in engine.model.named_parameters()}
+    data = Data(pictures(320), pictures(64, seed=1))
+    made = training(data=data, precision=precision, master_weights=False, epochs=5)
+    kinds = {name: parameter.dtype for name, parameter in made.model.named_parameters()}
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     assert kinds == {
         name: torch.float32 if name.startswith("1.") else low
         for name in ("0.weight", "0.bias", "1.weight", "1.bias", "4.weight", "4.bias")
     }
-    assert engine.precision()["compute"] == str(low).removeprefix("torch.")
-    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, 6)]
+    losses = made.losses()
     assert losses[-1] < 0.7 * losses[0]
-    assert engine.model[0].weight.grad.dtype == low
+    assert made.model[0].weight.grad.dtype == low
 
 
 @pytest.mark.parametrize("decay", ["coupled", "decoupled"])
 def test_summed_loss_trains_as_its_mean(decay):
     """In fp32, where nothing is rounded away, what `master_weights: false` does is seen alone."""
-    mean, summed = (make_engine(decay=decay, weight_decay=0.05, master_weights=kept) for kept in (True, False))
-    for epoch in (1, 2):
-        one, other = (engine.train_epoch(epoch).metrics["loss"] for engine in (mean, summed))
-        assert one == pytest.approx(other, rel=1e-4)
-    for name, value in state(mean).items():
-        np.testing.assert_allclose(value, state(summed)[name], rtol=1e-3, atol=1e-4, err_msg=name)
+    mean, summed = (training(decay=decay, weight_decay=0.05, master_weights=kept) for kept in (True, False))
+    assert mean.losses() == pytest.approx(summed.losses(), rel=1e-4)
+    weights = summed.model.state_dict()
+    for name, value in mean.model.state_dict().items():
+        torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-4)

@@ -24,7 +24,7 @@ def test_by_imports(imported, framework):
     assert recognise(imported) == framework
 
 
-def test_a_process_with_tensorflow_computes_with_it_though_it_has_loaded_jax(monkeypatch):
+def test_tensorflow_wins_over_loaded_jax(monkeypatch):
     monkeypatch.setattr(sys, "modules", {"tensorflow": None, "keras": None, "jax": None})
     assert loaded_framework() == "tensorflow"
     monkeypatch.setattr(sys, "modules", {"jax": None})

@@ -63,7 +63,6 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
     assert ended["status"] == "completed", ended["error"]
     assert started["cell"]["device"]["kind"] == "xla_cpu"
     assert started["versions"]["torch_xla"].startswith("2.9") and started["versions"]["torch"].startswith("2.9")
-    assert epochs[0]["precision"] == {"weights": "float32", "compute": "float32"}
     assert (started["runtime_conditions"]["threads"], started["runtime_conditions"]["tf32"]) == (1, False)
     assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
     assert epochs[-1]["metrics"]["train/loss"] < epochs[0]["metrics"]["train/loss"]
@@ -73,7 +72,7 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
         assert sum(epoch["ledger"][section] for epoch in epochs) == pytest.approx(ended["ledger"][section], abs=1e-5)
 
 
-def test_every_trial_has_a_process_and_compilations_of_its_own(template, tmp_path):
+def test_trials_have_own_processes_and_compilations(template, tmp_path):
     how = {"batch_size": 256, "epochs": 1, "steps_per_epoch": 1}
     ends = [run(template, tmp_path / name, "digits_cnn", **how) for name in ("one", "two")]
     assert len({events[0]["host"]["pid"] for events in ends}) == 2

@@ -124,7 +124,7 @@ def test_trials_land_where_their_device_is(placed):
     assert "needs 8 x TPU; node-b has 4" in placed.words
 
 
-def test_a_file_of_ones_own_travels_and_what_a_trial_leaves_comes_home(placed):
+def test_files_travel_to_nodes_and_back(placed):
     ends = placed.events("trial_ended")
     assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
     for event in ends:

@@ -1,24 +1,27 @@
 """What is known of a cluster's nodes, and files on their way home: without Ray."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.execution.files import LEFT, local_folder, put_files, take_files
+from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
 from raybench.execution.ray_executor import disambiguate, limit_to_ray
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.workloads import read_workload
+from raybench.workloads.command import Command
 
 CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))
 NODE = Node("box", (CPU, GPU), packages={"torch": "2.13.0"}, address="10.0.0.2", data_root="/data")
 
 
-def test_machines_of_one_name_are_told_apart_by_their_addresses():
+def test_machines_of_one_name_get_addresses():
     other = replace(NODE, address="10.0.0.3")
     alone = replace(NODE, name="head", address="10.0.0.1")
     names = [node.name for node in disambiguate([NODE, other, alone])]
@@ -26,7 +29,7 @@ def test_machines_of_one_name_are_told_apart_by_their_addresses():
     assert len(Dispatcher([], disambiguate([NODE, other])).nodes) == 2
 
 
-def test_no_more_is_planned_for_than_ray_hands_out():
+def test_plan_is_limited_to_rays_resources():
     by_ray = {"CPU": 3.0, "GPU": 1.0, "memory": 1e9, "node:10.0.0.2": 1.0, "big": 2.0}
     found = limit_to_ray(NODE, by_ray)
     assert (found.cores, found.find("cuda")[0].ids, found.resources) == (3, ("0",), {"GPU": 1.0, "big": 2.0})
@@ -46,14 +49,14 @@ def test_no_more_is_planned_for_than_ray_hands_out():
         ({"mnist": "sha256:2"}, None),
     ],
 )
-def test_data_are_looked_for_where_the_trial_would_run(data, said):
+def test_data_are_required_on_the_node(data, said):
     found = find_placement(
         ResourceRequest("cpu", "torch", "fp32", data=("mnist", "sha256:2")), [replace(NODE, data=data)]
     )
     assert found == said if said else isinstance(found, Placement)
 
 
-def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypatch):
+def test_files_of_a_trial_are_returned(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     home = tmp_path / "home" / "attempt-1"
     job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {}, "", str(home))
@@ -62,8 +65,6 @@ def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypa
     (home.parent / "attempt-2").mkdir(parents=True)
     shared = replace(job, folder=str(home.parent / "attempt-2"))
     assert local_folder(shared) == shared, "the disk is shared"
-
-    from pathlib import Path
 
     (Path(away.folder) / "inner").mkdir()
     (Path(away.folder) / "inner" / "a.txt").write_text("a")
@@ -75,7 +76,22 @@ def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypa
     assert not (home.parent / "outside").exists() and not Path("/tmp/raybench-outside").exists()
 
 
-def test_a_file_too_large_to_come_stays_and_is_named(tmp_path, monkeypatch):
+def test_node_without_the_folder_gets_copies(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "proj" / "pack").mkdir(parents=True)
+    (tmp_path / "proj" / "train.py").write_text("import pack.net\n")
+    (tmp_path / "proj" / "pack" / "net.py").write_text("")
+    (tmp_path / "proj" / "other.py").write_text("")
+    info = read_workload(Command(("python", "train.py")), tmp_path / "proj")
+    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, info.to_json(), "", "")
+    contents = code_files(job)
+    assert local_code(job, contents) == "", "the disk is shared"
+    (tmp_path / "proj").rename(tmp_path / "gone")
+    code = Path(local_code(job, contents))
+    assert sorted(path.relative_to(code).as_posix() for path in code.rglob("*.py")) == ["pack/net.py", "train.py"]
+
+
+def test_too_large_file_stays_on_its_node(tmp_path, monkeypatch):
     monkeypatch.setattr("raybench.execution.files.MAX_FILE_BYTES", 3)
     (tmp_path / "large").write_text("four")
     (tmp_path / "small").write_text("one")

@@ -39,6 +39,7 @@ class Grid:
     """The command in a folder of its own, to be watched and killed."""
 
     def __init__(self, folder, frameworks, database):
+        folder.mkdir()
         shutil.copy(WORKLOAD, folder)
         (folder / "grid.yaml").write_text(GRID.replace("[torch]", f"[{', '.join(frameworks)}]"))
         self.folder, self.results = folder, folder / "raybench-results" / "long"
@@ -49,9 +50,6 @@ class Grid:
         command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--no-checks"]
         with (self.folder / "words.txt").open("a") as words:
             return subprocess.Popen(command, cwd=self.folder, stdout=words, stderr=words, text=True)
-
-    def finish(self, process):
-        assert process.wait(300) == 0, self.words
 
     @property
     def words(self):
@@ -88,63 +86,35 @@ class Grid:
         }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[("torch",), pytest.param(("torch", "tensorflow"), marks=[pytest.mark.exhaustive, pytest.mark.tensorflow])],
+@pytest.mark.parametrize(
+    "frameworks",
+    [("torch",), pytest.param(("torch", "tensorflow"), marks=[pytest.mark.exhaustive, pytest.mark.tensorflow])],
     ids=", ".join,
 )
-def grids(request, tmp_path_factory, fork_server, migrated_database):
-    """The grid as it should be; and with a process killed in each trial: the driver in the last, the trial before."""
-    for framework in request.param:
+def test_killed_grid_continues_from_checkpoints(frameworks, tmp_path, fork_server, migrated_database):
+    """A process is killed in each trial: the driver in the last, the trial itself in those before."""
+    for framework in frameworks:
         interpreter(framework)
-    whole, broken = (
-        Grid(tmp_path_factory.mktemp(name), request.param, migrated_database) for name in ("whole", "broken")
-    )
+    whole, broken = (Grid(tmp_path / name, frameworks, migrated_database) for name in ("whole", "broken"))
     options = Options(whole.folder / "raybench-results", checks=False, tracking=None, report=False)
     run_grid(load_grid(whole.folder / "grid.yaml"), ForkingExecutor(fork_server), options=options)
-    process, starts = broken.start(), 1
-    for _ in request.param[1:]:
-        first = broken.wait_for_trial(starts, process)
-        os.kill(first["host"]["pid"], signal.SIGKILL)
+    process, starts, count = broken.start(), 1, len(frameworks)
+    for _ in frameworks[1:]:
+        os.kill(broken.wait_for_trial(starts, process)["host"]["pid"], signal.SIGKILL)
         starts += 2
     last = broken.wait_for_trial(starts, process)
     process.kill()
     process.wait()
     assert all_gone([last["host"]["pid"]], 30)
-    broken.finish(broken.start())
-    return whole, broken, len(request.param)
-
-
-def test_the_fourth_epoch_follows(grids):
-    _, broken, count = grids
+    assert broken.start().wait(300) == 0, broken.words
     resumed = broken.events("trial_resumed")
     assert [(event["epoch"], event["of_attempt"], event["attempt"]) for event in resumed] == [(3, 1, 2)] * count
-    assert {event["trial"] for event in resumed} == {event["trial"] for event in broken.events("trial_started")}
     ends = [(event["attempt"], event["status"]) for event in broken.events("trial_ended")]
     assert ends == [(1, "lost"), (2, "completed")] * count
-
-
-def test_the_losses_are_those_of_a_run_that_nothing_happened_to(grids):
-    whole, broken, count = grids
     assert len(whole.losses()) == 6 * count
     assert broken.losses() == whole.losses()
-
-
-def test_mlflow_says_that_it_was_resumed(grids):
-    _, broken, count = grids
     stored = raybench.load(f"sqlite:///{broken.folder}/raybench-results/mlflow.db").trials
     assert list(stored.status) == ["completed"] * count
     assert all("resumed" in findings for findings in stored.findings)
-
-
-def test_no_checkpoint_is_left(grids):
-    whole, broken, _ = grids
     for grid in (whole, broken):
-        assert list(grid.results.glob("attempts/*/checkpoints")) == []
-
-
-def test_the_same_command_has_nothing_left_to_do(grids):
-    _, broken, _ = grids
-    before = len(broken.events("trial_started"))
-    broken.finish(broken.start())
-    assert len(broken.events("trial_started")) == before
+        assert list(grid.results.glob("attempts/*/checkpoints")) == [], "checkpoints of finished trials are removed"

@@ -36,7 +36,7 @@ def epochs(events):
     return [event for event in events if event["event"] == "epoch_ended"]
 
 
-def test_a_training_batch_that_does_not_fit_is_a_result_and_stays_as_it_is(run):
+def test_too_large_training_batch_is_a_result(run):
     *_, last = run("in_training", GIB, batch_size=EXAMPLES)
     error = last["error"]
     assert (last["status"], error["phase"], error["asked_bytes"]) == ("oom", "train", EXAMPLES * MIB)
@@ -46,7 +46,7 @@ def test_a_training_batch_that_does_not_fit_is_a_result_and_stays_as_it_is(run):
     assert run("in_training", GIB)[-1]["status"] == "completed", "a smaller batch is another cell, and fits"
 
 
-def test_an_evaluation_batch_that_does_not_fit_is_halved_and_changes_no_result(run):
+def test_too_large_evaluation_batch_is_halved(run):
     told, whole = run("in_evaluation", GIB), run("in_evaluation", 0)
     assert (told[-1]["status"], told[-1]["warnings"]) == (
         "completed",
@@ -60,20 +60,20 @@ def test_an_evaluation_batch_that_does_not_fit_is_halved_and_changes_no_result(r
     assert sum(told[-1]["ledger"].values()) == pytest.approx(told[-1]["wall"], rel=0.01)
 
 
-def test_below_the_smallest_evaluation_batch_it_is_a_result(run):
+def test_too_large_smallest_evaluation_batch_is_a_result(run):
     *_, last = run("insatiable", GIB)
     assert (last["status"], last["error"]["phase"], last["error"]["asked_bytes"]) == ("oom", "evaluate", 32 * 64 * MIB)
     assert last["warnings"][0] == "evaluation batch halved to 500: 1000 did not fit"
     assert last["warnings"][-1] == "evaluation batch halved to 32: 62 did not fit"
 
 
-def test_a_limit_below_what_the_framework_holds_is_told_as_memory(run, template):
+def test_limit_below_the_frameworks_own_memory(run, template):
     # A second thread needs a stack; so small a model alone may live on what the framework has left over.
     assert run("content", 100 * MIB, threads=2)[-1]["status"] == "oom"
     assert template.alive
     assert run("content", 0)[-1]["status"] == "completed", "the limit was the other process's"
 
 
-def test_a_process_that_dies_in_evaluation_has_that_phase(run):
+def test_death_in_evaluation_has_its_phase(run):
     *_, last = run("dies_in_evaluation", 0)
     assert (last["status"], last["error"]["type"], last["error"]["phase"]) == ("failed", "SIGSEGV", "evaluate")

@@ -27,7 +27,7 @@ def test_metrics_are_read_when_the_epoch_closes(trained):
         assert epoch["evaluations"][0]["metrics"] == {"val/accuracy": 0.5}
 
 
-def test_work_that_was_only_submitted_is_charged_to_its_section(trained):
+def test_submitted_work_is_charged_to_its_section(trained):
     first, second = (epoch["ledger"] for epoch in trained["epochs"])
     assert first["compile"] > 0
     assert second["compile"] == 0

@@ -44,7 +44,7 @@ def test_keras_does_not_fetch_metrics_at_each_step():
     ]  # fmt: skip
 
 
-def test_numbers_of_epochs_and_steps_have_to_agree_with_the_grid(tmp_path):
+def test_epochs_and_steps_must_match_the_grid(tmp_path):
     assert "model.fit has epochs=2, and the grid epochs=3" in train(tmp_path, epochs=3, fit_epochs=2)["problem"]
     assert train(tmp_path, options={"steps_per_epoch": 2})["problem"].startswith(
         "model.fit has steps_per_epoch=5, and the grid steps_per_epoch=2"
@@ -63,7 +63,7 @@ def test_training_stops_at_the_target(tmp_path):
     assert ([epoch["epoch"] for epoch in trained["epochs"]], trained["more"]) == ([1], [False])
 
 
-def test_a_loss_that_is_not_finite_ends_the_training(tmp_path):
+def test_infinite_loss_ends_training(tmp_path):
     trained = train(tmp_path, epochs=3, nan=True)
     assert trained["problem"].endswith("loss is nan in epoch 1")
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]

@@ -43,7 +43,7 @@ def test_time_is_that_of_training_evaluation_and_checkpoints(trained):
     assert trained["saved"] == ["checkpoint-12", "checkpoint-6"]
 
 
-def test_the_grid_s_epochs_and_steps_replace_the_trainer_s_also_in_its_schedule(tmp_path):
+def test_grids_epochs_and_steps_replace_the_trainers(tmp_path):
     trained = train(tmp_path, epochs=3, options={"steps_per_epoch": 4}, arguments={"num_train_epochs": 1})
     assert [(epoch["steps"], epoch["examples"]) for epoch in trained["epochs"]] == [(4, 16)] * 3
     assert trained["rates"][-1] < 0.001 < trained["rates"][8]
@@ -72,13 +72,13 @@ def test_evaluations_between_steps_and_of_several_data_sets(tmp_path):
     assert {"easy/loss", "easy/accuracy", "hard/loss"} <= set(epoch["metrics"])
 
 
-def test_a_loss_that_the_trainer_hides_ends_the_training(tmp_path):
+def test_hidden_infinite_loss_ends_training(tmp_path):
     trained = train(tmp_path, epochs=3, nan=True, arguments={"eval_strategy": "no"})
     assert trained["diverged"] == "grad_norm is nan in epoch 1"
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
 
 
-def test_a_number_of_steps_instead_of_epochs_is_refused(tmp_path):
+def test_steps_instead_of_epochs_are_refused(tmp_path):
     message = call("transformers", "transformers_side:steps_instead_of_epochs", folder=str(tmp_path))
     assert message == (
         "TrainingArguments(max_steps=7): set num_train_epochs instead, and `steps_per_epoch` in the grid file"

@@ -271,6 +271,6 @@ def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
         trial.wait()
     samples = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
     watts = [sample["energy_j"]["cpu 0"] / sample["at"] for sample in samples[-1:]]
-    assert watts == [pytest.approx(50, rel=0.1)]
-    assert summary["energy"]["epochs"]["device_j"] == pytest.approx(120, rel=0.1)
+    assert watts == [pytest.approx(50, rel=0.3)]
+    assert summary["energy"]["epochs"]["device_j"] == pytest.approx(120, rel=0.3)
     assert 0 <= summary["energy"]["others_share"] <= 1

@@ -22,7 +22,7 @@ LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc"
     ("busy", "cores", "high"),
     [(0.19, 2, False), (0.21, 2, True), (0.11, 1, True), (0.45, 16, False), (0.55, 16, True), (0.0, 4, False)],
 )
-def test_a_tenth_of_the_cores_or_half_a_core_is_high(busy, cores, high):
+def test_threshold_of_host_load(busy, cores, high):
     assert HostLoad(busy, cores).high is high
 
 

@@ -128,7 +128,7 @@ def test_only_the_time_of_epochs_counts(tmp_path, core):
         audit.see(events.epoch_ended("t-r0", 1, ledger={"train": 0.5, "evaluate": 0.1}))
         summary = audit.end()
     assert summary["within"] == "epochs"
-    assert summary["seconds"] == pytest.approx(0.6, abs=0.05)
+    assert summary["seconds"] == pytest.approx(0.6, abs=0.15)
 
 
 def test_without_a_process_there_is_no_summary(tmp_path, core):
@@ -156,7 +156,7 @@ def test_number_of_samples():
     assert 600 < len(times) < 6000
 
 
-def test_children_in_their_own_session_belong_to_the_trial():
+def test_children_in_own_sessions_belong_to_the_trial():
     # As torchrun starts its workers.
     program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
     program += ".wait()"

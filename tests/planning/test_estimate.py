@@ -67,14 +67,14 @@ def test_a_trial_that_did_not_complete_says_nothing():
     assert seconds(Estimator(failed.values()), cell()) is None
 
 
-def test_own_data_of_unknown_size_are_known_from_earlier_trials():
+def test_size_of_own_data_from_earlier_trials():
     own = cell()
     own["data"] = {"name": "mine", "digest": None, "examples": {"train": None, "val": None}}
     known = estimator((own, 2.0))
     assert seconds(known, own) == pytest.approx(ONCE + 4 * (2.0 + 0.01 + 0.2))
 
 
-def test_a_command_takes_as_long_as_one_with_the_same_settings():
+def test_estimate_of_a_command_with_equal_settings():
     def command(threads, learning_rate):
         made = cell(threads=threads)
         made["workload"]["form"] = "command"
@@ -98,7 +98,7 @@ def test_total_is_scaled_to_trials_without_an_estimate():
     assert known.total_seconds([]) == 0 and estimator().total_seconds(cells) is None
 
 
-def test_estimates_between_trials_are_those_of_all_earlier_trials_at_once():
+def test_incremental_estimates_equal_those_made_at_once():
     own = cell(128)
     own["data"] = {"name": "mine", "digest": None, "examples": {"train": None, "val": None}}
     ran = [(cell(batch), 4.0 + number / 7) for number, batch in enumerate((64, 256, 64, 512, 256, 128, 64, 64))]

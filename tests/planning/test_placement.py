@@ -18,7 +18,7 @@ def node(name, model):
     return Node(name, hardware, {"torch": "2.13.0"})
 
 
-def test_a_tie_between_hardware_models_does_not_depend_on_the_order_of_nodes():
+def test_tie_of_models_ignores_node_order():
     nodes = [node("a", "T4"), node("b", "V100")]
     need = ResourceRequest("cuda", "torch", "fp32")
     assert find_placement(need, nodes).hardware.model == find_placement(need, nodes[::-1]).hardware.model
@@ -61,7 +61,7 @@ def test_a_trial_takes_one_slice_of_a_gpu(hardware, accelerator_type, count, pla
         ("cpu", "", 0, ""),
     ],
 )
-def test_chips_of_a_tpu_are_handed_out_as_neighbours(kind, free, count, chosen):
+def test_tpu_chips_are_assigned_as_neighbours(kind, free, count, chosen):
     assert neighbours(kind, tuple(free), count) == (None if chosen is None else tuple(chosen))
 
 

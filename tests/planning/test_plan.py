@@ -196,18 +196,21 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
     ("text", "words"),
     [
         (GRID.replace("32, 64", "2048"), "batch_size: 2048 is larger than the training set of 1437 examples"),
-        (GRID + "examples: {train: 5000}\n", "grid.yaml:5: examples.train: 5000 is not allowed; digits has 1437"),
-        (GRID.replace("digits_cnn", "digit_cnn"), "grid.yaml:2: unknown workload 'digit_cnn'"),
-        (GRID + "memory_limit: 2GiB\n", "grid.yaml:5: memory_limit does not apply to cuda"),
+        (GRID + "examples: {train: 5000}\n", "grid.yaml:5:1: examples.train: 5000 is not allowed; digits has 1437"),
+        (GRID.replace("digits_cnn", "digit_cnn"), "grid.yaml:2:1: unknown workload 'digit_cnn'"),
+        (GRID + "memory_limit: 2GiB\n", "grid.yaml:5:1: memory_limit does not apply to cuda"),
         (
             HEAD + "target: {metric: val/accuracy, at_least: 94}\n",
-            "grid.yaml:3: target: 94 is not allowed for accuracy",
+            "grid.yaml:3:1: target: 94 is not allowed for accuracy",
         ),
-        (HEAD + "batch_size: 64\nreplicas: 6\n", "grid.yaml:3: batch_size: 64 is not a multiple of the 6 replicas"),
-        (HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n", "grid.yaml:3: label_smoothing needs cross-entropy"),
+        (HEAD + "batch_size: 64\nreplicas: 6\n", "grid.yaml:3:1: batch_size: 64 is not a multiple of the 6 replicas"),
+        (
+            HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n",
+            "grid.yaml:3:1: label_smoothing needs cross-entropy",
+        ),
         (
             HEAD + "optimizer: adam\nmaster_weights: false\nprecision: bf16\n",
-            "grid.yaml:4: master_weights: false needs optimizer sgd, not adam",
+            "grid.yaml:4:1: master_weights: false needs optimizer sgd, not adam",
         ),
         (
             HEAD + "batch_size: 64\naxes: {device: [x]}\ndevices: {x: {kind: xla_cpu, count: 3, replication: spmd}}\n",
@@ -274,7 +277,7 @@ def test_a_missing_framework_runs_in_its_environment(plan_of):
     assert list(notes(plan)) == [message]
 
 
-def test_the_lock_of_an_environment_is_part_of_the_cell(plan_of):
+def test_environment_lock_is_part_of_the_cell(plan_of):
     def plan(*locks):
         found = [Interpreter("/x/python", "3.11.7", {"torch": "2.9.0", "numpy": "2"}, lock=lock) for lock in locks]
         node = replace(LAPTOP, environments=dict(zip(("/a", "/b"), found, strict=True)))

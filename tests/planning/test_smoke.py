@@ -48,7 +48,7 @@ def plan_of(tmp_path):
     return make
 
 
-def test_each_value_once_in_small_jobs_on_the_cpu(plan_of):
+def test_each_value_once_on_the_cpu(plan_of):
     plan = plan_of(GRID)
     assert plan.spec.name == "g~smoke" and len(plan.trials) == len(plan.cells) < 13
     assert not any(cell.skip for cell in plan.cells)

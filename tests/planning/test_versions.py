@@ -69,7 +69,7 @@ def test_each_cell_twice_under_identities_of_their_own(versions):
     assert plan.label(first).startswith(f"b{first.cell.axes['batch_size']} {first.cell.axes['version']} r0 ")
 
 
-def test_both_versions_of_a_cell_are_neighbours_in_every_repeat(versions):
+def test_versions_of_a_cell_are_neighbours(versions):
     trials = versions.plan().trials
     assert [trial.repeat for trial in trials] == [repeat for repeat in range(4) for _ in range(6)]
     orders = set()
@@ -82,15 +82,6 @@ def test_both_versions_of_a_cell_are_neighbours_in_every_repeat(versions):
         orders.add(tuple(trial.cell.axes["batch_size"] for trial in own[::2]))
     assert len(orders) > 1, "repeats are shuffled"
     assert {trial.cell.axes["version"] for trial in trials[::2]} == {BASE, NEW}, "each is sometimes the first"
-
-
-def test_each_trial_has_the_files_of_its_version(versions):
-    versions.write(NEW, helper=HELPER + "# changed\n")
-    plan = versions.plan()
-    files = {cell.axes["version"]: cell.workload for cell in plan.cells}
-    assert {version: info.folder.rpartition("/")[2] for version, info in files.items()} == {BASE: BASE, NEW: NEW}
-    assert files[BASE].files["train.py"] == files[NEW].files["train.py"]
-    assert files[BASE].files["helper.py"] != files[NEW].files["helper.py"]
 
 
 def test_files_that_both_versions_share_are_named(versions):
@@ -107,24 +98,25 @@ def test_files_that_both_versions_share_are_named(versions):
 def test_a_change_of_one_version_runs_both_again(versions):
     before = {cell.cell_id for cell in versions.plan().cells}
     assert {cell.cell_id for cell in versions.plan().cells} == before
-    versions.write(NEW, helper=HELPER + "# changed\n")
-    after = {cell.cell_id for cell in versions.plan().cells}
-    assert len(after) == 6 and before.isdisjoint(after)
+    versions.write(NEW, helper=HELPER + "# changed\n", train=TRAIN.replace("hidden: int = 4", "hidden: int = 8"))
+    cells = versions.plan().cells
+    assert len(cells) == 6 and before.isdisjoint(cell.cell_id for cell in cells)
+    base, new = ({cell.axes["version"]: cell for cell in cells}[version] for version in (BASE, NEW))
+    assert base.workload.files["helper.py"] != new.workload.files["helper.py"]
+    assert (base.workload.folder, new.workload.folder) == tuple(str(versions.folder / each) for each in (BASE, NEW))
+    assert (base.content.params, new.content.params) == ({"hidden": 4}, {"hidden": 8})
 
 
-def test_a_different_environment_runs_both_again(versions):
+def test_versions_may_have_different_environments(versions):
     before = {cell.cell_id for cell in versions.plan().cells}
     versions.write(NEW, GRID + "devices: {cpu: {kind: cpu, environment: /other}}\n")
     other = Interpreter(python="/other/bin/python", version="3.11.7", packages=NODE.packages)
     after = versions.plan(nodes=[replace(NODE, environments={"/other": other})])
     assert {cell.axes["version"]: cell.fit.environment for cell in after.cells} == {BASE: "", NEW: "/other"}
     assert before.isdisjoint({cell.cell_id for cell in after.cells})
-
-
-def test_a_default_of_the_code_may_differ(versions):
-    versions.write(NEW, train=TRAIN.replace("hidden: int = 4", "hidden: int = 8, n: int = 2") + "        n\n")
-    contents = {cell.axes["version"]: cell.content.params for cell in versions.plan().cells}
-    assert contents == {BASE: {"hidden": 4}, NEW: {"hidden": 8, "n": 2}}
+    plan = versions.plan(nodes=[replace(NODE, environments={"/other": Interpreter(problem="/other: no such file")})])
+    assert {cell.skip for cell in plan.cells} == {"new version: /other: no such file"}, "neither runs alone"
+    assert not any(cell.fit for cell in plan.cells)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +134,6 @@ def test_a_difference_between_the_grids_is_refused(versions, grid, message):
         versions.plan()
     files = {version: versions.folder / version / "grid.yaml" for version in (BASE, NEW)}
     assert str(caught.value).startswith(message.format(**files))
-
-
-def test_a_version_that_cannot_run_skips_both(versions):
-    versions.write(NEW, GRID + "devices: {cpu: {kind: cpu, environment: /gone}}\n")
-    plan = versions.plan(nodes=[replace(NODE, environments={"/gone": Interpreter(problem="/gone: no such file")})])
-    assert {cell.skip for cell in plan.cells} == {"new version: /gone: no such file"}
-    assert not any(cell.fit for cell in plan.cells)
 
 
 def test_only_the_devices_at_hand(versions):

@@ -53,7 +53,7 @@ def test_with_several_references_seconds_are_drawn():
     assert figure.axes[0].get_xlabel() == "seconds per epoch (less is faster)"
 
 
-def test_with_a_target_the_way_to_it_is_drawn():
+def test_target_is_drawn():
     figure = draw("speed", devices_with_target())
     assert figure.axes[0].get_xlabel() == "speed to 94% accuracy relative to the reference"
 
@@ -80,7 +80,7 @@ def test_loss_is_drawn_beside_the_metric():
     assert [draw(name, answer).axes[0].get_ylabel() for name in ("learning", "loss")] == ["accuracy, %", "train/loss"]
 
 
-def test_parts_of_a_run_add_up_to_all_of_it():
+def test_parts_of_a_run_add_up():
     (panel,) = draw("time_parts", with_curves(quick_start())).axes
     rows = {round(bar.get_y(), 3): 0.0 for bar in panel.patches}
     for bar in panel.patches:
@@ -103,7 +103,7 @@ def test_figures_without_data_are_left_out():
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_every_figure_is_valid_svg_with_the_colours_of_the_page(name):
+def test_figures_are_svg_in_page_colours(name):
     for drawn in rendered_figures(ANSWERS[name]()).values():
         root = ElementTree.fromstring(drawn.svg)
         assert root.tag.endswith("svg") and "currentColor" in drawn.svg and "#010203" not in drawn.svg

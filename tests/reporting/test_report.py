@@ -39,7 +39,7 @@ def test_machines_models_and_versions_are_counted():
     assert report.versions == {"torch": ["2.13"]}
 
 
-def test_tables_of_pandas_have_the_numbers_of_the_answer():
+def test_pandas_tables_have_the_answers_numbers():
     answer = devices_with_target()
     table = frames.comparison([answer]).set_index("label")
     assert table.loc["gpu", ["device", "reference"]].tolist() == ["gpu", "cpu"]

@@ -66,11 +66,11 @@ def test_ratio_in_words(ratio, criterion, text):
     assert words.ratio_words(ratio, criterion, "cpu") == text
 
 
-def test_a_second_ratio_does_not_name_the_other_side():
+def test_second_ratio_omits_the_reference():
     assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "2.0x cheaper (95% CI 1.9–2.1)"
 
 
-def test_a_ratio_of_few_successes_holds_if_no_run_misses():
+def test_ratio_of_few_successes():
     ratio = Ratio(2, 1.9, 2.1, 3, 3, holds_if_no_miss=True)
     assert words.ratio_words(ratio, FASTEST, "cpu").endswith("as long as no run misses the target")
 

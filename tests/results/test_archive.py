@@ -48,7 +48,7 @@ def test_import_adds_what_is_new_and_changes_nothing(machines):
     assert (again.attempts, again.known, every_file(results)) == (0, TRIALS, after)
 
 
-def test_attempts_that_run_are_left_out_and_completed_later(machines):
+def test_running_attempts_are_left_out_of_exports(machines):
     folder = machines / "b" / GRID
     file = next(folder.glob("attempts/*/*.jsonl"))
     data = file.read_bytes()
@@ -87,7 +87,7 @@ def test_nothing_ended_or_no_place_to_write(tmp_path):
     assert not list(tmp_path.glob(".*zip*"))
 
 
-def test_import_waits_for_no_lock_and_follows_no_link(machines):
+def test_import_ignores_locks_and_links(machines):
     with locked(machines / "a"), pytest.raises(ResultsLockedError):
         a.import_archive(machines / "b.zip", machines / "a")
     shutil.rmtree(machines / "a" / GRID / "attempts")

@@ -51,7 +51,7 @@ def test_a_lost_start_leaves_the_rest(golden_events):
     assert (attempt.cell_id, attempt.repeat, attempt.warmup_epochs) == ("e5728b716bd9", 0, 1)
 
 
-def test_epochs_told_twice_or_out_of_order_count_once_and_in_order():
+def test_repeated_and_unordered_epochs_count_once():
     (attempt,) = attempts([epoch(2), epoch(1), epoch(2, cpu_s=3.0)]).values()
     assert [one.epoch for one in attempt.epochs] == [1, 2]
     assert attempt.epochs[1].cpu_s == 3.0
@@ -80,7 +80,7 @@ def test_what_is_not_known_is_left_aside(strange):
     assert attempts([strange]) == {}
 
 
-def test_values_of_the_wrong_type_do_not_get_in():
+def test_values_of_wrong_types_are_dropped():
     told = [
         {
             "event": "trial_started",
@@ -121,7 +121,7 @@ def test_values_of_the_wrong_type_do_not_get_in():
     assert (attempt.status, attempt.warnings, attempt.error) == ("failed", [], None)
 
 
-def test_what_a_person_calls_it_and_what_he_wants_of_it():
+def test_label_profile_and_target_of_an_attempt():
     told = events.trial_started(
         TRIAL, 1, label="mine", grid="g", profile="gpu", target={"metric": "val/accuracy", "at_least": 0.94}
     )
@@ -130,7 +130,7 @@ def test_what_a_person_calls_it_and_what_he_wants_of_it():
     assert attempt.target == Target("val/accuracy", at_least=0.94)
 
 
-def test_a_target_that_ends_training_is_in_the_cell():
+def test_stopping_target_is_in_the_cell():
     cell = {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}
     (attempt,) = attempts([events.trial_started(TRIAL, 1, cell=cell)]).values()
     assert attempt.target == Target("val/loss", at_most=0.1)
@@ -174,12 +174,12 @@ def test_events_without_that_evidence_are_read(golden_events):
     assert "cpu" not in events.trial_ended(TRIAL, 1, "completed"), "an end that a supervisor tells has none"
 
 
-def test_an_error_whose_texts_are_none_is_read_without_them():
+def test_error_without_texts():
     error = {"type": 7, "message": ["x"], "phase": "train", "asked_bytes": 9}
     (attempt,) = attempts([events.trial_ended("a-r0", 1, "failed", error=error)]).values()
     assert attempt.error == {"phase": "train", "asked_bytes": 9}
 
 
 @pytest.mark.parametrize("seconds", [1e200, -1e101, math.nan, math.inf])
-def test_a_number_whose_square_no_float_holds_is_damage(seconds):
+def test_overflowing_number_is_damage(seconds):
     assert number_in(seconds) is None and number_in(1e99) == 1e99

@@ -6,12 +6,12 @@ import sqlite3
 import pytest
 from support.disks import small_disk
 from support.grid_files import events_of
+from support.outcomes import RecordingListener
 
 from raybench.config import load_grid
 from raybench.core.files import append_to, write_atomic
 from raybench.errors import ResultsError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import RecordingListener
 from raybench.results.history import GridHistory
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
@@ -67,7 +67,7 @@ def ended(folder):
     return [event["trial"] for event in events_of(folder) if event.get("status") == "completed"]
 
 
-def test_a_file_is_there_whole_or_as_it_was(disk):
+def test_file_is_replaced_as_a_whole(disk):
     page, record = disk.folder / "page.html", disk.folder / "events.jsonl"
     write_atomic(page, "before")
     disk.fill(leave=4096)
@@ -80,7 +80,7 @@ def test_a_file_is_there_whole_or_as_it_was(disk):
 
 
 @pytest.mark.slow
-def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk, grid, ray_executor):
+def test_grid_on_a_full_disk_continues_later(disk, grid, ray_executor):
     fillers = []
     view = Watched(lambda: fillers.append(disk.fill(leave=4096)))
     with pytest.raises(ResultsError) as caught:
@@ -137,7 +137,7 @@ workload = Workload(model=lambda: torch.nn.Linear(1, 2), data=data)
 """
 
 
-def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_same_command_later(tmp_path):
+def test_trial_on_a_full_disk_runs_again_later(tmp_path):
     """A disk with room but without inodes."""
     view, options = RecordingListener(), Options(tmp_path / "results", tracking=None, checks=False, report=False)
     with small_disk(tmp_path / "disk", "1m,nr_inodes=2") as disk:
@@ -153,7 +153,7 @@ def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_s
         assert run_grid(load_grid(grid), InlineExecutor(), None, options).exit_status == 0
 
 
-def test_a_read_only_results_folder_is_refused_before_anything_starts(disk, grid):
+def test_read_only_results_folder_is_refused_at_start(disk, grid):
     disk.mount("remount,ro")
     with pytest.raises(UsageError, match=f"Cannot write to {disk.folder}/results: Read-only") as caught:
         grid(disk.folder / "results")

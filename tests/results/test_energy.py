@@ -39,7 +39,7 @@ def test_joules_of_epochs_examples_and_the_host():
     assert energy.to_target(run) is None and energy.missing(run) is None
 
 
-def test_without_a_measured_steady_part_the_mean_of_all_epochs_is_given():
+def test_energy_without_steady_part_is_the_mean():
     whole = {"epochs": {"count": 4, "device_j": 100.0}, "each": {}, "missing": []}
     assert energy.steady(trial(events.trial_audited("", 1, energy=whole))) == 25
 
@@ -60,7 +60,7 @@ def test_tables_and_mlflow_have_the_measured_joules():
     assert summary_metrics(run)["summary/steady_energy_j"] == 120
 
 
-def test_an_unmeasured_trial_has_the_reason_and_no_metric():
+def test_unmeasured_energy_has_a_reason():
     run = trial(events.trial_audited("", 1, energy={"missing": ["no counters", "no permission"]}))
     row = tables([Record(run)])[0].iloc[0]
     assert row["energy_missing"] == "no counters; no permission" and row.isna()["energy_j"]

@@ -77,7 +77,7 @@ def test_an_epoch_without_anything_has_empty_values():
     }
 
 
-def test_a_row_of_the_table_is_the_epoch_it_was_made_of():
+def test_table_row_equals_its_epoch():
     event = {
         "steps": 2,
         "examples": 64,
@@ -111,7 +111,7 @@ def test_values_are_combined(how, values, combined):
     assert how(values) == combined
 
 
-def test_the_epoch_of_all_ranks_is_that_of_the_first_with_all_processor_time_and_the_highest_memory():
+def test_epoch_of_all_ranks():
     ranks = [
         {"epoch": 1, "ledger": {"train": 1.0}, "cpu_s": 1.0, "cpu": {"train": 0.75}, "memory_peak_bytes": 5},
         {"epoch": 1, "ledger": {"train": 9.0}, "cpu_s": 2.0, "cpu": {"train": 1.5}, "memory_peak_bytes": 8},

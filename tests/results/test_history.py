@@ -77,7 +77,7 @@ def test_unknown_events_are_ignored(grid, file, event):
     assert GridHistory.read(grid).attempts[TRIAL, 1].status == "completed"
 
 
-def test_attempt_without_an_end_is_closed_as_lost_once(grid, file):
+def test_attempt_without_end_is_closed_once(grid, file):
     data = file.read_bytes()
     file.write_bytes(data[: data.rindex(b'{"v"') + 20])  # killed while it wrote its end
     assert GridHistory.read(grid).attempts[TRIAL, 1].status is None
@@ -108,7 +108,7 @@ def test_same_number_on_two_machines_is_counted_up(grid):
     assert list(GridHistory.read(grid).attempts) == [(TRIAL, 1), (TRIAL, 2)]
 
 
-def test_attempt_lost_before_it_began_is_no_other_machine(tmp_path):
+def test_attempt_lost_before_its_start(tmp_path):
     folder = write_events(tmp_path / "grid", [ended(status="lost"), started(2, origin="m"), ended(2)])
     assert [each.status for each in GridHistory.read(folder).attempts.values()] == ["lost", "completed"]
     attempts, _ = as_requested(GridHistory.read(folder), None)

@@ -82,6 +82,6 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         pass
 
 
-def test_a_folder_that_is_taken_away_meanwhile_is_let_go_of(tmp_path):
+def test_lock_of_a_removed_folder(tmp_path):
     with locked(tmp_path / "results"):
         (tmp_path / "results").rename(tmp_path / "moved")

@@ -28,7 +28,7 @@ def with_epochs(cell, epochs):
     return replace(cell, settings=replace(cell.settings, epochs=epochs))
 
 
-def test_a_shorter_epoch_at_the_end_is_no_steady_epoch():
+def test_shorter_last_epoch_is_not_steady():
     """9.9 epochs: the tenth has fewer steps. Rules that add epochs up count it."""
     told = attempt((9, 9, None), (0, 2, None), (0, 4, None), (0, 1, 0.9))
     assert timing.steady(told) == 2.5
@@ -43,7 +43,7 @@ def test_a_shorter_epoch_at_the_end_is_no_steady_epoch():
     assert timing.steady(half) == 1.5
 
 
-def test_without_an_epoch_after_the_warm_up_the_last_one_stands_in_and_says_so():
+def test_last_epoch_stands_in_for_steady_ones():
     told = attempt((3, 5, None), (1, 4, None), warmup=2)
     assert timing.steady(told) == timing.mean_steady(told) == 4.5
     assert timing.steady_from_warmup(told)
@@ -63,7 +63,7 @@ def test_nothing_to_count_is_no_time():
     assert {name: rule(Attempt("c-r0", 1)) for name, rule in timing.RULES.items()} == dict.fromkeys(timing.RULES)
 
 
-def test_time_to_target_ends_with_the_first_epoch_that_reaches_it():
+def test_time_to_target_ends_with_its_epoch():
     told = attempt((2, 3, 0.5), (0, 3, 0.95), (0, 3, 0.93), (0, 3, 0.96))
     assert timing.time_to_target(told, Target("val/accuracy", at_least=0.94)) == 9.0
     assert timing.time_to_target(told, Target("val/accuracy", at_least=0.97)) is None

@@ -17,5 +17,5 @@ from raybench.results.warmup import is_steady
         ({"warmup": 0, "gaps": (2, 4)}, [1, 2, 4, 6]),
     ],
 )
-def test_full_epochs_after_the_warm_up_of_each_process_are_steady(how, steady):
+def test_steady_epochs_follow_each_processs_warmup(how, steady):
     assert [number for number in range(1, 7) if is_steady(number, **how)] == steady

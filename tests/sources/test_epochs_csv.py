@@ -46,7 +46,7 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
     assert found.epochs["val/accuracy"].isna().tolist() == [False, False, True, False, False, False]
 
 
-def test_a_table_of_epochs_that_was_written_comes_back(tmp_path, golden_events):
+def test_written_epoch_table_is_read_back(tmp_path, golden_events):
     from raybench.results.attempt import attempts
     from raybench.sources.result_tables import Record, tables
 
@@ -58,7 +58,7 @@ def test_a_table_of_epochs_that_was_written_comes_back(tmp_path, golden_events):
     assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("e5728b716bd9-r0", 0)
 
 
-def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
+def test_epoch_times_with_a_target(tmp_path):
     head = "trial,epoch,epoch_s,val/loss,target_metric,target_at_most,wall_s,price_per_hour"
     found = load(tmp_path, f"{head}\nx,1,2,0.5,val/loss,0.2,9,3600\nx,2,3,0.1,val/loss,0.2,9,3600\n")
     row = found.trials.iloc[0]
@@ -95,7 +95,7 @@ def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
         (("epoch,", "time,"), "/mine.csv:1:1: the column epoch is missing"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line_and_column(tmp_path, change, says):
+def test_problems_have_line_and_column(tmp_path, change, says):
     assert any(line.startswith(says) for line in problems(tmp_path, CSV.replace(*change, 1)))
 
 
@@ -140,7 +140,7 @@ def test_a_device_has_one_price(tmp_path):
     assert line == "/mine.csv:3:5: price_per_hour: 3 here and 2 on line 2: device gpu has one price"
 
 
-def test_the_first_problems_are_printed_and_the_others_counted(tmp_path):
+def test_first_problems_are_printed_others_counted(tmp_path):
     lines = problems(tmp_path, "trial,epoch,train_s\n" + "a,1,fast\n" * 100_000)
     assert (len(lines), lines[-1]) == (11, "… and 99,990 more")
 
@@ -169,7 +169,7 @@ def test_text_in_utf_16_is_named_as_such(tmp_path):
 KERAS = "epoch,acc,elapsed,loss,val_acc,val_loss\n0,0.3,2.5,1.9,0.4,1.8\n1,0.5,4.5,1.5,0.6,1.4\n"
 
 
-def test_a_log_of_keras_needs_the_name_of_its_times_alone(tmp_path):
+def test_keras_log_with_named_times(tmp_path):
     (missing, line) = problems(tmp_path, KERAS)
     assert line.startswith(
         "/mine.csv:1:3: elapsed: unknown column; rename it to epoch_s if it holds the seconds of each"
@@ -189,12 +189,12 @@ def test_elapsed_seconds_that_fall_are_refused(tmp_path):
     assert line == "/mine.csv:3:2: elapsed_s: 4 after 5 in the epoch before"
 
 
-def test_the_parts_of_an_epoch_are_taken_from_the_whole(tmp_path):
+def test_parts_are_subtracted_from_the_epoch(tmp_path):
     found = load(tmp_path, "epoch,epoch_s,compile_s,input_wait_s\n1,5,2,0.5\n2,3,0,0.5\n").epochs
     assert found["train_s"].tolist() == [2.5, 2.5] and found["epoch_s"].tolist() == [5.0, 3.0]
 
 
-def test_the_columns_that_are_told_of_are_those_that_are_taken():
+def test_documented_columns_are_the_accepted_ones():
     named = {name for name in epochs_csv.KNOWN if f"`{name}`" in epochs_csv.__doc__}
     assert named >= {"trial", "epoch", "train_s", "epoch_s", "target_metric", "wall_s", "batch_size", "repeat"}
 
@@ -204,7 +204,7 @@ def answer(tmp_path, text):
     return build.from_sources([str(tmp_path / "mine.csv")], tmp_path).answer
 
 
-def test_runs_with_a_device_are_compared_and_have_their_target(tmp_path):
+def test_runs_with_devices_and_targets_are_compared(tmp_path):
     head = "trial,epoch,train_s,val/loss,device,target_metric,target_at_most\n"
     told = (("a", 1, 5, 1.0, "gpu"), ("a", 2, 4, 0.5, "gpu"), ("b", 1, 9, 1.1, "cpu"), ("b", 2, 8, 0.7, "cpu"))
     rows = [",".join(map(str, (*each, "val/loss", 0.6))) for each in told]
@@ -241,7 +241,7 @@ def test_energy_of_epochs_is_read(tmp_path):
     assert cpu.energy_ratio.value == pytest.approx(0.25)
 
 
-def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
+def test_trial_names_and_attempts_in_a_csv(tmp_path):
     head = "trial,epoch,train_s,device,attempt\n"
     rows = [
         f"exp-r{number},1,{seconds},{device},1\n"
@@ -254,6 +254,6 @@ def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
     assert [(each.planned, each.completed) for each in report.answer.configurations] == [(2, 2)] * 2
 
 
-def test_a_repeat_that_two_trials_claim_is_a_mistake(tmp_path):
+def test_repeat_claimed_by_two_trials(tmp_path):
     (said,) = problems(tmp_path, "trial,epoch,train_s,repeat\na,1,5,1\nb,1,6,1\nc,1,7,2\n")
     assert said.startswith("/mine.csv:3:4: repeat: 1 again: trial 'a' on line 2 has it")

@@ -34,7 +34,7 @@ def golden(golden_events):
 
 
 @pytest.mark.parametrize(("table", "described"), [("trials", TRIALS), ("epochs", EPOCHS)])
-def test_every_column_is_described_and_every_described_column_is_there(golden, table, described):
+def test_described_columns_are_the_columns(golden, table, described):
     frame = getattr(golden, table)
     own = [column for column in frame.columns if "/" not in column]
     assert own == [column.name for column in described]
@@ -48,8 +48,6 @@ def test_seconds_and_bytes_say_so():
     for column in (*TRIALS, *EPOCHS):
         is_time = column.unit in ("s", "examples/s", "steps/s")
         assert column.name.endswith("_s") == is_time or column.unit == "fraction"
-            column.name.endswith("_s") == (column.unit in ("s", "examples/s", "steps/s")) or column.unit == "fraction"
-        )
         assert column.name.endswith("_bytes") == (column.unit == "bytes")
 
 
@@ -126,7 +124,7 @@ def test_what_is_not_known_has_no_value(golden):
     assert {name for name in nothing if not row[name]} == set()
 
 
-def test_a_diverged_trial_has_no_accuracy_and_a_failed_one_has_the_line_of_its_error(golden_events):
+def test_rows_of_diverged_and_failed_trials(golden_events):
     end = next(event for event in golden_events if event["event"] == "trial_ended")
     end["status"] = "diverged"
     (row,) = of(golden_events).trials.to_dict("records")
@@ -198,7 +196,7 @@ def test_a_schedule_with_points_is_one_column(golden_events):
     assert not [name for name in frame.columns if name.startswith("settings.schedule")]
 
 
-def test_values_of_the_wrong_type_are_as_good_as_missing(golden_events):
+def test_values_of_wrong_types_are_missing(golden_events):
     cell = golden_events[0]["cell"]
     cell["settings"] |= {"batch_size": "many", "channels_last": "yes", "weight_decay": [1], "steps_per_epoch": 2.5}
     golden_events[0]["t"] = "yesterday"
@@ -214,7 +212,7 @@ def test_every_rule_has_its_column():
 
 
 @pytest.mark.parametrize("journal", sorted(GOLDEN.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_the_sections_of_a_real_trial_add_up_to_its_wall_time(journal):
+def test_sections_add_up_to_wall_time(journal):
     found = raybench.load(journal)
     sections = [
         f"{name}_s" for name in ("setup", "data", "build", "train", "input_wait", "compile", "evaluate", "other")
@@ -242,7 +240,7 @@ def test_folder_of_results_and_one_grid_of_it(tmp_path, golden_events):
         raybench.load(tmp_path, grid="tow")
 
 
-def test_what_is_no_source_is_said_in_one_line(tmp_path):
+def test_invalid_source_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="there is no such file or folder"):
         raybench.load(tmp_path / "missing")
     with pytest.raises(UsageError, match="no results of raybench in it"):
@@ -255,7 +253,7 @@ def test_what_is_no_source_is_said_in_one_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_loading_needs_no_framework_no_ray_and_no_mlflow():
+def test_loading_needs_neither_frameworks_ray_nor_mlflow():
     code = f"""
 import sys, raybench
 assert len(raybench.load({str(GOLDEN / "journal.jsonl")!r}).trials) == 1
@@ -265,7 +263,7 @@ print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "mat
     assert done.stdout.strip() == "[]"
 
 
-def test_labels_that_cells_share_have_what_differs_put_in():
+def test_shared_labels_get_the_differing_settings():
     def of(trial, label, **cell):
         started = events.trial_started(trial, 1, label=label, grid="g", cell=cell)
         return [Record(one) for one in attempts([started]).values()]

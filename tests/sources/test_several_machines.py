@@ -58,7 +58,7 @@ def test_sources_of_every_kind_give_the_same_report(machines, tmp_path, migrated
     assert summary([tmp_path / "runs.db"]) == expected
 
 
-def test_repeated_folder_of_one_machine_is_a_later_attempt(machines, tmp_path):
+def test_folder_given_twice_is_a_later_attempt(machines, tmp_path):
     again = results_of(tmp_path / "again", "vm-a", started="2026-11-26", digest="sha256:03d55907")
     for file in list(again.glob(f"{GRID}/attempts/*/*.jsonl")):
         run = f"{int(file.stem, 16) ^ 1:032x}"

@@ -1,12 +1,10 @@
 """Files of a grid's results: their events, and files made of events."""
 
 import json
-from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 from raybench.core.events import events_file
 from raybench.results.folder import ATTEMPTS, CHECKS, attempt_folder, event_files, read_events
-from raybench.results.history import GridHistory
 
 
 def events_of(grid):
@@ -30,11 +28,3 @@ def write_events(grid, events):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(event) + "\n" for event in own))
     return grid
-
-
-def history_of(events):
-    """The history of a grid with these events, which is in no folder."""
-    history = GridHistory(Path("made_up"))
-    for event in events:
-        history.take(event)
-    return history

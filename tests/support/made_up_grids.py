@@ -61,33 +61,3 @@ def contract_events():
             train = (seconds - 0.01, seconds - 0.01)
             made += told(cell, repeat, train, (0.5, accuracy[repeat] + 0.02), profile=device)
     return made
-
-
-def small_cell(device, batch=256, **settings):
-    """A cell with no more than the verdict reads."""
-    return {
-        "data": {"name": "cifar10", "examples": {"train": 40000, "val": 10000}},
-        "device": {"kind": device, "model": device, "count": 1, "replicas": 1},
-        "framework": "torch",
-        "settings": {"batch_size": batch, "precision": "fp32", "optimizer": {"name": "sgd"}, **settings},
-        "warmup_epochs": 1,
-        "workload": {"name": "katnoria_cnn"},
-    }
-
-
-def told_in_three_frameworks(profile=None):
-    """The events of one processor in three frameworks.
-
-    Args:
-        profile: from a framework to the device's name, as a grid file has one.
-    """
-    made = []
-    for framework, kind, second in (("torch", "cpu", 1.0), ("tensorflow", "cpu", 2.0), ("torch_xla", "xla_cpu", 3.0)):
-        for batch in (64, 128):
-            cell = {**cell_of(kind, batch), "framework": framework}
-            cell["device"] = {**cell["device"], "model": "a processor"}
-            for repeat in range(2):
-                seconds = [second * 64 / batch + repeat / 100] * 3
-                name = profile(framework) if profile else None
-                made += told(cell, repeat, seconds, [0.5, 0.6, 0.5 + batch / 1000], profile=name)
-    return made

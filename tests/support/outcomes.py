@@ -1,4 +1,22 @@
-"""What an outcome of a grid has for each configuration."""
+"""What a grid reports while it runs, and what its outcome has for each configuration."""
+
+from raybench.execution.progress import ProgressListener
+
+
+class RecordingListener(ProgressListener):
+    """Records the callbacks."""
+
+    def __init__(self):
+        self.todo, self.events, self.warnings = [], [], []
+
+    def begin(self, plan, todo, history):
+        self.todo = list(todo)
+
+    def event(self, event):
+        self.events.append(event)
+
+    def warn(self, words):
+        self.warnings.append(words)
 
 
 def run_counts(outcome):

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import os
-import pwd
 import random
-import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-
-import pytest
-import sqlalchemy as sa
 
 PATIENCE = 400
 """Seconds that a server may take to begin: a loaded machine takes minutes."""
@@ -84,138 +76,3 @@ def mlflow_server(folder: Path, *arguments: str, store: str = "", **environment:
         yield server
     finally:
         server.stop()
-
-
-class Proxy:
-    """Stands before a server; how it treats a request is said by `mode`, which may change at any time.
-
-    Attributes:
-        mode: `pass`; `refuse` (the connection ends before the request is passed on); `swallow` (the request is passed
-            on, and the connection ends before its answer); `error` (503 instead); `unauthorized` (401 instead); `slow`
-            (`delay` seconds later); or a function from a request's method and path to one of these.
-        delay: seconds by which `slow` holds up a request.
-        asked: the method and path of each request so far.
-    """
-
-    def __init__(self, upstream: str) -> None:
-        self.mode: str | Callable[[str], str] = "pass"
-        self.delay = 0.0
-        self.asked: list[str] = []
-        own = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _treat(self) -> None:
-                request = f"{self.command} {self.path}"
-                mode = own.mode if isinstance(own.mode, str) else own.mode(request)
-                own.asked.append(request)
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if mode == "refuse":
-                    self.close_connection = True
-                    return
-                if mode == "error":
-                    self._answer(503, b"try later", {})
-                    return
-                if mode == "unauthorized":
-                    self._answer(401, b"who are you?", {})
-                    return
-                if mode == "slow":
-                    time.sleep(own.delay)
-                host = upstream.removeprefix("http://")
-                connection = http.client.HTTPConnection(host, timeout=60)
-                headers = {name: text for name, text in self.headers.items() if name.lower() != "connection"}
-                try:
-                    connection.request(self.command, self.path, body, headers)
-                    answer = connection.getresponse()
-                    told = answer.read()
-                finally:
-                    connection.close()
-                if mode == "swallow":
-                    self.close_connection = True
-                    return
-                kept = {name: text for name, text in answer.getheaders() if name.lower() == "content-type"}
-                self._answer(answer.status, told, kept)
-
-            def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-                with suppress(OSError):
-                    self.send_response(status)
-                    for name, text in headers.items():
-                        self.send_header(name, text)
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-            setattr(Handler, f"do_{method}", Handler._treat)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-@contextmanager
-def proxy(upstream: str) -> Iterator[Proxy]:
-    """A proxy before a server."""
-    made = Proxy(upstream)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-@contextmanager
-def postgres(folder: Path, password: str) -> Iterator[str]:
-    """The URI of an empty database on a PostgreSQL server of its own; skips the test where there is none to be had."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if at := shutil.which("initdb"):
-        found.append(Path(at).resolve().parent)
-    if not found:
-        pytest.skip("PostgreSQL is not installed: no initdb in /usr/lib/postgresql nor on the path")
-    try:
-        sa.create_engine("postgresql://")
-    except ImportError as error:
-        pytest.skip(f"{error}: the extra `postgresql` is not installed")
-    tools, port = found[-1], free_port()
-    as_user: list[str] = []
-    if os.getuid() == 0:  # which PostgreSQL will not run as
-        try:
-            owner = pwd.getpwnam("postgres")
-        except KeyError:
-            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        as_user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
-        data = Path("/tmp") / f"rb-postgres-{port}"  # where another user can reach it
-        data.mkdir()
-        os.chown(data, owner.pw_uid, owner.pw_gid)
-    else:
-        data = folder / "postgres"
-        data.mkdir()
-    secret = data / "secret"
-    secret.write_text(password)
-    secret.chmod(0o644)
-    try:
-        cluster = data / "cluster"
-        made = ["--pgdata", str(cluster), "--username", "mlflow", "--pwfile", str(secret), "--auth", "scram-sha-256"]
-        subprocess.run([*as_user, str(tools / "initdb"), *made, "--no-sync"], check=True, capture_output=True)
-        options = ["-D", str(cluster), "-h", "127.0.0.1", "-p", str(port), "-k", str(data), "-F"]
-        with (folder / "postgres.log").open("wb") as log:
-            process = subprocess.Popen([*as_user, str(tools / "postgres"), *options], stdout=log, stderr=log)
-        try:
-            deadline = time.monotonic() + PATIENCE
-            ready = [str(tools / "pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"]
-            while subprocess.run(ready, check=False).returncode:
-                assert process.poll() is None and time.monotonic() < deadline, (folder / "postgres.log").read_text()
-                time.sleep(0.2)
-            yield f"postgresql://mlflow:{password}@127.0.0.1:{port}/postgres"
-        finally:
-            process.send_signal(3)  # at once, whoever is connected
-            process.wait(60)
-    finally:
-        shutil.rmtree(data)

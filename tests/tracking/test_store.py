@@ -25,7 +25,7 @@ def test_the_first_that_is_named_counts(monkeypatch, tmp_path):
     assert resolve(Path("results"), "http://argument", "http://file").uri == "http://argument"
 
 
-def test_the_own_store_lies_in_the_results_folder_and_nothing_is_made(tmp_path):
+def test_default_store_is_in_the_results_folder(tmp_path):
     store = resolve(Path("my results"))
     assert store.path == tmp_path / "my results" / "mlflow.db"
     assert store.artifacts == (tmp_path / "my results" / "mlartifacts").as_uri()
@@ -49,7 +49,7 @@ def test_a_relative_database_becomes_absolute(tmp_path):
     ],
     ids=["folder", "named pipe", "link loop"],
 )
-def test_a_database_that_cannot_be_a_file_is_refused_at_once(tmp_path, make, says):
+def test_impossible_database_file_is_refused(tmp_path, make, says):
     make(tmp_path / "runs.db")
     (tmp_path / "results").mkdir()
     make(tmp_path / "results" / "mlflow.db")
@@ -67,7 +67,7 @@ def test_where_artifacts_go(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["--tracking-uri", "the grid file's tracking_uri", "MLFLOW_TRACKING_URI"])
-def test_what_is_no_store_is_said_with_where_it_comes_from(monkeypatch, source):
+def test_invalid_store_names_its_origin(monkeypatch, source):
     for wrong in ("./mlruns", "file:///tmp/mlruns", "runs.db", "sqlite://", "sqlite:///:memory:", "ftp://x/y"):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", wrong)
         arguments = {"--tracking-uri": (wrong, None), "the grid file's tracking_uri": (None, wrong)}.get(
@@ -107,11 +107,11 @@ def test_messages_of_libraries_lose_the_secrets(monkeypatch):
     assert "db.example/runs" in text and "bobsleigh" in text
 
 
-def test_a_secret_of_one_letter_does_not_take_a_message_apart():
+def test_secret_of_one_letter():
     assert redact_text("a bad password: a", "mysql://a:a@h/d") == "*** bad password: ***"
 
 
-def test_a_uri_whose_beginning_was_forgotten_is_told_without_its_password(tmp_path):
+def test_uri_without_scheme_hides_its_password(tmp_path):
     with pytest.raises(UsageError) as caught:
         resolve(tmp_path, "me:s3cret@db.example/runs")
     assert "s3cret" not in str(caught.value)

@@ -63,7 +63,7 @@ def test_the_memory_tracker_has_what_mlflow_has(run, store):
         assert history == pytest.approx(recorded.metrics)
 
 
-def test_without_tracking_checks_and_report_there_are_only_trials(run):
+def test_trials_alone_without_tracking_and_checks(run):
     outcome = run(None)
     told = {event["event"] for event in events_of(outcome.folder)}
     assert told == {"epoch_ended", "trial_ended", "trial_started"}

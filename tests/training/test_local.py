@@ -46,7 +46,7 @@ def run(tmp_path, **environment):
     )
 
 
-def test_a_loop_without_a_framework_prints_a_line_per_epoch(tmp_path):
+def test_plain_loop_prints_a_line_per_epoch(tmp_path):
     done = run(tmp_path)
     first, second, later, told = done.stdout.splitlines()
     assert re.fullmatch(r"epoch 1  train [\d.e-]+ s.*  [\d,]+ examples/s  val/accuracy 0.12", first)
@@ -56,7 +56,7 @@ def test_a_loop_without_a_framework_prints_a_line_per_epoch(tmp_path):
     assert done.stderr == ""
 
 
-def test_nothing_is_loaded_that_the_loop_does_not_need(tmp_path):
+def test_loop_loads_only_its_framework(tmp_path):
     code = (
         "import raybench, sys; raybench.current_trial(); print({'torch', 'ray', 'pandas', 'pydantic'} & {*sys.modules})"
     )
@@ -64,7 +64,7 @@ def test_nothing_is_loaded_that_the_loop_does_not_need(tmp_path):
     assert done.stdout == "set()\n"
 
 
-def test_a_helper_reports_to_the_trial_whose_epoch_is_open(capsys):
+def test_helper_reports_to_the_open_trial(capsys):
     def helper():
         raybench.current_trial().log({"val/accuracy": 0.5})
 

@@ -4,7 +4,6 @@ import itertools
 import math
 import os
 import time
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,7 +16,20 @@ from raybench.training.epoch_record import Diverged
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
 
 
-def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
+@pytest.fixture
+def sleep(monkeypatch):
+    """A clock that only sleeping advances."""
+    now_ns = [0]
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: now_ns[0] / 1e9)
+
+    def sleep(seconds):
+        now_ns[0] += round(seconds * 1e9)
+
+    return sleep
+
+
+def test_epoch_numbers_in_loop_and_journal():
     trial, kept, _ = make_trial(3)
     assert list(trial.epochs()) == [0, 1, 2]
     assert [epoch["epoch"] for epoch in kept.epochs] == [1, 2, 3]
@@ -36,97 +48,78 @@ def test_steps_counts_steps_and_examples():
     assert len(kept.epochs[0]["step_s"]) == 4, "the first step is partly compilation"
 
 
-def test_time_goes_to_the_section_in_which_it_is_spent():
+def test_time_goes_to_its_section(sleep):
     trial, kept, ledger = make_trial(1)
-    spent = Counter()
-
-    def spend(name, seconds):
-        """Sleep; a busy machine wakes a process late, so the time is measured."""
-        start_s = time.perf_counter()
-        time.sleep(seconds)
-        spent[name] += time.perf_counter() - start_s
 
     def slow():
         for batch in BATCHES[:3]:
-            spend("input_wait", 0.06)
+            sleep(2)
             yield batch
 
     with trial.section("data"):
-        spend("data", 0.09)
-    spend("build", 0.06)
+        sleep(3)
+    sleep(5)
     for _ in trial.epochs():
-        spend("train", 0.03)
+        sleep(7)
         for _ in trial.steps(slow()):
-            spend("train", 0.03)
+            sleep(1)
         with trial.evaluation():
-            spend("evaluate", 0.15)
+            sleep(11)
         with trial.section("checkpoint"):
-            spend("checkpoint", 0.06)
-        spent_in_epoch = dict(spent)
-    spend("other", 0.06)
+            sleep(13)
+    sleep(17)
     with trial.evaluation("test"):
-        spend("evaluate", 0.06)
+        sleep(19)
     total, _ = ledger.close()
     (epoch,) = kept.epochs
-    for measured, expected, names in (
-        (epoch["ledger"], spent_in_epoch, ("train", "input_wait", "evaluate", "checkpoint")),
-        (total, spent, ("data", "build", "other", "evaluate")),
-    ):
-        assert {name: measured[name] for name in names} == pytest.approx(
-            {name: expected[name] for name in names}, abs=0.05
-        )
+    of_epoch = {"train": 10, "input_wait": 6, "evaluate": 11, "checkpoint": 13}
+    assert {name: epoch["ledger"][name] for name in of_epoch} == of_epoch
+    assert [total[name] for name in ("data", "build", "other", "evaluate")] == [3, 5, 17, 11 + 19]
 
 
-def test_an_evaluation_between_steps_is_part_of_no_step():
+def test_evaluation_between_steps_is_not_a_step(sleep):
     trial, kept, _ = make_trial(1)
     for _ in trial.epochs():
         for number, _ in enumerate(trial.steps(BATCHES)):
+            sleep(1)
             if number == 2:
                 with trial.evaluation():
-                    time.sleep(0.05)
+                    sleep(50)
                 trial.log({"val/accuracy": 0.25, "train/loss": 1.0})
         with trial.evaluation():
-            pass
+            sleep(2)
         trial.log({"val/accuracy": 0.5})
     (epoch,) = kept.epochs
-    assert max(epoch["step_s"]) < 0.02
-    assert epoch["ledger"]["evaluate"] >= 0.05
+    assert max(epoch["step_s"]) == 1
+    assert epoch["ledger"]["evaluate"] == 52
     first, second = epoch["evaluations"]
     assert (first["name"], first["step"], first["metrics"]) == ("val", 2, {"val/accuracy": 0.25})
     assert (second["step"], second["metrics"]) == (5, {"val/accuracy": 0.5})
-    assert first["seconds"] >= 0.05 > second["seconds"]
-    assert 0 <= first["train_s"] <= second["train_s"] < 0.05
+    assert (first["seconds"], second["seconds"]) == (50, 2)
+    assert (first["train_s"], second["train_s"]) == (3, 5)
     assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
 
 
-def test_first_step_beyond_the_others_is_compilation():
+def test_first_step_beyond_the_others_is_compilation(sleep):
     trial, kept, _ = make_trial(1)
     for _ in trial.epochs():
         for number, _ in enumerate(trial.steps(BATCHES)):
-            time.sleep(0.001 if number else 0.1)
+            sleep(1 if number else 10)
     (epoch,) = kept.epochs
-    assert epoch["ledger"]["compile"] >= 0.08 > epoch["ledger"]["train"]
+    assert (epoch["ledger"]["compile"], epoch["ledger"]["train"]) == (9, 5)
 
 
-def test_work_on_the_device_counts_where_it_was_begun(monkeypatch):
+def test_device_work_counts_where_it_began(monkeypatch, sleep):
     """A device that computes in the background: whoever ends a section waits for it."""
-    due = [0.0]
-
-    def wait(device):
-        time.sleep(max(0.0, due[0] - time.perf_counter()))
-
+    due_s = [0.0]
+    wait = lambda device: sleep(max(0.0, due_s[0] - time.perf_counter()))  # noqa: E731
     monkeypatch.setattr("raybench.devices.no_framework.Cpu.synchronize", wait)
-
-    def begin(seconds):
-        due[0] = time.perf_counter() + seconds
-
     trial, kept, _ = make_trial(2)
     for _ in trial.epochs():
-        begin(0.1)
+        due_s[0] = time.perf_counter() + 10
         with trial.evaluation():
-            begin(0.05)
-    for epoch in kept.epochs:
-        assert epoch["ledger"]["train"] >= 0.1 > epoch["ledger"]["evaluate"] >= 0.05
+            due_s[0] = time.perf_counter() + 5
+    assert [(epoch["ledger"]["train"], epoch["ledger"]["evaluate"]) for epoch in kept.epochs] == [(10, 5)] * 2
 
 
 def test_an_epoch_ends_after_steps_per_epoch():
@@ -143,7 +136,7 @@ def test_an_iterator_goes_on_in_the_next_epoch():
 
 
 @pytest.mark.parametrize("sized", [True, False])
-def test_the_last_of_a_fractional_number_of_epochs_is_shorter(sized):
+def test_fractional_last_epoch_is_shorter(sized):
     trial, kept, _ = make_trial(1.4)
     batches = (lambda: BATCHES) if sized else (lambda: (batch for batch in BATCHES))
     assert [len(list(trial.steps(batches()))) for _ in trial.epochs()] == [5, 2]
@@ -193,7 +186,7 @@ def test_training_ends_at_the_target():
     assert kept.more == [True, True, True, False]
 
 
-def test_a_target_as_a_fraction_ends_no_training_whose_accuracy_is_in_percent():
+def test_fractional_target_ignores_accuracy_in_percent():
     trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=0.6), stop_at_target=True)
     message = r"val/accuracy is 1.02, so it is in percent, and the target 0.6 a fraction.*at_least: 60"
     with pytest.raises(ValueError, match=message):
@@ -205,14 +198,14 @@ def test_a_target_as_a_fraction_ends_no_training_whose_accuracy_is_in_percent():
 @pytest.mark.parametrize(
     ("bound", "logged"), [(0.6, [0.3, 0.6, 0.7]), (60, [1.0, 60.0, 70.0]), (0.6, [0.5, 0.999, 1.0])]
 )
-def test_a_target_in_the_unit_of_the_logged_accuracy_ends_the_training(bound, logged):
+def test_target_in_the_logged_unit_ends_training(bound, logged):
     trial, kept, _ = make_trial(3, target=Target("val/accuracy", at_least=bound), stop_at_target=True)
     for epoch in trial.epochs():
         trial.log({"val/accuracy": logged[epoch]})
     assert len(kept.epochs) == 2
 
 
-def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded():
+def test_infinite_loss_ends_training_after_its_epoch():
     trial, kept, _ = make_trial(3)
     with pytest.raises(Diverged, match="train/loss is nan in epoch 2"):
         for epoch in trial.epochs():
@@ -221,14 +214,14 @@ def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded
     assert kept.warnings[0] == "val/perplexity is inf, and was left out"
 
 
-def test_training_goes_on_after_the_epochs_of_an_earlier_attempt():
+def test_training_continues_after_an_earlier_attempts_epochs():
     trial, kept, _ = make_trial(4, done=2)
     trial.checkpoint(print, print)
     assert list(trial.epochs()) == [2, 3]
     assert [epoch["epoch"] for epoch in kept.epochs] == [3, 4]
 
 
-def test_an_epoch_that_is_left_after_its_steps_counts():
+def test_epoch_left_after_its_steps_counts():
     trial, kept, _ = make_trial(5)
     for epoch in trial.epochs():
         for _ in trial.steps(BATCHES):
@@ -242,7 +235,7 @@ def test_an_epoch_that_is_left_after_its_steps_counts():
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
-def test_an_epoch_that_is_left_in_a_step_does_not_count():
+def test_epoch_left_in_a_step_does_not_count():
     trial, kept, _ = make_trial(5)
 
     def train():
@@ -267,7 +260,7 @@ AFTER_THE_STEPS = {
 
 
 @pytest.mark.parametrize("use", AFTER_THE_STEPS)
-def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
+def test_epoch_continued_after_a_break_counts(use):
     trial, kept, _ = make_trial(5)
     for epoch in trial.epochs():
         for number, _ in enumerate(trial.steps(BATCHES)):
@@ -283,7 +276,7 @@ def test_an_epoch_that_goes_on_after_a_break_in_its_steps_counts(use):
 
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit, alone):
+def test_loop_left_in_last_step_completes_the_epoch(limit, alone):
     trial, kept, _ = make_trial(5, steps_per_epoch=limit)
     steps = trial.steps(BATCHES) if alone else (batch for _ in trial.epochs() for batch in trial.steps(BATCHES))
     for number, _ in enumerate(steps, 1):
@@ -295,7 +288,7 @@ def test_a_loop_that_is_left_in_the_last_step_of_an_epoch_has_completed_it(limit
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
-def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
+def test_loop_left_with_infinite_loss_has_diverged():
     trial, kept, _ = make_trial(5)
     for _ in trial.epochs():
         trial.log({"train/loss": math.inf})
@@ -306,7 +299,7 @@ def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_a_loss_that_is_not_finite_after_the_last_epoch_is_diverged(leaves):
+def test_infinite_loss_after_last_epoch_is_diverged(leaves):
     trial, kept, _ = make_trial(2)
     for epoch in trial.epochs():
         if leaves and epoch == 1:
@@ -343,7 +336,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_wrong_use_is_an_error_that_says_what_to_do(name):
+def test_wrong_use_names_the_remedy(name):
     use, kind, message = ERRORS[name]
     trial, _, _ = make_trial(2)
     with pytest.raises(kind, match=message):

@@ -21,7 +21,7 @@ INPUTS, TARGETS = np.zeros((6, 3)), np.zeros(6)
         UserDict(tokens=INPUTS, nested={"mask": TARGETS, "temperature": np.float32(1)}),
     ],
 )
-def test_the_examples_of_a_batch_are_the_common_first_dimension_of_its_arrays(batch):
+def test_batch_size_is_the_common_first_dimension(batch):
     assert examples_in(batch, None)[0] == 6
     assert examples_in(batch, examples_in(batch, None)[1])[0] == 6
 
@@ -34,7 +34,7 @@ def test_the_examples_of_a_batch_are_the_common_first_dimension_of_its_arrays(ba
         (object(), r"a object: it has no array"),
     ],
 )
-def test_a_batch_that_cannot_be_counted_asks_for_the_number(batch, message):
+def test_uncountable_batch_asks_for_the_number(batch, message):
     with pytest.raises(ValueError, match=message):
         examples_in(batch, None)
 

@@ -26,7 +26,7 @@ def make_job(folder, **settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("where", "steps"), [("device", None), ("host", 1)])
-def test_sections_add_up_to_no_more_than_the_time_that_others_see(fork_server, tmp_path, where, steps):
+def test_sections_fit_into_the_wall_time(fork_server, tmp_path, where, steps):
     template = fork_server()
     begun = time.perf_counter()
     told = list(template.run(make_job(tmp_path, input=where, steps_per_epoch=steps)))

@@ -62,7 +62,7 @@ def end(found):
 
 
 @pytest.mark.parametrize(("framework", "how"), CASES)
-def test_a_trial_that_was_lost_goes_on_with_the_same_losses_bit_for_bit(framework, how, tmp_path):
+def test_resumed_losses_are_equal_bit_for_bit(framework, how, tmp_path):
     whole = attempt(framework, tmp_path / "whole", every=0, **how)
     assert (end(whole)["status"], whole["files"]) == ("completed", [])
     lost = attempt(framework, tmp_path / "lost", lost_in=4, **how)
@@ -100,7 +100,6 @@ def test_the_ledger_is_right_across_the_gap(lost, left):
         told = sum(event["ledger"].get(name, 0.0) for event in epochs(again))
         assert over["ledger"][name] == pytest.approx(told, abs=2e-5), name
     assert over["ledger"]["checkpoint"] > 0
-    assert [epoch["recompiles"] for epoch in epochs(again)] == [2, 0, 0, 2, 0, 0], "new shapes to the new process"
 
 
 def test_lost_again_and_again(lost, left):
@@ -127,13 +126,13 @@ def torn(path):
 def flipped(path):
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        entry = archive.getinfo("model/0.weight.npy")
+        entry = archive.getinfo("state.npy")
     data[entry.header_offset + 300] ^= 4
     path.write_bytes(data)
 
 
 @pytest.mark.parametrize("damage", [torn, flipped])
-def test_a_damaged_one_is_told_and_the_one_before_is_used(damage, lost, left):
+def test_damaged_checkpoint_falls_back_to_the_previous(damage, lost, left):
     damage(left / FOLDER / "epoch-000003.rank-0.npz")
     again = attempt("torch", left, 2, resume=4)
     assert again["told"][1]["epoch"] == 2
@@ -142,7 +141,7 @@ def test_a_damaged_one_is_told_and_the_one_before_is_used(damage, lost, left):
     assert losses(again) == losses(lost[2])
 
 
-def test_where_there_is_none_it_begins_again_and_says_so(lost, left):
+def test_missing_checkpoint_starts_again(lost, left):
     shutil.rmtree(left / FOLDER)
     again = attempt("torch", left, 2, resume=4)
     (warning,) = end(again)["warnings"]

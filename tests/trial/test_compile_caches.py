@@ -33,7 +33,7 @@ def mode(path):
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-def test_one_folder_stays_for_all_trials_and_is_private(place, tmp_path):
+def test_cache_folder_is_shared_and_private(place, tmp_path):
     before = os.umask(0)
     try:
         first = used(tmp_path)
@@ -69,7 +69,7 @@ def a_file(path):
 
 @pytest.mark.parametrize("make", [open_to_others, link, of_another, a_file])
 @pytest.mark.parametrize("named", [False, True])
-def test_a_folder_that_others_can_write_to_is_not_used(place, tmp_path, monkeypatch, make, named):
+def test_cache_folder_writable_by_others(place, tmp_path, monkeypatch, make, named):
     path = place / f"raybench-torchinductor-{os.getuid()}"
     make(path)
     if named:

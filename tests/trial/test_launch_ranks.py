@@ -130,7 +130,7 @@ def test_a_ranks_end_is_the_trials(template, tmp_path, attribute, status, kind, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_nothing_is_left_when_one_is_killed_from_outside(template, tmp_path, whom):
+def test_killed_rank_leaves_nothing(template, tmp_path, whom):
     run = template.run(make_job(tmp_path, "hanging", "devices"))
     next(run)
     pids = both_ranks_in(tmp_path)
@@ -153,7 +153,7 @@ def test_ranks_end_with_the_trials_own_process(template, tmp_path):
     assert all_gone(pids.values())
 
 
-def test_each_rank_has_an_equal_share_and_shares_a_core_where_there_are_too_few():
+def test_ranks_share_the_cores():
     def shares(count, values):
         return [list(Rank(number, count).share(values)) for number in range(count)]
 
@@ -164,7 +164,7 @@ def test_each_rank_has_an_equal_share_and_shares_a_core_where_there_are_too_few(
 
 
 @pytest.mark.slow
-def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
+def test_inline_trial_has_no_ranks(tmp_path):
     told_events = []
     run_job(make_job(tmp_path, "learning", "devices"), told_events.append)
     (told,) = told_events

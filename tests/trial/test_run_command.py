@@ -14,6 +14,7 @@ from support.grid_files import events_of
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
+from raybench.results.timing import steady_from_warmup
 from raybench.run import Options, run_grid
 
 PRINTS = """
@@ -40,7 +41,8 @@ for epoch in trial.epochs():
         trial.log({"train/loss": 1 / (epoch + 1), "val/accuracy": epoch / 10})
 """
 METRICS = r"""
-metrics: {epoch: '^epoch (\d+)', train/loss: 'loss=(\S+)',
+epoch: '^epoch (\d+)'
+metrics: {train/loss: 'loss=(\S+)',
           val/accuracy: ' acc=([\d.]+)', test/accuracy: 'test acc (\S+)'}
 """
 
@@ -92,9 +94,9 @@ def test_lines_of_the_output_are_epochs(project):
     first, last = project.events("epoch_ended")
     assert first["metrics"] == {"train/loss": 1.0, "val/accuracy": 0.07}
     assert last["metrics"] == {"train/loss": 0.5, "val/accuracy": 0.07, "test/accuracy": 0.5}
-    assert 0.05 < last["ledger"]["train"] < first["ledger"]["train"], "the first includes the start of Python"
+    assert 0.05 < last["ledger"]["train"] == first["ledger"]["train"], "the start of Python is not training"
     assert set(last["ledger"]) == {"train"}, "nothing else is measured"
-    assert "cpu_s" not in last and "steps" not in last
+    assert "steps" not in last
     (ended,) = project.events("trial_ended")
     assert set(ended["ledger"]) == {"setup", "train", "other"}
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
@@ -106,7 +108,99 @@ def test_a_command_without_metrics_has_one_time(project):
     assert attempt.status == "completed", attempt.error
     (epoch,) = project.events("epoch_ended")
     assert 0.1 < epoch["ledger"]["train"] < 5
-    assert attempt.cell.warmup_epochs == 0
+    assert attempt.clock == "run"
+    assert not steady_from_warmup(attempt)
+
+
+KNOWN_OUTPUTS = {
+    "PyTorch's examples": (
+        """
+        Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.3
+        Test set: Average loss: 0.5, Accuracy: 9/10 (90%)
+        Train Epoch: 2 [0/60000 (0%)]\tLoss: 0.4
+        Test set: Average loss: 0.2, Accuracy: 9/10 (92%)""",
+        [{"val/loss": 0.5}, {"val/loss": 0.2}],
+    ),
+    "end of epoch": (
+        """
+        | epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  7.62 | ppl  2045.
+        | end of epoch   1 | time:  4.24s | valid loss  5.85 | valid ppl   347.
+        | epoch   2 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  6.62 | ppl  2045.
+        | end of epoch   2 | time:  4.24s | valid loss  4.85 | valid ppl   347.""",
+        [{"val/loss": 5.85}, {"val/loss": 4.85}],
+    ),
+    "nanoGPT": (
+        """
+        step 0: train loss 4.2, val loss 4.3
+        iter 0: loss 4.2, time 100.1ms, mfu -100.00%
+        iter 10: loss 3.2, time 100.1ms, mfu 1.00%
+        step 20: train loss 3.1, val loss 3.3
+        step 40: train loss 2.1, val loss 2.3""",
+        [{"train/loss": 3.1, "val/loss": 3.3}, {"train/loss": 2.1, "val/loss": 2.3}],
+    ),
+    "iter N": ("iter 0: loss 4.2\niter 10: loss 3.2\niter 20: loss 2.2", [{"train/loss": 3.2}, {"train/loss": 2.2}]),
+    "Transformers": (
+        """
+        {'loss': 2.5, 'learning_rate': 5e-05, 'epoch': 1.0}
+        {'eval_loss': 2.4, 'eval_runtime': 0.5, 'epoch': 1.0}
+        {'loss': '1.5', 'learning_rate': '5e-05', 'epoch': '2.0'}
+        {'train_runtime': 3.1, 'train_loss': 2.0, 'epoch': 2.0}""",
+        [{"train/loss": 2.5, "val/loss": 2.4}, {"train/loss": 1.5}],
+    ),
+    "Keras": (
+        """
+        Epoch 1/2
+        1/9 ━━━ 3s 417ms/step - accuracy: 0.1 - loss: 2.4
+        9/9 ━━━ 1s 4ms/step - accuracy: 0.5 - loss: 1.4
+        9/9 ━━━ 1s 4ms/step - accuracy: 0.5 - loss: 1.4 - val_accuracy: 0.6 - val_loss: 1.3
+        Epoch 2/2
+        9/9 ━━━ 1s 4ms/step - accuracy: 0.7 - loss: 1.2 - val_accuracy: 0.8 - val_loss: 1.1
+        4/4 ━━━ 0s 4ms/step - accuracy: 0.3 - loss: 9.9""",
+        [
+            {"train/accuracy": 0.5, "train/loss": 1.4, "val/accuracy": 0.6, "val/loss": 1.3},
+            {"train/accuracy": 0.7, "train/loss": 1.2, "val/accuracy": 0.8, "val/loss": 1.1},
+        ],
+    ),
+    "100%": (
+        """
+        Epoch 0:  50%|█    | 5/10 [00:00<00:00, 9.1it/s, v_num=0, train_loss=2.1]
+        Epoch 0: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=2.0]
+        Epoch 0: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=2.0, val_loss=1.9]
+        Epoch 1: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=1.0]""",
+        [{"train/loss": 2.0, "val/loss": 1.9}, {"train/loss": 1.0}],
+    ),
+    "Batchsize": (
+        "[GPU0] Epoch 0 | Batchsize: 32 | Steps: 4\n[GPU0] Epoch 1 | Batchsize: 32 | Steps: 4\nend",
+        [{}, {}],
+    ),
+    "epoch N": (
+        """
+        Epoch 1, step 100, loss 2.0
+        Epoch [1/3] train loss: 0.9
+        Epoch [1/3] val loss: 0.8
+        Epoch [2/3] train loss: 0.7
+        Epoch [2/3] val loss: 0.6""",
+        [{"train/loss": 0.9, "val/loss": 0.8}, {"train/loss": 0.7, "val/loss": 0.6}],
+    ),
+    "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{}, {}]),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_OUTPUTS)
+def test_epochs_of_known_programs_are_recognised(project, name):
+    text, metrics = KNOWN_OUTPUTS[name]
+    lines = textwrap.dedent(text).strip().splitlines()
+    attempt = project.one(f"import time\nfor line in {lines!r}:\n    time.sleep(0.02); print(line)")
+    assert (attempt.status, attempt.clock, attempt.warnings) == ("completed", "output", []), attempt.error
+    assert [dict(epoch.metrics) for epoch in attempt.epochs] == metrics
+    assert name in attempt.known_output
+    assert all(0.015 < epoch.ledger["train"] < 2 for epoch in attempt.epochs)
+
+
+def test_program_that_prints_no_epochs_is_timed_whole(project):
+    lines = "print('step 0: train loss 3'); print('loss 3 after 20 rounds'); print('{1: 2}')"
+    attempt = project.one(f"import time; time.sleep(0.1); {lines}")
+    assert (attempt.status, attempt.clock, len(attempt.epochs)) == ("completed", "run", 1)
 
 
 def test_environment_and_files(project):
@@ -118,7 +212,8 @@ def test_environment_and_files(project):
     assert (values["hidden"], values["learning_rate"], values["seed"]) == (3, 0.5, 4), values
     assert os.environ["LR"] == "0.5 {x}"
     assert os.environ["WANDB_MODE"] == "offline" and "MLFLOW_SECRET" not in os.environ
-    assert os.environ["OMP_NUM_THREADS"] == "1"
+    assert os.environ["OMP_NUM_THREADS"] == os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
+    assert not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1
     assert os.environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
     (Path(sys.argv[2]) / "mine.txt").write_text("kept")
     """
@@ -140,7 +235,7 @@ def test_environment_and_files(project):
 def test_a_shell_script_runs_unchanged(project):
     project.write("run.sh", "#!/bin/sh\nfor i in 1 2; do echo epoch $i; done\n")
     (project.folder / "run.sh").chmod(0o755)
-    attempt = project.one("", "command: ./run.sh\nmetrics: {epoch: 'epoch (.)'}")
+    attempt = project.one("", "command: ./run.sh\nepoch: 'epoch (.)'")
     assert (attempt.status, len(attempt.epochs)) == ("completed", 2)
 
 
@@ -186,7 +281,7 @@ for epoch in trial.epochs():
 
 
 @pytest.mark.parametrize("ends", ["trial.rank == 0", "trial.rank == 1", "True"])
-def test_ranks_that_end_at_once_keep_the_examples_of_all(project, ends):
+def test_ranks_ending_at_once_keep_all_examples(project, ends):
     script = RANKS + "for epoch in trial.epochs():\n    for batch in trial.steps(range(4), examples=4): pass\n"
     attempt = project.one(f"{script}if {ends}: os._exit(0)\n", grid="epochs: 2\n")
     assert attempt.status == "completed", attempt.error
@@ -201,7 +296,7 @@ def test_a_rank_that_ends_early_with_status_0(project, ends_early):
     assert f"in rank {ends_early} after epoch" in error["message"]
 
 
-def test_a_rank_does_not_wait_for_rank_0_that_has_ended(project):
+def test_no_rank_waits_for_an_ended_one(project):
     script = RANKS.replace("max(process.wait() for process in running)", "running[1].wait()")  # rank 0 is a zombie
     body = "for epoch in trial.epochs():\n    trial.log({'train/loss': 1})\n    if trial.rank == 0: os._exit(1)\n"
     grid = "epochs: 4\ntarget: {metric: train/loss, at_most: 0.5}\nstop_at_target: true\ntimeout: 60\n"
@@ -218,6 +313,8 @@ def failed(project, *arguments, **options):
 
 PATTERN = "command: python script.py\nmetrics: "
 JSON = "command: python script.py\njson_lines: "
+EPOCHS = "command: python script.py\nepoch: 'epoch (.)'\n"
+TIMED = EPOCHS + "time: {metric: s}\nmetrics: {s: 's=(.*)'}\n"
 LATER_NAN = "trial.log({'test/loss': float('nan')})"
 CURRENT = "import raybench\ntrial = raybench.current_trial()\n"
 ENDS = {
@@ -230,9 +327,29 @@ ENDS = {
     "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "ended by SIGSEGV, without any output"),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
     "no program": ("", "command: no_such_program", "failed", "cannot start no_such_program: No such file"),
-    "no match": ("print('my acc 1')", PATTERN + "{val/acc: 'acc: (.)'}", "failed", "the nearest is 'my acc 1'"),
-    "no number": ("print('loss=low')", PATTERN + "{train/loss: 'loss=(.*)'}", "failed", "'low' is no number"),
+    "no match": ("print('my acc 1')", PATTERN + "{val/f1: 'acc: (.)'}", "failed", "the nearest is 'my acc 1'"),
+    "no number": ("print('loss=low')", PATTERN + "{train/loss: 'loss=(.*)'}", "failed", "'low' is not a number"),
     "no metric": ("print('{\"epoch\": 1}')", JSON + "true", "failed", "metric 'val/f1' was never printed"),
+    "no line": (
+        "print(1)",
+        "command: python script.py\nepoch: '^Test'",
+        "failed",
+        "no line of the output matches epoch",
+    ),
+    "no clock": ("print('epoch 1')", TIMED, "failed", "epoch 1 has no s, the metric of `time`"),
+    "ended twice": ("print('epoch 2\\nepoch 1')", EPOCHS, "failed", "has to match one line per epoch, the last"),
+    "late target": (
+        "for e in 1, 2, 3: print('epoch', e, '\\nf1', e)",
+        EPOCHS + "metrics: {val/f1: 'f1 (.)'}",
+        "failed",
+        "val/f1 is printed after the line that ends its epoch",
+    ),
+    "unknown option": (
+        "import sys; sys.exit('error: unrecognized arguments: ' + sys.argv[1])",
+        "command: python script.py --batch_size={batch_size}",
+        "failed",
+        "if its options have dashes, write `--batch-size={batch_size}`",
+    ),
     "no epoch": (CURRENT, "", "failed", "ended without an epoch"),
     "no target": (f"{CURRENT}for _ in trial.epochs(): pass", "", "failed", "metric 'val/f1' was never logged"),
     "exception": (REPORTS.replace("pass", "1 / 0"), "", "failed", "division by zero"),
@@ -247,11 +364,15 @@ ENDS = {
 }
 
 
+WITH_TARGET = ("no metric", "no target", "no match", "late target")
+
+
 @pytest.mark.parametrize("name", ENDS)
 def test_how_a_command_ends(project, name):
     script, workload, status, message = ENDS[name]
     grid = "epochs: 2\n" if "current_trial" in script else ""
-    grid += "target: {metric: val/f1, at_least: 0.5}\n" if name in ("no metric", "no target") else ""
+    grid += "target: {metric: val/f1, at_least: 0.5}\n" if name in WITH_TARGET else ""
+    grid += "batch_size: 8\n" if "batch_size" in workload else ""
     attempt = project.one(script, workload or "command: python script.py", grid)
     assert attempt.status == status, attempt.error
     assert message in attempt.error["message"]
@@ -263,7 +384,7 @@ def test_how_a_command_ends(project, name):
         assert attempt.error["asked_bytes"] == 2 << 30
 
 
-def test_the_first_failed_rank_is_the_trial_s_error(project):
+def test_error_is_that_of_the_first_rank(project):
     script = """
 for epoch in trial.epochs():
     if trial.rank == 0:
@@ -275,14 +396,132 @@ for epoch in trial.epochs():
     assert (error["type"], error["rank"]) == ("ValueError", 1)
 
 
-@pytest.mark.parametrize("keys", ["true", "{epoch: epoch, train/loss: loss, val/accuracy: val.acc}"])
-def test_json_lines(project, keys):
-    line = "{'epoch': e, 'train/loss': 0.5, 'val/accuracy': 0.1, 'loss': 0.5, 'val': {'acc': 0.1}}"
-    attempt = project.one(f"import json\nfor e in range(2): print(json.dumps({line}))", JSON + keys)
-    assert [epoch.metrics for epoch in attempt.epochs] == [{"train/loss": 0.5, "val/accuracy": 0.1}] * 2
+ACC = "metrics: {val/acc: 'acc=(.*)'}"
+LINES = {
+    "counted": (r"'Test set: acc=1\nTest set: acc=2'", f"epoch: '^Test set:'\n{ACC}", [1, 2], ""),
+    "numbered": (r"'acc=1\nepoch 1\nacc=2\nacc=3\nepoch 2\nacc=4'", f"epoch: 'epoch (.)'\n{ACC}", [1, 4], ""),
+    "a word": (r"'epoch a acc=1\nepoch a acc=2'", f"epoch: 'epoch (.)'\n{ACC}", [1, 2], ""),
+    "progress": (r"'10%\r20% acc=1\rdone\r\n\x1b[1mdone'", f"epoch: '^done'\n{ACC}", [1, None], ""),
+    "beginnings": (r"'0\nEpoch 1\nEpoch 1\nacc=1\nEpoch 2\nacc=2'", f"epoch_begins: 'Epoch (.)'\n{ACC}", [1, 2], ""),
+    "both": (r"'E 1\nend\nacc=1\nE 2\nend\nacc=2'", f"epoch_begins: 'E (.)'\nepoch: end\n{ACC}", [1, 2], ""),
+    "late": (r"'end\nacc=1\nend\nacc=2\nend\nacc=3'", f"epoch: end\n{ACC}", [None, 1, 3], "is printed after"),
+    "no match": (r"'a\xc3\xa9curacy 1\nend'", f"epoch: end\n{ACC}", [None], "no line of the output matches val/acc"),
+    "keys": (
+        r"""'{"e": 1, "val": {"acc": 5}}\n{no json}\n{"e": 2, "val": {"acc": null}}'""",
+        "json_lines: {epoch: e, val/acc: val.acc}",
+        [5, None],
+        "",
+    ),
+    "names": (
+        r"""'{"epoch": 1, "val/acc": 5, "lr": 1, "note": "x"}'""",
+        "json_lines: true",
+        [5],
+        "lr was left out: name its data",
+    ),
+    "a long line": (r"'a' * (1 << 20) + '\nepoch 1'", "epoch: 'epoch (.)'", [None], ""),
+}
 
 
-def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
+@pytest.mark.parametrize("name", LINES)
+def test_lines_that_are_epochs_and_metrics(project, name):
+    text, workload, values, warning = LINES[name]
+    script = "import sys, time\nfor line in (" + text + r").splitlines(keepends=True):" "\n    time.sleep(0.001)\n"
+    script += "    sys.stdout.buffer.write(line.encode('latin-1'))\n    sys.stdout.flush()"
+    attempt = project.one(script, f"command: python script.py\n{workload}\n")
+    assert attempt.status == "completed", attempt.error
+    assert [epoch.metrics.get("val/acc") for epoch in attempt.epochs] == values
+    assert [text for text in attempt.warnings if "arrived together" not in text and warning not in text] == []
+
+
+WORKED = """
+import time
+time.sleep(0.4)
+for epoch in (1, 2):
+    print("start", epoch)
+    time.sleep(0.1)
+    print("epoch", epoch, "s=0.07 tokens=5")
+    time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "clock", "seconds", "setup_s"),
+    [
+        ("epoch: epoch (.)", "output", [0.3, 0.3], 0.2),
+        ("begin: start\nepoch: epoch (.)", "output", [0.1, 0.3], 0.4),
+        ("epoch_begins: start", "output", [0.3, 0.3], 0.4),
+        ("epoch_begins: start\nepoch: epoch", "output", [0.1, 0.1], 0.4),
+        ("begin: start", "output", [0.6], 0.4),
+        ("epoch: epoch\nmetrics: {s: 's=(\\S+)'}\ntime: {metric: s}", "program", [0.07, 0.07], 0),
+        ("metrics: {s: 's=(\\S+)'}\ntime: {metric: s}", "program", [0.07], 0),
+        ("", "run", [1.0], 0),
+    ],
+)
+def test_what_an_epoch_of_a_command_takes(project, workload, clock, seconds, setup_s):
+    attempt = project.one(WORKED, f"command: python script.py\n{workload}\n")
+    assert attempt.status == "completed", attempt.error
+    assert attempt.clock == clock
+    taken = [epoch.ledger["train"] for epoch in attempt.epochs]
+    assert len(taken) == len(seconds)
+    assert all(wanted <= each < wanted + 0.6 for each, wanted in zip(taken, seconds, strict=True)), taken
+    assert attempt.ledger["setup"] > setup_s
+    assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=0.001)
+
+
+def test_work_of_a_command_is_counted(project):
+    work = r"work: {examples: '({batch_size} + 2) * 10', tokens: 'tokens=(\d+)', rounds: 3}"
+    attempt = project.one(
+        WORKED, f"command: [python, script.py, '{{batch_size}}']\nepoch: epoch (.)\n{work}\n", "batch_size: 6\n"
+    )
+    assert [(epoch.examples, epoch.units) for epoch in attempt.epochs] == [(80, {"rounds": 3, "tokens": 5})] * 2
+
+
+BATCHES = """
+import sys, time
+for epoch in 1, 2:
+    time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
+    print("epoch", epoch, "loss 0.5 own 3")
+"""
+
+
+@pytest.mark.parametrize(
+    ("pace", "workload", "unit", "code", "is_compared"),
+    [
+        (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
+        (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
+        (0.03, "", "run", "work_not_counted", False),
+        (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
+    ],
+)
+def test_commands_are_compared_by_known_work(project, pace, workload, unit, code, is_compared):
+    command = f"command: [python, script.py, '{{batch_size}}', '{pace}']\n{workload}\n"
+    command += "metrics: {val/own: 'own (.)', val/loss: 'loss ([.0-9]+)'}\n"
+    answer = project.run(BATCHES, command, "axes: {batch_size: [2, 8]}\n").report.answer
+    assert answer.unit.name == unit
+    assert answer.metric == "val/own"
+    assert bool(answer.configurations[1].ratio) == bool(answer.best) == bool(answer.effects) == is_compared
+    cautions = [each.code for each in answer.trust.cautions]
+    assert code in cautions if code else not {"work_not_counted", "short_epochs"} & {*cautions}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")
+def test_processor_time_of_a_command_and_its_children(project):
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    script = f"import subprocess, sys\nfor _ in 1, 2:\n    subprocess.run([sys.executable, '-c', {work!r}])\n"
+    attempt = project.one(f"{script}    print('epoch')\n{work}", "command: python script.py\nepoch: epoch\n")
+    assert all(0.25 < epoch.cpu_s < 0.9 for epoch in attempt.epochs), [epoch.cpu_s for epoch in attempt.epochs]
+
+
+@pytest.mark.parametrize(("option", "word"), [("--hidden-size", "dashes"), ("--hidden_size", "underscores")])
+def test_arguments_are_spelt_as_the_script_spells_them(project, option, word):
+    script = (
+        f"import argparse\np = argparse.ArgumentParser()\np.add_argument({option!r}, required=True)\np.parse_args()"
+    )
+    attempt = project.one(script, "command: python script.py {args}\n", "params: {hidden_size: 3}\n")
+    assert attempt.status == "completed", attempt.error
+
+
+def test_kernels_kill_is_out_of_memory(project, monkeypatch):
     kills = iter(range(9))
     monkeypatch.setattr("raybench.core.memory.oom_kills", lambda: next(kills))
     attempt = project.one("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
@@ -293,9 +532,9 @@ def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
 
 def test_epochs_that_arrive_together_are_a_finding(project):
     script = "import os\nos.write(1, b'epoch 1\\nepoch 2\\nepoch 3\\n')"
-    outcome = project.run(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
+    outcome = project.run(script, "command: python script.py\nepoch: 'epoch (.)'")
     (attempt,) = outcome.latest.values()
-    assert [epoch.epochs_in_read for epoch in attempt.epochs] == [3, 3, 3]
+    assert [epoch.epochs_in_read for epoch in attempt.epochs] == [None, 2, 3]
     (warning,) = attempt.warnings
     assert warning.startswith("the lines of all 3 epochs arrived together, so that no time of an epoch is known")
     trust = outcome.report.answer.trust
@@ -305,7 +544,7 @@ def test_epochs_that_arrive_together_are_a_finding(project):
 @pytest.mark.parametrize(("bound", "reached_in"), [(0.9, 2), (90, 2), (0.95, 3), (95, 3)])
 def test_a_target_of_an_accuracy_in_percent(project, bound, reached_in):
     script = "for epoch in (1, 2, 3):\n    print('acc', {1: 88, 2: 94, 3: 97}[epoch], 'epoch', epoch)"
-    workload = r"command: python script.py" "\n" r"metrics: {epoch: 'epoch (.)', val/accuracy: 'acc (\d+)'}"
+    workload = r"command: python script.py" "\n" r"epoch: 'epoch (.)'" "\n" r"metrics: {val/accuracy: 'acc (\d+)'}"
     outcome = project.run(script, workload, f"target: {{metric: val/accuracy, at_least: {bound}}}\n")
     answer = outcome.report.answer
     ((run,),) = (each.runs for each in answer.configurations)
@@ -333,13 +572,11 @@ def test_a_timeout_ends_it_gently_first(project):
     time.sleep(60)
     """
     start = time.monotonic()
-    attempt = project.one(
-        textwrap.dedent(script), "command: python script.py\nmetrics: {epoch: 'epoch (.)'}", "timeout: 3.0\n"
-    )
+    attempt = project.one(textwrap.dedent(script), "command: python script.py\nepoch: 'epoch (.)'", "timeout: 3.0\n")
     assert (attempt.status, attempt.error["message"]) == ("timeout", "took longer than its timeout of 3 s")
     assert attempt.error["output"] == "epoch 1\nsaved"
     assert len(attempt.epochs) == 1
-    assert time.monotonic() - start < 13
+    assert time.monotonic() - start < 45
 
 
 def test_a_program_that_ignores_sigterm_is_killed(project, monkeypatch):
@@ -372,7 +609,7 @@ def assert_gone(pid):
 @pytest.mark.skipif(sys.platform != "linux", reason="its descendants are found by /proc")
 def test_a_daemon_is_killed_with_a_warning(project):
     pid_file = project.folder / "pid"
-    workload = f"command: [python, script.py, '{pid_file}']\nmetrics: {{epoch: 'epoch (.)'}}"
+    workload = f"command: [python, script.py, '{pid_file}']\nepoch: 'epoch (.)'"
     attempt = project.one(DAEMON, workload)
     assert attempt.status == "completed", attempt.error
     pid = int(pid_file.read_text())
@@ -386,14 +623,14 @@ def test_a_child_that_prints_without_end_is_killed(project):
     script = (
         "import subprocess\nsubprocess.Popen(['sh', '-c', 'while :; do echo x; sleep 0.001; done'])\nprint('epoch 1')"
     )
-    attempt = project.one(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
+    attempt = project.one(script, "command: python script.py\nepoch: 'epoch (.)'")
     assert (attempt.status, len(attempt.warnings)) == ("completed", 1), attempt.warnings
     assert "sh (process " in attempt.warnings[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["command", "function"])
-def test_of_a_long_output_head_and_tail_are_kept(in_a_process, form):
+def test_long_output_keeps_head_and_tail(in_a_process, form):
     prints = "print('first')\nfor _ in range(100): print('x' * 99_999)\nprint('last')\n"
     function = f"def train(trial):\n    for epoch in trial.epochs(1):\n{textwrap.indent(prints, ' ' * 8)}"
     workload = "command: python script.py" if form == "command" else "script.py:train"
@@ -408,7 +645,7 @@ def test_of_a_long_output_head_and_tail_are_kept(in_a_process, form):
 @pytest.mark.slow
 def test_in_a_process_of_its_own(in_a_process):
     pid_file = in_a_process.folder / "pid"
-    workload = f"command: [python, script.py, '{pid_file}']\nmetrics: {{epoch: 'epoch (.)'}}"
+    workload = f"command: [python, script.py, '{pid_file}']\nepoch: 'epoch (.)'"
     attempt = in_a_process.one(DAEMON, workload, "timeout: 60\nmemory_limit: 4GiB\n")
     assert (attempt.status, len(attempt.warnings)) == ("completed", 1), attempt.error
     assert_gone(int(pid_file.read_text()))

@@ -1,28 +1,22 @@
-"""The TensorFlow training loop: compiled steps of a Keras 3 model.
-
-The clock is read only at its edges.
-"""
+"""The TensorFlow engine: compiled steps of a Keras 3 model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from raybench.core.job import GROUPED
-from raybench.core.ledger import COMPILATION
 from raybench.core.text import join_words
-from raybench.datasets.splits import Array, Data, Split
+from raybench.datasets.splits import Split
 from raybench.devices.tensorflow import TensorFlowHost
-from raybench.engines.base import EngineParts, EpochResult, check_per_example
-from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import is_images, plain, reflect
-from raybench.engines.learning_rate import schedule
-from raybench.engines.step_timer import StepTimer
+from raybench.engines.base import Engine, EngineParts, check_per_example
+from raybench.engines.batch_order import Augmentation, EpochPlan
+from raybench.engines.images import plain
 from raybench.engines.tensorflow.ghost_batch_norm import (
     average,
     average_running_statistics,
@@ -69,48 +63,44 @@ def check_compiles(model: Any) -> None:
         raise ValueError(f"Keras cannot compile {join_words(names)} on this device; set compile: false")
 
 
-class TensorFlowEngine:
+class Call(NamedTuple):
+    """A call of the compiled function for training: steps from `first` to before `end`, and its inputs.
+
+    Attributes:
+        start: the number in the epoch of step 0.
+    """
+
+    start: int
+    first: int
+    end: int
+    fed: Fed
+
+
+class TensorFlowEngine(Engine):
     """The `tensorflow` engine, for any device kind that TensorFlow supports."""
 
+    @staticmethod
+    def steps_of(batch: Call) -> int:
+        """The number of steps of a call."""
+        return batch.end - batch.first
+
     def __init__(self, parts: EngineParts) -> None:
-        self._recipe, self._workload = parts.recipe, parts.workload
-        self._device, self._ledger, self._seed = cast(TensorFlowHost, parts.device), parts.ledger, parts.seed
+        super().__init__(parts, cross_entropy, accuracy, "tensorflow")
+        self._device = cast(TensorFlowHost, parts.device)
         self._strategy = self._device.strategy()
         self._has_replicas = self._strategy.num_replicas_in_sync > 1
-        self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
-        smoothing = parts.recipe.label_smoothing
-        self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
-            parts.workload.metrics_for("tensorflow") or accuracy
-        )
-        self._traces, self._step, self._evaluated_batch, self._has_trained = 0, 0, 0, False
+        self._traces = 0
+        parts.loop.graphs, parts.loop.settling = lambda: self._traces, 0
 
-    def load(self, data: Data) -> None:
-        """Prepare both splits, on the device or on the host.
-
-        Raises:
-            ValueError: augmentation of data that are not images, or a batch that is larger than the training set.
-        """
+    def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
         recipe, workload = self._recipe, self._workload
-        augmentation = Augmentation.from_settings(recipe.augmentation)
-        train, val, augmenter, size = data.train, data.val, None, (0, 0)
-        if is_images(train.inputs):
-            size = (train.inputs.shape[1], train.inputs.shape[2])
-            augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation)
-            train = Split(reflect(train.inputs, augmentation.crop), train.targets)
-        elif augmentation:
-            raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
-        steps, epochs = recipe.steps_per_epoch, recipe.epochs
-        self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
-        self._augmenter = augmenter
+        self._augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation) if any(size) else None
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
-        self._examples = len(val)
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, val, augmenter, self._strategy)
+            self._input: Input = DeviceInput(train, val, self._augmenter, self._strategy)
         else:
-            self._input = HostInput(train, val, augmenter, self._ledger, self._device.copy_to())
+            self._input = HostInput(train, val, self._augmenter, self._device.copy_to())
         self._sample = self._first_of(val, 2)
-        self._device.synchronize()
 
     def build(self) -> None:
         """Build the model from its seed and its optimiser, and check loss and metrics.
@@ -138,38 +128,36 @@ class TensorFlowEngine:
             self._optimizer = build_optimizer(
                 self._variables, recipe.optimizer_settings, recipe.acting_decay, recipe.decay
             )
-        self._rate = recipe.learning_rate
-        self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         jit = self._device.jit_compile(bool(recipe.compile))
         if jit:
             check_compiles(self.model)
         self._compiled = jit is not False
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
-        self._device.synchronize()
 
-    def state(self) -> Mapping[str, Array]:
-        """All variables of the model and the optimiser, separately for each device.
+    def save(self, path: Path) -> None:
+        """Save all variables of the model and the optimiser, separately for each device.
 
         Those of the model's random generators are included.
         """
-        return {name: part.numpy() for name, part in self._parts().items()}
+        arrays = {name: part.numpy() for name, part in self._parts().items()}
+        with path.open("wb") as file:
+            np.savez(file, epochs=np.array(self._epochs), **arrays)
 
-    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Restore a state after a number of epochs.
+    def restore(self, path: Path) -> None:
+        """Restore what `save` wrote.
 
         Raises:
             ValueError: it is not the state of such a model; nothing was changed.
         """
-        parts = self._parts()
-        shapes = {name: tuple(part.shape) for name, part in parts.items()}
-        if shapes != {name: array.shape for name, array in state.items()}:
+        with np.load(path, allow_pickle=False) as file:
+            state = {name: file[name] for name in file.files}
+        epochs, parts = int(state.pop("epochs")), self._parts()
+        if {name: tuple(part.shape) for name, part in parts.items()} != {name: state[name].shape for name in state}:
             raise ValueError("it belongs to a model or an optimizer of a different shape")
         for name, part in parts.items():
             part.assign(state[name].view(part.dtype.as_numpy_dtype))
-        self._step = epochs * self._order.steps
-        self._order.skip(epochs)
-        self._device.synchronize()
+        self._go_on_after(epochs)
 
     def _parts(self) -> dict[str, tf.Variable]:
         """Variables that change during training, by their index and the device's."""
@@ -185,12 +173,6 @@ class TensorFlowEngine:
         """The first examples of a split as model inputs, and their targets."""
         inputs, targets = (tf.constant(plain(values[:count])) for values in (split.inputs, split.targets))
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
-
-    def precision(self) -> dict[str, str]:
-        """Data types of the weights, and of the computation in layers with weights."""
-        weights = sorted({variable.dtype.name for variable in self._variables})
-        compute = sorted({layer.compute_dtype for layer in self.model.layers if layer.trainable_weights})
-        return {"weights": ", ".join(weights), "compute": ", ".join(compute)}
 
     def _forward(self, inputs: Any, targets: Any, training: bool) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         outputs = self.model(inputs, training=training)
@@ -267,88 +249,65 @@ class TensorFlowEngine:
         sums = self._strategy.run(self._evaluate_step, (fed, counts))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
-    def train_epoch(self, epoch: int) -> EpochResult:
-        """Train one epoch.
+    def begin_epoch(self) -> Iterator[Call]:
+        """Draw the next epoch; its batches are calls of several steps.
 
-        The time of the first call beyond the median of the others, each per step, is `compile`. So the first call of
-        all has one step. If an epoch is one step, there is no median to compare with and all of it is `train`.
+        The draws and the optimiser's scalars are copied to the device at once, so that no step waits for a copy.
         """
-        traces, sums = self._traces, tf.zeros([len(self._names)])
-        calls, left_out = StepTimer(self._device, first=not self._has_trained), False
-        if not self._has_trained:
-            self._device.begin_search()
-        total = self._order.next_steps
+        self._drawn = self._order.epoch()
+        order = self._drawn.filled(self._order.steps)  # a shorter epoch would be a new shape, and traced again
+        steps = range(self._step, self._step + len(order.index))
+        scalars = self._optimizer.scalars([self._rate(step) for step in steps], self._step)
+        rows = self._input.rows(order) | {"scalars": scalars.astype(np.float32)}
+        self._rows = {name: tf.constant(values) for name, values in rows.items()}
+        self._total = tf.zeros([len(self._names)])
+        return self._calls(order, len(self._drawn.index))
+
+    def _calls(self, order: EpochPlan, total: int) -> Iterator[Call]:
+        """Yield the calls of an epoch.
+
+        The very first has one step: the time of its trace is what it takes beyond the median of the others, each per
+        step.
+        """
         per_call = min(self._recipe.steps_per_execution, self._order.steps)
-        self._device.synchronize()
-        with self._ledger.section("train"):
-            order = self._order.epoch()
-            padded = order.filled(self._order.steps)  # a shorter epoch would be a new shape, and traced again
-            rows = self._rows(padded)
-            for start, fed in zip(range(0, total, per_call), self._input.calls(padded, per_call), strict=False):
-                steps = min(per_call, total - start)
-                for first, end in [(0, steps)] if self._has_trained or steps == 1 else [(0, 1), (1, steps)]:
-                    calls.begin()
-                    sums += self._train(rows, fed, *map(tf.constant, (start, first, end)))
-                    calls.end(end - first)
-                    if not self._has_trained and (total > 1 or self._step < self._order.total):
-                        left_out = self._device.end_search()
-                    self._has_trained = True
-            means = self._means(sums, order.index.size)
-            self._device.synchronize()
-            calls.over()
-        calls.charge(self._ledger, "train")
-        return EpochResult(
-            total, order.index.size, means, self._traces - traces, calls.blocks(), not (left_out and total == 1)
-        )
+        for start, fed in zip(range(0, total, per_call), self._input.calls(order, per_call), strict=False):
+            steps = min(per_call, total - start)
+            if not self._traces and steps > 1:
+                yield Call(start, 0, 1, fed)
+                yield Call(start, 1, steps, fed)
+            else:
+                yield Call(start, 0, steps, fed)
+
+    def train_step(self, batch: Call) -> None:
+        """Submit the steps of a call."""
+        numbers = map(tf.constant, batch[:3])
+        self._total += self._train(self._rows, batch.fed, *numbers)
+        self._step += self.steps_of(batch)
+
+    def train_means(self) -> dict[str, float]:
+        """Means over the examples of the epoch."""
+        return self._means(self._drawn.index.size)
 
     def settle(self) -> None:
         """Copy the smallest trained variable to the host."""
         self._smallest.numpy()
 
-    def _rows(self, order: EpochPlan) -> Rows:
-        """The epoch's draws and optimiser scalars on the device.
-
-        Each is one copy, so that no step waits for one.
-        """
-        steps = range(self._step, self._step + len(order.index))
-        scalars = self._optimizer.scalars([self._rate * self._factor(step) for step in steps], self._step)
-        self._step += len(order.index)
-        rows = self._input.rows(order) | {"scalars": scalars.astype(np.float32)}
-        return {name: tf.constant(values) for name, values in rows.items()}
-
-    def _means(self, sums: tf.Tensor, examples: int) -> dict[str, float]:
-        values = sums.numpy().tolist()  # the only copy to the host
+    def _means(self, examples: int) -> dict[str, float]:
+        values = self._total.numpy().tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
-    def evaluate(self) -> tuple[Mapping[str, float], int]:
-        """Evaluate the whole validation set in batches of one shape, without the padding."""
-        traces, sums = self._traces, tf.zeros([len(self._names)])
-        batch = self._padded_evaluation_batch()
-        is_new = batch != self._evaluated_batch
-        calls = StepTimer(self._device, first=is_new)
-        if is_new:
-            self._device.begin_search()
-        self._device.synchronize()
-        if is_new and batch >= self._examples:  # there is no median of other batches to compare the only one with
-            with self._ledger.section(COMPILATION["evaluate"]):
-                for fed, counts in self._input.validation(batch):
-                    self._evaluate(fed, tf.constant(counts))
-                self._device.synchronize()
-                self._device.end_search()
-            is_new = False
-        with self._ledger.section("evaluate"):
-            if self._has_replicas:
-                average_running_statistics(self.model, self._strategy)
-            for fed, counts in self._input.validation(batch):
-                calls.begin()
-                sums += self._evaluate(fed, tf.constant(counts))
-                calls.end()
-                if is_new:
-                    is_new = False
-                    self._device.end_search()
-            means = self._means(sums, self._examples)
-            self._device.synchronize()
-            calls.over()
-        self._evaluated_batch = batch
-        calls.charge(self._ledger, "evaluate")
-        return means, self._traces - traces
+    def validation(self) -> Iterator[tuple[Fed, int]]:
+        """Begin an evaluation with the running statistics of all devices."""
+        self._total = tf.zeros([len(self._names)])
+        if self._has_replicas:
+            average_running_statistics(self.model, self._strategy)
+        return self._input.validation(self._padded_evaluation_batch())
+
+    def evaluation_step(self, batch: tuple[Fed, int]) -> None:
+        """Submit the evaluation of a batch."""
+        fed, counts = batch
+        self._total += self._evaluate(fed, tf.constant(counts))
+
+    def evaluation_means(self) -> dict[str, float]:
+        """Means over the whole validation set."""
+        return self._means(self._examples)

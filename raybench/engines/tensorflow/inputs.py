@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
-from raybench.engines.batch_order import EpochPlan
+from raybench.engines.batch_order import EpochPlan, evaluation_batches
 from raybench.engines.images import plain
 from raybench.engines.tensorflow.ghost_batch_norm import constant_replica, share
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
@@ -26,15 +25,6 @@ Empty if the data are on the device."""
 
 Examples = tuple[tf.Tensor, tf.Tensor]
 """Model inputs and targets."""
-
-
-def _padded(batch: int, examples: int) -> Iterator[tuple[Array, int]]:
-    """Indices of each evaluation batch, and the number of examples without padding.
-
-    Past the end, the indices restart from the beginning.
-    """
-    for start in range(0, examples, batch):
-        yield np.arange(start, start + batch) % examples, min(batch, examples - start)
 
 
 def _gather(variable: Any, index: tf.Tensor) -> tf.Tensor:
@@ -76,7 +66,7 @@ class DeviceInput:
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield the indices of each batch of the validation set, and the number of examples without padding."""
-        for index, counts in _padded(batch, self._examples):
+        for index, counts in evaluation_batches(batch, self._examples):
             yield (tf.constant(index),), counts
 
     def evaluation_examples(self, fed: Fed) -> Examples:
@@ -89,17 +79,14 @@ class DeviceInput:
 class HostInput:
     """Both splits in host memory; tf.data gathers batches in advance.
 
-    The time in which the training loop waits for a batch is charged to `input_wait`. Crop, flip and cutout run on the
-    device, as in `DeviceInput`.
+    Crop, flip and cutout run on the device, as in `DeviceInput`.
 
     Args:
         copy_to: the device to which batches are copied in advance; empty: the compiled function copies them.
     """
 
-    def __init__(
-        self, train: Split, val: Split, augmenter: ImageAugmenter | None, ledger: Ledger, copy_to: str = ""
-    ) -> None:
-        self._augmenter, self._ledger, self._copy_to = augmenter, ledger, copy_to
+    def __init__(self, train: Split, val: Split, augmenter: ImageAugmenter | None, copy_to: str = "") -> None:
+        self._augmenter, self._copy_to = augmenter, copy_to
         self._val = plain(val.inputs), plain(val.targets)
         with tf.device("CPU:0"):
             self._train = tf.constant(plain(train.inputs)), tf.constant(plain(train.targets))
@@ -116,15 +103,10 @@ class HostInput:
         """
         calls = -(-len(order.index) // steps)
         padded = order.index[np.minimum(np.arange(calls * steps), len(order.index) - 1)]
-        with self._ledger.section("input_wait"):
-            self._pipeline = self._pipeline or self._open(calls, steps, order.index.shape[1])
-            index, batches = self._pipeline
-            index.assign(padded.reshape(calls, steps, -1))
-            iterator = iter(batches)
-        for _ in range(calls):
-            with self._ledger.section("input_wait"):
-                fed = next(iterator)
-            yield fed
+        self._pipeline = self._pipeline or self._open(calls, steps, order.index.shape[1])
+        index, batches = self._pipeline
+        index.assign(padded.reshape(calls, steps, -1))
+        yield from batches
 
     def _open(self, calls: int, steps: int, batch: int) -> tuple[tf.Variable, tf.data.Dataset]:
         """Make the index of an epoch and the pipeline that reads it.
@@ -149,7 +131,7 @@ class HostInput:
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield inputs and targets of each batch."""
         inputs, targets = self._val
-        for index, counts in _padded(batch, len(targets)):
+        for index, counts in evaluation_batches(batch, len(targets)):
             yield (tf.constant(inputs[index]), tf.constant(targets[index])), counts
 
     def evaluation_examples(self, fed: Fed) -> Examples:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import repeat
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -24,15 +23,14 @@ def as_tensor(values: Array) -> torch.Tensor:
     return torch.from_numpy(plain(values))
 
 
-@dataclass(frozen=True)
-class AugmentationDraws:
+class AugmentationDraws(NamedTuple):
     """An `EpochPlan` as tensors on one device.
 
     [steps, batch] for an epoch, [batch] for a step; None for a disabled augmentation. `corner` is the number of pixels
     in a stored image before the crop's window.
     """
 
-    index: torch.Tensor
+    indices: torch.Tensor
     corner: torch.Tensor | None
     flip: torch.Tensor | None
     cut_top: torch.Tensor | None
@@ -59,7 +57,7 @@ class AugmentationDraws:
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
         draws = (self.corner, self.flip, self.cut_top, self.cut_left)
-        return AugmentationDraws(take(self.index), *(None if values is None else take(values) for values in draws))
+        return AugmentationDraws(take(self.indices), *(None if values is None else take(values) for values in draws))
 
 
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
@@ -67,7 +65,7 @@ def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
 
     All are split at once: each selection of one step would cost the host as much as a kernel.
     """
-    draws = (epoch.index, epoch.corner, epoch.flip, epoch.cut_top, epoch.cut_left)
+    draws = (epoch.indices, epoch.corner, epoch.flip, epoch.cut_top, epoch.cut_left)
     yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in draws))
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from queue import Queue
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
 from raybench.devices.base import TorchDevice
-from raybench.engines.batch_order import EpochPlan
-from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
+from raybench.engines.batch_order import EpochPlan, evaluation_batches
+from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor
 
 AHEAD = 2
 """Batches that a thread gathers in advance, while the device computes.
@@ -24,101 +23,74 @@ On a GPU, copies wait in the same stream as the steps: a batch is copied between
 Batch = tuple[torch.Tensor, torch.Tensor]
 """Inputs and targets."""
 
-Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
-
-
-def _padded(start: int, batch: int, examples: int) -> tuple[torch.Tensor, int]:
-    """Indices of an evaluation batch, and the number of examples without padding.
-
-    Past the end, the indices restart from the beginning.
-    """
-    return torch.arange(start, start + batch) % examples, min(batch, examples - start)
-
 
 class DeviceInput:
-    """Both splits on the device, images as uint8; a batch is a gather.
+    """Both splits on the device, images as uint8; a batch is a gather, as part of its step."""
 
-    Attributes:
-        evaluated: number of validation examples.
-        on_host: whether batches are made on the host, so that the device may wait for one between two steps.
-    """
-
-    on_host = False
-
-    def __init__(
-        self, train: Split, val: Split, augmenter: ImageAugmenter | None, device: TorchDevice, steps: Steps = steps_of
-    ) -> None:
-        self._device, self._on, self._augmenter, self._steps = device, device.torch_name, augmenter, steps
+    def __init__(self, train: Split, val: Split, augmenter: ImageAugmenter | None, device: TorchDevice) -> None:
+        self._on, self._augmenter = device.torch_name, augmenter
         self._train, self._val = (
             (as_tensor(split.inputs).to(self._on), as_tensor(split.targets).to(self._on)) for split in (train, val)
         )
-        self.evaluated = len(val)
-        self._batches: dict[int, list[tuple[torch.Tensor, int]]] = {}
+        self._indices: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
-    def train(self, order: EpochPlan) -> Iterator[Batch]:
-        """Yield one epoch in the given order."""
+    def batches(self, order: EpochPlan, steps: Iterable[Any]) -> Iterable[Any]:
+        """The draws of each step of an epoch, for `take`, in a tuple."""
+        return zip(steps)
+
+    def take(self, draws: AugmentationDraws) -> Batch:
+        """The inputs and targets of a step."""
         inputs, targets = self._train
-        for draws in self._steps(AugmentationDraws.on(order, self._device)):
-            if self._augmenter:
-                batch = self._augmenter.finish(self._augmenter.gather(inputs, draws.index, draws), draws)
-            else:
-                batch = inputs.index_select(0, draws.index)
-            yield batch, targets.index_select(0, draws.index)
+        if self._augmenter:
+            batch = self._augmenter.finish(self._augmenter.gather(inputs, draws.indices, draws), draws)
+        else:
+            batch = inputs.index_select(0, draws.indices)
+        return batch, targets.index_select(0, draws.indices)
 
-    def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-        """Yield the validation set in batches of one size.
-
-        The last batch is padded; the number is that of examples without padding.
-        """
+    def validation(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+        """Yield stored inputs and targets in batches of one size, and the number of examples without padding."""
         inputs, targets = self._val
-        if batch not in self._batches:
-            padded = (_padded(start, batch, len(targets)) for start in range(0, len(targets), batch))
-            self._batches[batch] = [(index.to(self._on), counts) for index, counts in padded]
-        for index, counts in self._batches[batch]:
-            values = inputs.index_select(0, index)
-            yield self._augmenter.finish(values) if self._augmenter else values, targets.index_select(0, index), counts
+        if batch not in self._indices:
+            padded = evaluation_batches(batch, len(targets))
+            self._indices[batch] = [(torch.from_numpy(index).to(self._on), counts) for index, counts in padded]
+        for index, counts in self._indices[batch]:
+            yield inputs.index_select(0, index), targets.index_select(0, index), counts
+
+    def validation_examples(self, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
+        """Model inputs and targets on the device."""
+        return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
 class HostInput:
-    """Both splits in host memory; a thread gathers and pins batches in advance.
+    """Both splits in host memory; a thread gathers and pins batches in advance, as the methods of `DeviceInput` do."""
 
-    The time in which the training loop waits for the thread is charged to `input_wait`. The attributes are those of
-    `DeviceInput`.
-    """
-
-    on_host = True
-
-    def __init__(
-        self,
-        train: Split,
-        val: Split,
-        augmenter: ImageAugmenter | None,
-        device: TorchDevice,
-        ledger: Ledger,
-        steps: Steps = steps_of,
-    ) -> None:
+    def __init__(self, train: Split, val: Split, augmenter: ImageAugmenter | None, device: TorchDevice) -> None:
         self._device, self._on, self._augmenter = device, device.torch_name, augmenter
-        self._ledger, self._steps = ledger, steps
         self._train, self._val = ((as_tensor(split.inputs), as_tensor(split.targets)) for split in (train, val))
-        self.evaluated = len(val)
+        self._positions: torch.Tensor | None = None
 
-    def _take(self, source: Batch, index: torch.Tensor) -> Batch:
+    def _gather(self, source: Batch, index: torch.Tensor) -> Batch:
         inputs, targets = (values.index_select(0, index) for values in source)
         return (inputs.pin_memory(), targets.pin_memory()) if self._device.pins_memory else (inputs, targets)
 
-    def _move(self, batch: Batch) -> Batch:
+    def _move(self, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
         is_pinned = self._device.pins_memory  # other memory may be freed before `mps` has read it
-        return batch[0].to(self._on, non_blocking=is_pinned), batch[1].to(self._on, non_blocking=is_pinned)
+        return inputs.to(self._on, non_blocking=is_pinned), targets.to(self._on, non_blocking=is_pinned)
 
-    def train(self, order: EpochPlan) -> Iterator[Batch]:
-        """Yield one epoch in the given order."""
-        steps = self._steps(AugmentationDraws.on(order, self._device))
-        positions = torch.arange(order.index.shape[1]).to(self._on)
+    def batches(self, order: EpochPlan, steps: Iterable[Any]) -> Iterator[Any]:
+        """Yield the draws of each step of an epoch with its examples, as stored."""
         with closing(self._gathered(order.index)) as batches:
-            for draws, (inputs, targets) in zip(steps, batches, strict=True):
-                if self._augmenter:
-                    inputs = self._augmenter.finish(self._augmenter.gather(inputs, positions, draws), draws)
-                yield inputs, targets
+            for step, (inputs, targets) in zip(steps, batches, strict=True):
+                yield step, inputs, targets
+
+    def take(self, draws: AugmentationDraws, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
+        """The inputs and targets of a step, on the device."""
+        inputs, targets = self._move(inputs, targets)
+        if not self._augmenter:
+            return inputs, targets
+        if self._positions is None:
+            self._positions = torch.arange(len(inputs)).to(self._on)
+        return self._augmenter.finish(self._augmenter.gather(inputs, self._positions, draws), draws), targets
 
     def _gathered(self, indices: Array) -> Generator[Batch, None, None]:
         queue: Queue[Batch | BaseException | None] = Queue(maxsize=AHEAD)
@@ -129,7 +101,7 @@ class HostInput:
                 for index in indices:
                     if stop.is_set():
                         return
-                    queue.put(self._take(self._train, torch.from_numpy(index)))
+                    queue.put(self._gather(self._train, torch.from_numpy(index)))
                 queue.put(None)
             except BaseException as error:  # any error must be passed on to the loop that waits for a batch
                 queue.put(error)
@@ -137,14 +109,10 @@ class HostInput:
         thread = threading.Thread(target=prepare, name="input", daemon=True)
         thread.start()
         try:
-            while True:
-                with self._ledger.section("input_wait"):
-                    item = queue.get()
-                if item is None:
-                    return
+            while (item := queue.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                yield self._move(item)
+                yield item
         finally:
             stop.set()
             while thread.is_alive():
@@ -152,12 +120,15 @@ class HostInput:
                     queue.get_nowait()
                 thread.join(0.01)
 
-    def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-        """Yield the validation set, padded to whole batches."""
-        for start in range(0, len(self._val[1]), batch):
-            index, counts = _padded(start, batch, len(self._val[1]))
-            inputs, targets = self._move(self._take(self._val, index))
-            yield self._augmenter.finish(inputs) if self._augmenter else inputs, targets, counts
+    def validation(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+        """Yield stored inputs and targets in batches of one size, and the number of examples without padding."""
+        for index, counts in evaluation_batches(batch, len(self._val[1])):
+            yield *self._gather(self._val, torch.from_numpy(index)), counts
+
+    def validation_examples(self, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
+        """Model inputs and targets on the device."""
+        inputs, targets = self._move(inputs, targets)
+        return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
 Input: TypeAlias = DeviceInput | HostInput

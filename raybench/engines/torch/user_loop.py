@@ -21,6 +21,13 @@ def graphs() -> int:
     return int(compiler.counters["stats"]["unique_graphs"]) if compiler else 0
 
 
+def compile_ns() -> int:
+    """Nanoseconds that `torch.compile` has compiled in this process, by its own clock."""
+    compiler = sys.modules.get("torch._dynamo.utils")
+    spent = compiler.cumulative_time_spent_ns if compiler else {}
+    return sum(int(spent.get(part, 0)) for part in ("entire_frame_compile", "entire_backward_compile"))
+
+
 class Loop(UserLoop):
     """A loop in PyTorch."""
 
@@ -43,6 +50,10 @@ class Loop(UserLoop):
     def on_host(self, array: object) -> bool:
         """Return whether a tensor, or any other array, is in the host's memory."""
         return not isinstance(array, torch.Tensor) or array.device.type == "cpu"
+
+    def compile_ns(self) -> int:
+        """Nanoseconds of compilation in this process, as counted by `torch.compile`."""
+        return compile_ns()
 
     def holds_graphs(self) -> bool:
         """Return whether CUDA graphs hold memory: a pool of their own, from which nothing is allocated in a replay."""

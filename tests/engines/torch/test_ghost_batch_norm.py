@@ -5,14 +5,11 @@ import copy
 import numpy as np
 import pytest
 import torch
-from support.small_training import RECIPE
+from support.declared import Training
 from torch import nn
 
-from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
-from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.ghost_batch_norm import GhostBatchNorm, use_ghost_batch_norm
 from raybench.workloads.base import Workload
 
@@ -129,15 +126,13 @@ def images(seed, examples=256):
 
 
 def trained(network, **changes):
-    """The weights after two epochs of the engine, and the metrics of the last."""
-    recipe = RECIPE | {"batch_size": 128, "augmentation": ("flip", {"crop": 2})}
+    """The weights after two epochs, and the metrics of the last."""
+    settings = {"batch_size": 128, "augmentation": ("flip", {"crop": 2})} | changes
     workload = Workload(model=network, dataset="digits", mean=(120.0,) * 3, std=(60.0,) * 3, name="test")
     device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
-    engine = open_engine("torch", EngineParts(Recipe(**(recipe | changes)), workload, device, Ledger(), seed=3))
-    engine.load(Data(images(0), images(1)))
-    engine.build()
-    metrics = [engine.train_epoch(epoch).metrics for epoch in (1, 2)]
-    return dict(engine.model.named_parameters()), metrics[-1] | engine.evaluate()[0]
+    made = Training("torch", workload, Data(images(0), images(1)), device, **settings)
+    epochs = made.epochs()
+    return dict(made.model.named_parameters()), epochs[-1]["metrics"]
 
 
 def with_batch_norm():

@@ -1,6 +1,6 @@
 """What the tests of checkpoints do in a framework's own process: one attempt at a trial, or the first part of one."""
 
-from contextlib import closing
+from contextlib import suppress
 from pathlib import Path
 
 from support import WORKLOADS
@@ -16,6 +16,10 @@ from raybench.workloads import read_workload
 HERE = WORKLOADS
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
 EVERYTHING = {"augmentation": ["flip", {"crop": 2}, {"cutout": 3}], "weight_decay": 1e-3}
+
+
+class Lost(BaseException):
+    """The process ends here."""
 
 
 def job(framework, folder, attempt, trial="t-r0", every=1, resume=None, seed=5, device=None, **settings):
@@ -45,9 +49,12 @@ def attempt(job, folder, lost_in=None):
         folder: the folder of its checkpoints.
     """
     told = []
-    with closing(run(Job.from_json(job))) as events:
-        for event in events:
-            told.append(event)
-            if event["event"] == "epoch_ended" and event["epoch"] == lost_in:
-                break
+
+    def send(event):
+        told.append(event)
+        if event["event"] == "epoch_ended" and event["epoch"] == lost_in:
+            raise Lost
+
+    with suppress(Lost):
+        run(Job.from_json(job), send)
     return {"told": told, "files": sorted(path.name for path in (Path(folder) / FOLDER).glob("*"))}

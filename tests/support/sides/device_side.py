@@ -108,42 +108,6 @@ def events_of(kind, framework, folder, workload="small", **options):
     return events
 
 
-def captures_of(kind, framework, folder, **options):
-    """The events of one trial in PyTorch, with the number of CUDA graphs that were captured before each."""
-    import torch
-
-    captured, begin = [], torch.cuda.CUDAGraph.capture_begin
-    torch.cuda.CUDAGraph.capture_begin = lambda *args, **kwargs: captured.append(1) or begin(*args, **kwargs)
-    events = []
-    trial = job(kind, framework, folder, "small", **options)
-    record(trial, lambda event: events.append(event | {"captured": len(captured)}))
-    return {"events": events, "replays": open_device(kind, framework, assignment(kind)).replays_graphs}
-
-
-def energy_counters(kind, framework):
-    """The joules that the kind's counters show now; empty if there are none, as in a GPU before Volta or a slice."""
-    import pkgutil
-
-    from raybench.monitoring.energy import Unavailable
-
-    if not KINDS[kind].energy:
-        return {}
-    try:
-        return dict(pkgutil.resolve_name(KINDS[kind].energy)(visible(kind)).read())
-    except Unavailable:
-        return {}
-
-
-def through_fork_server(kind, framework, folder, **options):
-    """The events of one trial, run as in a grid: forked from a fork server and monitored."""
-    from contextlib import closing
-
-    from raybench.execution.process import ForkServer
-
-    with closing(ForkServer(framework)) as server:
-        return list(server.run(job(kind, framework, folder, "small", **options)))
-
-
 def clock(kind, framework, seconds=0.3):
     """Times of the same work by several clocks, in seconds.
 

@@ -34,11 +34,3 @@ def infinite(outputs, targets):
 fine = Workload(model={"tensorflow": network}, dataset="digits", mean=(120.0,), std=(60.0,))
 greedy = Workload(model={"tensorflow": network}, dataset="digits", loss={"tensorflow": enormous})
 exploding = Workload(model={"tensorflow": network}, dataset="digits", loss={"tensorflow": infinite})
-
-
-def wide():
-    """Half a mebibyte of outputs for each picture, in a convolution, which does not bear an array that is not there."""
-    return keras.Sequential([keras.Input((8, 8, 1)), layers.Conv2D(2048, 3), layers.Flatten(), layers.Dense(10)])
-
-
-vast = Workload(model={"tensorflow": wide}, dataset="digits", mean=(120.0,), std=(60.0,))

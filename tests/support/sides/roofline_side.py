@@ -35,33 +35,6 @@ def measure(on, kind, folder):
     return roofline.measure(_job(on, kind, folder))
 
 
-FLOATS = """
-import numpy as np
-from torch import nn
-from raybench import Data, Split, Workload
-
-
-def build():
-    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 2))
-
-
-def read(folder):
-    def make(n):
-        return Split(np.zeros((n, 1, 8, 8), "float32"), np.arange(n) % 2)
-
-    return Data(train=make(64), val=make(32))
-
-
-floats = Workload(model=build, data=read, defaults={"epochs": 2, "batch_size": 16, "learning_rate": 0.1})
-"""
-
-
-def measure_floats(folder):
-    """The work of a workload whose data are floats with their channels first."""
-    (Path(folder) / "own.py").write_text(FLOATS)
-    return roofline.measure(_job("torch", "cpu", folder, "own.py:floats"))["work"]
-
-
 def _job(on, kind, folder, workload="digits_cnn"):
     model = open_device(kind, on, Assignment([], [], 1)).describe().model
     info = read_workload(workload, Path(folder))
@@ -94,18 +67,6 @@ def _keras():
 
 
 _SMALL = {"torch": _torch, "tensorflow": _keras}
-
-
-def count_unknown():
-    """What counting says of a Keras layer that is none of those it knows."""
-    from keras import Input, Sequential, layers
-
-    try:
-        open_counts("tensorflow").count(
-            Sequential([Input((8, 8, 4)), layers.Conv2DTranspose(5, 3, name="up")]), np.zeros((1, 8, 8, 4), np.float32)
-        )
-    except TypeError as error:
-        return str(error)
 
 
 def count_keras_kinds():

@@ -9,32 +9,16 @@ from typing import Any
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
 
 import numpy as np
+from support.declared import Training, part
 from support.published import MODELS
 
 from raybench import workloads
-from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, frameworks, open_device
-from raybench.engines import EngineParts, open_engine, open_inspection
+from raybench.engines import open_inspection
 
 BATCH = 4
-RECIPE = {
-    "epochs": 1,
-    "batch_size": BATCH,
-    "optimizer": "sgd",
-    "learning_rate": 1e-3,
-    "momentum": 0.9,
-    "nesterov": True,
-    "weight_decay": 1e-3,
-    "decay": "coupled",
-    "schedule": "constant",
-    "precision": "fp32",
-    "input": "device",
-    "compile": False,
-    "augmentation": (),
-    "steps_per_epoch": 1,
-}
+RECIPE = {"epochs": 1, "batch_size": BATCH, "learning_rate": 1e-3, "steps_per_epoch": 1}
 
 
 def examples(name: str, side: int | None, length: int | None) -> Split:
@@ -49,27 +33,24 @@ def step(name: str, kind: str, length: int | None = None, **options: Any) -> dic
     """Train one step without dropout, and evaluate.
 
     Returns:
-        `trained`, how many values are; the losses before and after the step; `graphs` of training and evaluation; and
-        `moved`, for each trained array the norm of what the step did to it.
+        `trained`, how many values are; the losses before and after the step; the number of `graphs` of training and
+        evaluation; and `moved`, for each trained array the norm of what the step did to it.
     """
     (framework,) = [found for found in frameworks(kind) if found.startswith("torch")]
     device = open_device(kind, framework, Assignment([], [], 2))
     device.hide_others()
     device.open("fp32")
     workload = workloads.get(name).with_options(options)
-    engine = open_engine(framework, EngineParts(Recipe(**RECIPE), workload, device, Ledger(), 0))
     split = examples(name, options.get("side"), length)
-    engine.load(Data(split, split))
-    engine.build()
+    training = Training(framework, workload, Data(split, split), device, seed=0, **RECIPE)
     inspection = open_inspection(framework)
-    inspection.without_dropout(engine.model)
-    before = inspection.read_weights(engine.model)
-    trained = engine.train_epoch(1)
-    judged, shapes = engine.evaluate()
-    after = inspection.read_weights(engine.model)
+    inspection.without_dropout(training.model)
+    before = inspection.read_weights(training.model)
+    (epoch,) = training.epochs()
+    after = inspection.read_weights(training.model)
     return {
-        "trained": inspection.parameter_count(engine.model),
-        "losses": [trained.metrics["loss"], judged["loss"]],
-        "graphs": [trained.new_shapes, shapes],
+        "trained": inspection.parameter_count(training.model),
+        "losses": [part(epoch["metrics"], split)["loss"] for split in ("train", "val")],
+        "graphs": epoch.get("recompiles"),
         "moved": {key: float(np.linalg.norm(after[key] - before[key])) for key in before if "running" not in key},
     }

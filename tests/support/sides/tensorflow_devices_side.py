@@ -1,9 +1,6 @@
 """What the tests of TensorFlow's device adapters do in a TensorFlow process; plain values in and out."""
 
 import os
-import re
-import time
-from pathlib import Path
 
 import tensorflow as tf
 
@@ -83,58 +80,3 @@ def synchronised_as_tpu():
     waited.clear()
     device.synchronize()
     return waited
-
-
-def busy_threads(threads):
-    """How many threads of the process spend time in a large product."""
-    device = open_device("cpu", "tensorflow", Assignment([], [], threads))
-    device.open("fp32")
-    values = tf.random.normal([1500, 1500])
-    before = _spent()
-    end = time.monotonic() + 1.0
-    while time.monotonic() < end:
-        values = tf.linalg.matmul(values, values) * 1e-3
-    spent = {thread: ticks - before.get(thread, 0) for thread, ticks in _spent().items()}
-    return sum(ticks > 0.15 * max(spent.values()) for ticks in spent.values())
-
-
-def _spent():
-    ticks = {}
-    for path in Path("/proc/self/task").iterdir():
-        fields = re.sub(r"^.*\) ", "", (path / "stat").read_text()).split()
-        ticks[path.name] = int(fields[11]) + int(fields[12])
-    return ticks
-
-
-def out_of_memory():
-    """Whether each of these is taken for memory running out."""
-    device = open_device("cpu", "tensorflow", Assignment([], [], 1))
-    device.open("fp32")
-    found = []
-    for work in (lambda: tf.ones([1 << 46]), lambda: tf.linalg.matmul(tf.ones([2, 3]), tf.ones([2, 3]))):
-        try:
-            work()
-        except Exception as error:
-            found.append(device.is_oom(error))
-    return [*found, device.is_oom(MemoryError()), device.is_oom(ValueError("out of memory"))]
-
-
-def marks():
-    device = open_device("cpu", "tensorflow", Assignment([], [], 1))
-    device.open("fp32")
-    start = device.mark()
-    tf.linalg.matmul(tf.ones([800, 800]), tf.ones([800, 800]))
-    device.synchronize()
-    return device.elapsed(start, device.mark())
-
-
-def without_a_gpu():
-    try:
-        open_device("cuda", "tensorflow", Assignment([], [], 1)).open("fp32")
-    except RuntimeError as error:
-        return str(error)
-
-
-def copy_to(kind, devices):
-    """The device to which batches are copied in advance."""
-    return open_device(kind, "tensorflow", Assignment([], [], 1, devices)).copy_to()

@@ -1,19 +1,17 @@
 """What the tests of the TensorFlow engine do in a TensorFlow process; plain values in and out."""
 
-import math
 import time
 
 import keras
 import numpy as np
 import tensorflow as tf
+from support.declared import Training
+from support.declared import part as metrics_of
 from support.sides.keras_workloads import network as digits_network
-from support.small_training import RECIPE, pictures
+from support.small_training import pictures
 
-from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
-from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import reflect
 from raybench.engines.tensorflow import ghost_batch_norm
@@ -54,19 +52,15 @@ MODELS = {
 DATA = {"pictures": lambda: Data(pictures(), pictures(70, seed=1))}
 
 
-def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, mean=MEAN, std=STD, **changes):
-    recipe = Recipe(**(RECIPE | changes | {"augmentation": tuple(changes.get("augmentation", ())), "devices": devices}))
+def make_training(model="network", data=None, devices=1, loss=None, metrics=None, mean=MEAN, std=STD, **settings):
+    settings |= {"augmentation": tuple(settings.get("augmentation", ())), "devices": devices}
     device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
     device.hide_others()
-    device.open(recipe.precision)
+    device.open(settings.get("precision", "fp32"))
     build = MODELS[model] if isinstance(model, str) else model
     how = {"loss": loss, "metrics": metrics}
     workload = Workload({"tensorflow": build}, "digits", mean=mean, std=std, name="test", **how)
-    ledger = Ledger()
-    engine = open_engine("tensorflow", EngineParts(recipe, workload, device, ledger, SEED))
-    engine.load(data or DATA["pictures"]())
-    engine.build()
-    return engine, ledger
+    return Training("tensorflow", workload, data or DATA["pictures"](), device, SEED, **settings)
 
 
 def refused_compilation():
@@ -78,9 +72,9 @@ def refused_compilation():
         inner.layers[0].supports_jit = False
         return keras.Sequential([built, inner])
 
-    make_engine(model)
+    make_training(model)
     try:
-        make_engine(model, compile="default")
+        make_training(model, compile="default")
     except ValueError as error:
         return str(error)
     return None
@@ -90,29 +84,14 @@ def weights(model):
     return {variable.path.split("/", 1)[-1]: variable.numpy().tolist() for variable in model.weights}
 
 
-def trained(epochs=2, **how):
-    """What an engine comes to: metrics and new shapes of each epoch, its weights, and where the time went."""
-    engine, ledger = make_engine(**how)
-    found = []
-    for epoch in range(1, epochs + 1):
-        ledger.begin_epoch()
-        train = engine.train_epoch(epoch)
-        val, shapes = engine.evaluate()
-        found.append(
-            {
-                "train": train.metrics,
-                "val": val,
-                "steps": train.steps,
-                "examples": train.examples,
-                "new_shapes": train.new_shapes + shapes,
-                "ledger": ledger.epoch(),
-            }
-        )
-    return {"epochs": found, "weights": weights(engine.model)}
+def trained(**how):
+    """The epochs of a training, and its weights."""
+    training = make_training(**how)
+    return {"epochs": training.epochs(), "weights": weights(training.model)}
 
 
 def peak_with_a_search(steps, epochs, batches):
-    """The peak of a made-up GPU, and whether it is known after each epoch.
+    """The peak of a made-up GPU after each epoch.
 
     Each function needs 1,000 bytes in its first call; later the step needs 300, and an evaluation 200.
     """
@@ -124,8 +103,8 @@ def peak_with_a_search(steps, epochs, batches):
     for name in ("_peak", "peak_memory", "begin_search", "end_search"):
         setattr(adapters.Cpu, name, getattr(adapters.Cuda, name))
     adapters.Cpu._gpus = lambda self: ["GPU:0"]
-    engine, _ = make_engine(steps_per_epoch=steps, epochs=epochs)
-    engine.evaluation_batch = -(-70 // batches)
+    training = make_training(steps_per_epoch=steps, epochs=epochs, evaluation_batch_size=-(-70 // batches))
+    engine = training.engine
 
     def needing(name, call, needed):
         def called(*arguments):
@@ -137,11 +116,7 @@ def peak_with_a_search(steps, epochs, batches):
 
     engine._train = needing("train", engine._train, 300)
     engine._evaluate = needing("evaluate", engine._evaluate, 200)
-    are_known = []
-    for epoch in range(1, epochs + 1):
-        are_known.append(engine.train_epoch(epoch).peak_known)
-        engine.evaluate()
-    return engine._device.peak_memory(), are_known
+    return [epoch["memory_peak_bytes"] for epoch in training.epochs()]
 
 
 def trained_from_a_slow_loader(seconds):
@@ -158,11 +133,10 @@ def trained_from_a_slow_loader(seconds):
         return index, batches.map(wait)
 
     HostInput._open = open_slowly
-    engine, ledger = make_engine(input="host")
-    ledger.begin_epoch()
+    training = make_training(input="host", epochs=1)
     begun = time.perf_counter()
-    engine.train_epoch(1)
-    return {"wall": time.perf_counter() - begun, "ledger": ledger.epoch()}
+    (epoch,) = training.epochs(evaluates=False)
+    return {"wall": time.perf_counter() - begun, "ledger": epoch["ledger"]}
 
 
 def plain_loop():
@@ -194,10 +168,10 @@ def plain_loop():
 def _moved(model, data, loss, **changes):
     """How far ten steps move the weights of a model."""
     how = {"epochs": 1, "weight_decay": 0.0, "momentum": 0.0, "nesterov": False, "learning_rate": 1.0}
-    engine, _ = make_engine(model, data, loss=loss, metrics=lambda outputs, targets: {}, **how, **changes)
-    begun = [variable.numpy() for variable in engine.model.trainable_variables]
-    engine.train_epoch(1)
-    ended = [variable.numpy() for variable in engine.model.trainable_variables]
+    training = make_training(model, data, loss=loss, metrics=lambda outputs, targets: {}, **how, **changes)
+    begun = [variable.numpy() for variable in training.model.trainable_variables]
+    training.losses()
+    ended = [variable.numpy() for variable in training.model.trainable_variables]
     return np.concatenate([(one - other).ravel() for one, other in zip(begun, ended, strict=True)])
 
 
@@ -277,8 +251,8 @@ def classified(kind, epochs=20):
                 [keras.Input((6,), dtype="int64"), layers.Embedding(30, 4), layers.Flatten(), layers.Dense(2)]
             )
 
-    found = trained(epochs, model=model, data=Data(split, split), steps_per_execution=3)
-    return found["epochs"][-1]["val"]["accuracy"]
+    found = trained(epochs=epochs, model=model, data=Data(split, split), steps_per_execution=3)
+    return found["epochs"][-1]["metrics"]["val/accuracy"]
 
 
 def refused(model="network", **how):
@@ -287,8 +261,7 @@ def refused(model="network", **how):
         if how.pop("floats", False):
             split = Split(np.zeros((64, 4)), np.zeros(64, int))
             how["data"], model = Data(split, split), "flat"
-        engine, _ = make_engine(model=model, **how)
-        engine.train_epoch(1)
+        make_training(model=model, **how).losses()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -308,7 +281,7 @@ def own_loss(shape):
     split = Split(inputs, (inputs[:, 0] > 0).astype(int))
     how = {"model": "one", "data": Data(split, split), "loss": {"tensorflow": loss}, "metrics": {"tensorflow": metrics}}
     try:
-        return trained(2, **how)["epochs"][-1]["val"]
+        return metrics_of(trained(**how)["epochs"][-1]["metrics"], "val")
     except ValueError as error:
         return str(error)
 
@@ -387,8 +360,6 @@ def cross_entropy_of(outputs, targets, smoothing):
     return cross_entropy(tf.constant(outputs, tf.float32), tf.constant(targets), smoothing).numpy().tolist()
 
 
-def a_fraction(epochs, **changes):
-    """Steps, examples and new shapes of each epoch of a run."""
-    engine, _ = make_engine(epochs=epochs, **changes)
-    found = [engine.train_epoch(epoch) for epoch in range(1, math.ceil(epochs) + 1)]
-    return [[one.steps, one.examples, one.new_shapes] for one in found]
+def a_fraction(**how):
+    """Steps and examples of each epoch of a run."""
+    return [[epoch["steps"], epoch["examples"]] for epoch in make_training(**how).epochs()]

@@ -1,6 +1,5 @@
 """What the tests of the torch_xla engine do in its interpreter, in a process each; plain values in and out."""
 
-import math
 import os
 import re
 import tempfile
@@ -11,15 +10,13 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_opti
 
 import torch
 import torch_xla
-from support.small_training import RECIPE, pictures
+from support.declared import Training
+from support.small_training import pictures
 from torch_xla.debug import metrics
 
-from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank, set_rank
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, Hardware, frameworks, open_device, tpu
-from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.inspection import read_weights
 from raybench.workloads.base import Workload
 
@@ -39,43 +36,27 @@ def network(dropout):
 
 def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes):
     """Train and evaluate for some epochs; what every epoch came to, the weights, and what XLA counted."""
-    recipe = Recipe(**(RECIPE | changes))
     (framework,) = [name for name in frameworks(kind) if name.startswith("torch")]
-    device = open_device(kind, framework, Assignment([], [], 1, there or recipe.devices))
+    device = open_device(kind, framework, Assignment([], [], 1, there or changes.get("devices", 1)))
     device.hide_others()
-    device.open(recipe.precision)
+    device.open(changes.get("precision", "fp32"))
     workload = Workload(
         model=lambda: network(dropout),
         dataset="digits",
         mean=(120.0, 125.0, 130.0),
         std=(60.0, 61.0, 62.0),
     )
-    ledger = Ledger()
-    engine = open_engine(framework, EngineParts(recipe, workload, device, ledger, seed, rank))
-    engine.load(Data(pictures(210, seed=0), pictures(70, seed=1)))
-    engine.build()
+    data = Data(pictures(210, seed=0), pictures(70, seed=1))
+    training = Training(framework, workload, data, device, seed, rank, **changes)
     device.synchronize()
     before = metrics.metric_data("CompileTime") or (0, 0)
-    epochs = []
-    for epoch in range(1, math.ceil(recipe.epochs) + 1):
-        ledger.begin_epoch()
-        trained = engine.train_epoch(epoch)
-        judged, shapes = engine.evaluate()
-        epochs.append(
-            {
-                "train": dict(trained.metrics),
-                "val": dict(judged),
-                "steps": trained.steps,
-                "graphs": [trained.new_shapes, shapes],
-                "ledger": ledger.epoch(),
-            }
-        )
+    epochs = training.epochs()
     count, spent, *_ = metrics.metric_data("CompileTime") or (0, 0)
-    sections, wall = ledger.close()
+    sections, wall = training.ledger.close()
     return {
         "epochs": epochs,
-        "weights": {name: array.tolist() for name, array in read_weights(engine.model).items()},
-        "dtypes": sorted({str(parameter.dtype) for parameter in engine.model.parameters()}),
+        "weights": {name: array.tolist() for name, array in read_weights(training.model).items()},
+        "dtypes": sorted({str(parameter.dtype) for parameter in training.model.parameters()}),
         "compiled": [count - before[0], (spent - before[1]) * 1e-9],
         "ledger": sections,
         "wall": wall,
@@ -150,38 +131,6 @@ def launched(kind, host, chips):
     return [[added(start, number) for start in (by_torch_xla, by_raybench)] for number in range(chips)]
 
 
-def busy_threads(threads):
-    """How many threads do a tenth of the work or more, where the trial was given so many."""
-    device = open_device("xla_cpu", "torch_xla", Assignment([], [], threads))
-    device.hide_others()
-    device.open("fp32")
-    values = torch.rand(1000, 1000).to("xla")
-
-    def work():
-        for _ in range(8):
-            values @ values
-            torch_xla.sync()
-        product = values
-        for _ in range(8):
-            product = product @ values * 0.001
-        torch_xla.sync()
-        device.synchronize()
-
-    def ticks():
-        found = {}
-        for task in Path("/proc/self/task").iterdir():
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            found[task.name] = int(fields[11]) + int(fields[12])
-        return found
-
-    work()
-    before = ticks()
-    for _ in range(4):
-        work()
-    spent = [ticks_now - before.get(task, 0) for task, ticks_now in ticks().items()]
-    return sum(share > sum(spent) / 10 for share in spent)
-
-
 def described(devices=1, precision="bf16"):
     """What the adapter says of the device, what XLA has, and its program for a product of two matrices."""
     import torch_xla
@@ -209,19 +158,6 @@ def refused(precision):
         open_device("xla_cpu", "torch_xla", Assignment([], [], 1)).open(precision)
     except ValueError as error:
         return str(error)
-    return None
-
-
-def out_of_memory():
-    """Whether the adapter knows XLA's way to say that memory ran out, and another error from it."""
-    device = open_device("xla_cpu", "torch_xla", Assignment([], [], 1))
-    device.hide_others()
-    device.open("fp32")
-    column = torch.ones(1 << 20, 1).to("xla")
-    try:
-        (column @ column.t() * 2).cumsum(1)[0, 0].item()
-    except RuntimeError as error:
-        return device.is_oom(error), device.is_oom(RuntimeError("another one")), str(error)
     return None
 
 

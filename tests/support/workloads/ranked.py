@@ -82,10 +82,6 @@ def dies():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def crashes():
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
 def leaves():
     os._exit(7)
 
@@ -98,20 +94,9 @@ def hangs():
     time.sleep(600)
 
 
-def infinite():
-    return torch.nn.Sequential(torch.nn.Linear(FEATURES, 2), Infinite())
-
-
-class Infinite(torch.nn.Module):
-    def forward(self, inputs):
-        return inputs * float("nan")
-
-
 learning = Workload(model=build, data=data, metrics=seen(lambda: made[-1]))
 raising = Workload(model=lambda: Trouble(raises), data=data)
 killed = Workload(model=lambda: Trouble(dies), data=data)
-crashing = Workload(model=lambda: Trouble(crashes), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
 hanging = Workload(model=lambda: Trouble(hangs), data=data)
-diverging = Workload(model=infinite, data=data)

@@ -41,15 +41,6 @@ class Computing(torch.nn.Linear):
         return super().forward(inputs)
 
 
-class Queued(torch.nn.Linear):
-    """Keeps a GPU at work in each step, and the host not at all."""
-
-    def forward(self, inputs):
-        if self.training:
-            torch.cuda._sleep(30_000_000)  # cycles: ten milliseconds and more
-        return super().forward(inputs)
-
-
 def loaded_slowly():
     """A model that takes no time, and a loader that sleeps."""
     from raybench.engines.torch.inputs import HostInput
@@ -68,5 +59,4 @@ steady = Workload(model=lambda: Timed(lambda step: STEP), data=data)
 slow_first_step = Workload(model=lambda: Timed(lambda step: STEP if step else 50 * STEP), data=data)
 quicker_later = Workload(model=lambda: Timed(lambda step: STEP if step < LATER else STEP / 4), data=data)
 computing = Workload(model=lambda: Computing(1, 2), data=data)
-queued = Workload(model=lambda: Queued(1, 2), data=data)
 slow_loader = Workload(model=loaded_slowly, data=data)

@@ -1,0 +1,103 @@
+"""`raybench run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from raybench.cli import options as opt
+from raybench.cli.terminal import say
+from raybench.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  raybench run -- python train.py --batch-size '{16,64}'
+  raybench run --repeats 5 -- python train.py --lr '{0.1,0.2}' --threads '{1..4}'
+  raybench run --epoch 'epoch (\\d+)' --metric val/loss='val loss ([\\d.]+)' -- ./train
+  raybench run --save grid.yaml -- torchrun --nproc-per-node '{1,2}' train.py
+
+\b
+Quote the braces: a shell would expand them itself.
+"""
+
+
+@click.command("run", epilog=EPILOG)
+@click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script.")
+@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each configuration.")
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="KIND",
+    help="Devices to compare, such as cpu; otherwise the machine's accelerator, or the CPU. Repeatable.",
+)
+@click.option(
+    "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognised."
+)
+@click.option("--metric", "metrics", multiple=True, metavar="NAME=PATTERN", help="A metric in the output. Repeatable.")
+@click.option(
+    "--work",
+    multiple=True,
+    metavar="UNIT=AMOUNT",
+    help="The work of an epoch, or of a run without epochs, if it differs: examples='{batch_size} * 100'. Repeatable.",
+)
+@click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
+@opt.address
+@opt.rerun
+@opt.keep_going
+@opt.results
+@opt.tracking_uri
+@opt.no_tracking
+def command(
+    words: tuple[str, ...],
+    save: Path | None,
+    address: str | None,
+    rerun: bool,
+    keep_going: bool,
+    results: Path,
+    tracking_uri: str | None,
+    no_tracking: bool,
+    **options: Any,
+) -> int:
+    """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
+
+    '{16,64}' and '{1..4}' are axes, named by the option before them. The time of an epoch is measured if its lines are
+    recognised in the output or matched by --epoch, else that of a whole run.
+    """
+    from raybench.cli.grid import run_requested
+    from raybench.config.one_line import as_yaml, expanded_braces, grid_of
+    from raybench.devices import hosted
+    from raybench.execution.executors import make_executor
+    from raybench.planning.grid_options import requested_grid
+
+    executor = make_executor(address, inline=False)
+    grid = grid_of(words, **options)
+    axes = grid.get("axes", {})
+    if not axes and (braces := expanded_braces(words)):
+        say(f"note: your shell seems to have expanded braces; to compare their values, quote them: {braces}", err=True)
+    kinds = [each.kind for node in executor.nodes() for each in node.hardware if not hosted(each.kind)]
+    if kinds and "device" not in axes:
+        grid["axes"] = {"device": kinds[:1], **axes}
+    source: Any = grid
+    if save:
+        if save.exists():
+            raise UsageError(f"{save}: is there already; name a new file, or use `raybench grid {save}`")
+        text = as_yaml(grid)
+        requested_grid(grid)  # a grid that is not valid is not written
+        save.write_text(text)
+        source = save
+    spec, cells = requested_grid(source)
+    return run_requested(
+        spec,
+        cells,
+        executor,
+        results,
+        tracking_uri,
+        no_tracking,
+        rerun=rerun,
+        keep_going=keep_going,
+    )

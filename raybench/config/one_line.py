@@ -1,0 +1,164 @@
+"""A grid from one command line: `python train.py --batch-size '{16,64}'`, whose braces are axes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, takewhile
+from pathlib import PurePath
+from typing import Any
+
+import yaml
+
+from raybench.config.load import wrong_settings
+from raybench.core.settings import PARAM, SETTINGS
+from raybench.devices import KINDS
+from raybench.errors import UsageError
+from raybench.workloads.command import SPECIAL
+from raybench.workloads.parameters import PASSED
+
+MAX_RANGE = 1_000
+"""Most values of a range such as {1..8}."""
+
+_BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
+"""Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
+
+_OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
+_FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
+_RUNNERS = re.compile(r"^(python[\d.]*|torchrun|accelerate|uv|env|bash|sh|launch|run|-.*)$")
+
+
+def grid_of(
+    words: Sequence[str],
+    *,
+    name: str | None = None,
+    repeats: int = 3,
+    epoch: str | None = None,
+    metrics: Iterable[str] = (),
+    work: Iterable[str] = (),
+    devices: Iterable[str] = (),
+    baseline: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return the fields of the grid that a command with braces stands for.
+
+    Args:
+        words: the program and its arguments.
+        name: of the grid; otherwise that of the script.
+        epoch: regular expression of the lines that end an epoch.
+        metrics: texts `NAME=PATTERN`.
+        work: texts `UNIT=AMOUNT`, the work of an epoch or, without epochs, of a run.
+        devices: kinds of devices.
+        baseline: texts `AXIS=VALUE`.
+
+    Raises:
+        UsageError: an option is not of its form, or an alternative is written twice.
+    """
+    axes: dict[str, list[Any]] = {"device": list(devices)} if devices else {}
+    command = []
+    for number, word in enumerate(words):
+        before = words[number - 1] if number else ""
+
+        def axis(found: re.Match[str], word: str = word, before: str = before, number: int = number) -> str:
+            values = _alternatives(found[1])
+            key = _key(_name(word[: found.start()] or before, number), values, axes)
+            axes[key] = values
+            return f"{{{key.removeprefix(PARAM)}}}"
+
+        command.append(_BRACES.sub(axis, _OTHER_BRACES.sub(_kept, word)))
+    grid: dict[str, Any] = {"name": name or _grid_name(words), "workload": {"command": command}}
+    patterns = dict(_pair(text, "--metric", "val/loss='val loss ([\\d.]+)'") for text in metrics)
+    if epoch:
+        grid["workload"]["epoch"] = epoch
+    if patterns:
+        grid["workload"]["metrics"] = patterns
+    if amounts := dict(_pair(text, "--work", "examples=60000") for text in work):
+        grid["workload"]["work"] = amounts
+    if axes:
+        grid["axes"] = axes
+    grid["repeats"] = repeats
+    pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
+    if pairs:
+        known = {key.removeprefix(PARAM): key for key in axes}
+        grid["baseline"] = {known.get(key, key): yaml.safe_load(value) for key, value in pairs}
+    return grid
+
+
+def as_yaml(grid: Mapping[str, Any]) -> str:
+    """Return a grid as the text of a grid file."""
+    text = yaml.safe_dump(dict(grid), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+    return f"# One line as a grid file. Names in braces are axes.\n{text}"
+
+
+def _kept(found: re.Match[str]) -> str:
+    """Return a name in braces: what every trial has a value for is filled in, others are the program's own braces."""
+    return found[0] if found[1] in SPECIAL else f"{{{found[0]}}}"
+
+
+def _alternatives(text: str) -> list[Any]:
+    """Return the values of {16,64} or {1..4}; numbers and true and false as YAML reads them."""
+    first, dots, last = text.partition("..")
+    if dots and "," not in text:
+        start, end = int(first), int(last)
+        if abs(end - start) >= MAX_RANGE:
+            raise UsageError(f"{{{text}}}: has more than {MAX_RANGE:,} values; use fewer")
+        return list(range(start, end + (1 if end >= start else -1), 1 if end >= start else -1))
+    values = [yaml.safe_load(part) if part else "" for part in text.split(",")]
+    values = [value if isinstance(value, (bool, int, float)) else str(value) for value in values]
+    if len({repr(value) for value in values}) < len(values):
+        raise UsageError(f"{{{text}}}: a value is there twice; write each once")
+    return values
+
+
+def _name(before: str, number: int) -> str:
+    """Return the name of an axis after the text before its braces: `--batch-size`, `lr=` or the word's position."""
+    flag = _FLAG.match(before)
+    return re.sub(r"\W", "_", flag[1] or flag[2]).lower() if flag else f"argument_{number}"
+
+
+def expanded_braces(words: Sequence[str]) -> str | None:
+    """Return the braces that the shell seems to have expanded, as they should be written; None if nothing looks so."""
+    for number, word in enumerate(words):
+        after = words[number + 1 :] if word.startswith("--") else ()
+        values = list(takewhile(lambda each: re.fullmatch(r"\w+|[\d.e+-]+", each), after))
+        if len(values) > 1 and len(set(map(_is_number, values))) == 1:
+            return f"{word} '{{{','.join(values)}}}'"
+    options = [word.partition("=") for word in words if "=" in word]
+    for (name, _, value), (following, _, other) in pairwise(options):
+        if name == following and value != other:
+            return f"{name}='{{{value},{other}}}'"
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return isinstance(yaml.safe_load(text), (int, float))
+
+
+def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
+    """Return an axis's key: `device`, a setting of raybench if the values fit, or a parameter of the command."""
+    if name == "device" and name not in axes and KINDS.keys() >= set(values):
+        return name
+    is_setting = name in PASSED and not any(wrong_settings({name: value}) for value in values if name in SETTINGS)
+    own = name if name not in PASSED | set(SPECIAL) else f"{name}_option"
+    key = name if is_setting else f"{PARAM}{own}"
+    number = 2
+    while key in axes:
+        key = f"{PARAM}{own}_{number}"
+        number += 1
+    return key
+
+
+def _grid_name(words: Sequence[str]) -> str:
+    """Return the name of the script or program in a command."""
+    scripts = [word for word in words if word.endswith((".py", ".sh"))]
+    modules = [after for word, after in pairwise(words) if word in ("-m", "--module")]
+    programs = [word for word in words if not _RUNNERS.match(PurePath(word).name)]
+    best = [*scripts, *modules, *programs, *words][0]
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", PurePath(best).name.removesuffix(".py").removesuffix(".sh")).strip("_.-")
+    return name or "run"
+
+
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise UsageError(f"{option} {text}: use NAME=VALUE, such as {option} {example}")
+    return name.strip(), value

@@ -1,0 +1,124 @@
+"""The training function of a declared workload: an engine's steps in a loop that reports to a `Trial`."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+
+from raybench.core.ledger import NANO, Ledger
+from raybench.datasets.splits import Data
+from raybench.engines import open_engine
+from raybench.engines.base import EngineParts
+from raybench.training.clock import TrainingClock
+from raybench.training.trial import Recorder, Trial, TrialOptions
+
+MIN_BATCH = 32
+"""The smallest evaluation batch after halving.
+
+If fewer examples fit, a training batch hardly does."""
+
+
+class DeclaredTraining:
+    """The training of a declared workload.
+
+    Args:
+        trial: receives the epochs; its clock has the loop of `parts`.
+        framework: by its name.
+        parts: of the engine.
+
+    Attributes:
+        engine: of the framework.
+    """
+
+    def __init__(self, trial: Trial, framework: str, parts: EngineParts) -> None:
+        self.trial, self._device, self._loop = trial, parts.device, parts.loop
+        self._loop.close()  # the optimizer need not be observed: its settings are the grid's
+        self.engine = open_engine(framework, parts)
+        self._evaluated: set[int] = set()
+
+    @classmethod
+    def alone(cls, framework: str, parts: EngineParts) -> DeclaredTraining:
+        """A training that nothing records, for a check or a benchmark; its epochs are those of the recipe."""
+        clock = TrainingClock(Ledger(), parts.device, parts.loop, lambda phase: None)
+        options = TrialOptions(parts.recipe.epochs, Path(), Path())
+        return cls(Trial(options, Recorder(), lambda: clock), framework, parts)
+
+    def run(self, load: Callable[[], Data]) -> None:
+        """Build the model, and train and evaluate all epochs.
+
+        Args:
+            load: loads the data.
+        """
+        self.build(load)
+        for _ in self.trial.epochs():
+            self.train_epoch()
+            self.evaluate()
+
+    def build(self, load: Callable[[], Data]) -> None:
+        """Load the data and build the model."""
+        with self.trial.section("data"):
+            self.engine.load(load())
+        self.engine.build()
+        self.trial.checkpoint(self.engine.save, self.engine.restore)
+
+    def train_epoch(self) -> Mapping[str, float]:
+        """Train an epoch; log and return its means over the examples."""
+        trial, engine = self.trial, self.engine
+        for batch in trial.steps(engine.begin_epoch(), examples=engine.batch_size, steps=engine.steps_of):
+            engine.train_step(batch)
+        means = engine.train_means()
+        trial.log({f"train/{name}": value for name, value in means.items()})
+        with trial._clock.section("other"):
+            start_ns = time.perf_counter_ns()
+            engine.settle()
+            settle_s = round((time.perf_counter_ns() - start_ns) * NANO, 9)
+        assert trial._epoch
+        trial._epoch.facts["settle_s"] = {"train": settle_s}
+        return means
+
+    def evaluate(self) -> Mapping[str, float]:
+        """Evaluate the whole validation set; log and return its means.
+
+        The batch size does not change them, so if memory runs out, evaluation restarts with half the batch, with a
+        warning, and the time of the failed pass is charged to `other`. If several ranks train together, the batch is
+        not halved: they evaluate in step, and one that restarted would wait for the others forever.
+        """
+        trial, engine, ledger = self.trial, self.engine, self.trial._clock.ledger
+        with trial._clock.section("other"):
+            while True:
+                batch, before = engine.evaluation_batch, ledger.epoch()
+                try:
+                    means = self._evaluate(batch)
+                    break
+                except Exception as error:
+                    if batch <= MIN_BATCH or trial.world_size > 1 or not self._device.is_oom(error):
+                        raise
+                # Only here, after the exception is gone, are the frames freed that hold the failed batch.
+                gc.collect()
+                spent = ledger.epoch()
+                for name in ("evaluate", "compile_evaluate"):
+                    ledger.move(round((spent.get(name, 0.0) - before.get(name, 0.0)) / NANO), name, "other")
+                engine.evaluation_batch = max(MIN_BATCH, batch // 2)
+                trial._recorder.warn(f"evaluation batch halved to {engine.evaluation_batch}: {batch} did not fit")
+        trial.log({f"val/{name}": value for name, value in means.items()})
+        return means
+
+    def _evaluate(self, batch: int) -> Mapping[str, float]:
+        """Evaluate all batches; before the first time the first batch alone, as `compile_evaluate`.
+
+        That is once, or as often as it takes until CUDA graphs are captured.
+        """
+        clock, engine = self.trial._clock, self.engine
+        if batch not in self._evaluated and not self._loop.counts_compilation:
+            with clock.section("compile_evaluate", "val"):
+                for _ in range(1 + self._loop.settling):
+                    for first in islice(engine.validation(), 1):
+                        engine.evaluation_step(first)
+            self._evaluated.add(batch)
+        with clock.section("evaluate", "val"):
+            for each in engine.validation():
+                engine.evaluation_step(each)
+            return engine.evaluation_means()

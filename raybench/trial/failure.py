@@ -1,0 +1,77 @@
+"""What is recorded of an exception that ended a trial."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+from typing import Any
+
+from raybench.core import memory
+from raybench.core.files import FULL
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.devices import Device
+from raybench.training.epoch_record import Diverged
+from raybench.trial.phase import Phase
+
+
+def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -> tuple[TrialStatus, dict[str, Any]]:
+    """The status of a trial that an exception ended, and its record."""
+    if isinstance(exc, Diverged):
+        return TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
+    memory.remove_limit()
+    is_oom = _is_oom(exc, device)
+    error = describe_error(exc, phase.now, job)
+    status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
+    if is_oom:
+        peak = device.peak_memory() if device else None
+        error = error | memory.describe(message_of(exc), peak, job.memory_limit)
+    return status, error
+
+
+def _is_oom(exc: BaseException, device: Device | None) -> bool:
+    try:
+        return device.is_oom(exc) if device else isinstance(exc, MemoryError)
+    except Exception:  # reading the exception's message failed
+        return False
+
+
+def message_of(exc: BaseException) -> str:
+    """The message of an exception as encodable text.
+
+    If `str()` of it fails, a note that says so.
+    """
+    try:
+        text = f"the code called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else str(exc)
+    except BaseException as error:
+        text = f"(no message: str() of this exception raised {type(error).__name__})"
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
+    """Escape lone surrogates, which cannot be written to a file."""
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
+    """A record of an exception.
+
+    It has the type, message, phase, location and whole traceback, and `disk_full` if the disk is full.
+
+    The location is the innermost line in the user's folder; if there is none in the traceback, the innermost of all.
+    """
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(exc.__traceback__)]
+    if folder := job.workload["folder"]:
+        root = f"{job.code_folder}{os.sep}"
+        own = [(file.removeprefix(root), line) for file, line in frames if file.startswith(root)]
+        frames = [(str(Path(folder, name)), line) for name, line in own if "site-packages" not in name] or frames
+    location = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
+    return {
+        "type": type(exc).__name__,
+        "message": message_of(exc),
+        "phase": phase,
+        "where": location,
+        "traceback": _encodable("".join(traceback.format_exception(exc))),
+        **({"disk_full": True} if isinstance(exc, OSError) and exc.errno in FULL else {}),
+    }

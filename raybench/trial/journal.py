@@ -1,0 +1,125 @@
+"""The events of a trial's epochs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.ledger import Ledger
+from raybench.core.rank import current_rank
+from raybench.training.peak_memory import PeakMemory
+from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
+from raybench.trial.checkpoint import Checkpoints
+from raybench.workloads import WorkloadInfo
+
+Send = Callable[[Event], object]
+
+OUTPUT = "output"
+"""Subfolder of the attempt's folder for files of the function."""
+
+
+def options_of(job: Job) -> TrialOptions:
+    """The options of a job's training; an engine makes batches of as many steps as it has to take."""
+    settings, rank, own_loop = job.cell.settings, current_rank(), job.cell.has_own_loop
+    return TrialOptions(
+        epochs=(settings.epochs if own_loop else math.ceil(settings.epochs)) or None,
+        data_dir=Path(job.data_root),
+        output_dir=Path(job.folder).absolute() / OUTPUT,
+        steps_per_epoch=settings.steps_per_epoch or None if own_loop else None,
+        target=job.target,
+        stop_at_target=job.cell.stop_at_target is not None,
+        seed=job.seed,
+        rank=rank.number,
+        world_size=rank.count,
+    )
+
+
+def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
+    """The error of a training that ended without what is needed of it, or None.
+
+    Args:
+        logged_before: the metrics of earlier attempts from whose checkpoint training went on.
+    """
+    message, logged = None, trial.logged | logged_before
+    if not trial.ended_epochs:
+        message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
+    elif job.target and job.target.metric not in logged:
+        names = ", ".join(sorted(logged)) or "nothing"
+        message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
+    if message is None:
+        return None
+    where = {"where": f"{info.file}:{info.function_line}"} if info.is_function else {}
+    return {"type": "UsageError", "message": message, "phase": "train", **where}
+
+
+class TrialJournal(Recorder):
+    """Sends what a trial reports as events.
+
+    The event of the last epoch is sent at the end, as metrics may be logged after the loop.
+
+    Attributes:
+        peak: the peak of the memory, once the clock is open.
+        logged_before: the names of metrics in the epochs of earlier attempts.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        send: Send,
+        ledger: Ledger,
+        checkpoints: Checkpoints,
+        warnings: list[str],
+        peak: PeakMemory | None = None,
+    ) -> None:
+        self._job, self._send, self.peak, self._ledger = job, send, peak, ledger
+        self._checkpoints, self._warnings = checkpoints, warnings
+        self._state: SavedState | None = None
+        self._last: Event | None = None
+        self.logged_before: Set[str] = frozenset()
+
+    def begin(self, state: SavedState | None) -> int:
+        """Load the state of an earlier attempt, if there is one."""
+        if state is None:
+            if self._job.checkpoint_every:
+                self.warn("checkpoint_every was ignored: the function does not call trial.checkpoint(save, load)")
+            return 0
+        self._state = state
+        resumed = self._checkpoints.resume(state, self._ledger)
+        for event in resumed:
+            self._send(event)
+        self.logged_before = {name for event in resumed for name in event.get("metrics", ())}
+        return max(0, len(resumed) - 1)
+
+    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
+        """Send an epoch, and make a checkpoint if one is due."""
+        peak = self.peak.now(ended=not more) if self.peak else None
+        measured = fields if peak is None else fields | {"memory_peak_bytes": peak}
+        event = events.epoch_ended(self._job.trial, self._job.attempt, **measured)
+        if not more:
+            self._last = event
+            return
+        self._send(event)
+        if self._state:
+            self._checkpoints.after(event, self._state, self._ledger)
+
+    def logged_later(self, metrics: Mapping[str, float]) -> None:
+        """Add metrics to the last epoch."""
+        if self._last:
+            self._last["metrics"] |= metrics
+
+    def warn(self, message: str) -> None:
+        """Add a warning to the end of the trial."""
+        if message not in self._warnings:
+            self._warnings.append(message)
+
+    def flush(self, trial: Trial | None) -> None:
+        """Send the last epoch, with the evaluations after it."""
+        if self._last:
+            evaluations = trial.last_evaluations if trial else []
+            self._send(self._last | ({"evaluations": evaluations} if evaluations else {}))
+            self._last = None

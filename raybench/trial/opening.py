@@ -1,0 +1,110 @@
+"""The beginning of a trial: its device, its first event, and the user's files."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from raybench.core.cell import COMMAND
+from raybench.core.job import Job
+from raybench.core.rank import current_rank
+from raybench.core.version import __version__
+from raybench.devices import Assignment, Device, open_device
+from raybench.devices.host import boot_id, machine_id
+from raybench.devices.program import open_for_program
+from raybench.engines import FRAMEWORKS
+
+APPLIED = ("fp32", "tf32")
+"""Precisions that are set for a loop of the user; any other is its own affair."""
+
+OFFLINE = {"WANDB_MODE": "offline"}
+"""Environment variables under which other trackers send nothing while training is timed."""
+
+
+def open_assigned(job: Job) -> Device:
+    """Open the assigned device, and hide all others from this process.
+
+    Raises:
+        RuntimeError: the hardware is not the planned one.
+    """
+    planned, rank = job.cell.device, current_rank()
+    devices = (planned.devices or 1) // rank.count
+    threads = max(1, planned.threads // rank.count)
+    own_loop = job.cell.has_own_loop
+    assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices, own_loop)
+    if job.cell.workload.form == COMMAND and not job.check:
+        device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
+    else:
+        device = open_device(planned.kind, job.cell.framework, assignment)
+    device.hide_others()
+    precision = job.cell.settings.precision
+    device.open("" if own_loop and precision not in APPLIED else precision)
+    device.hardware = device.describe()
+    if device.hardware.model != planned.model:
+        raise RuntimeError(f"planned for {planned.model!r}, but this is {device.hardware.model!r}")
+    return device
+
+
+def opening(job: Job, device: Device) -> dict[str, Any]:
+    """What the first event of a trial says of its process."""
+    framework = FRAMEWORKS[job.cell.framework]
+    libraries = [framework.package, *framework.other_packages, *_distributions(job.cell.engine.libraries or ())]
+    return {
+        "run": Path(job.folder).name,
+        "seed": job.seed,
+        "repeat": job.repeat,
+        "cell": job.cell.to_json(),
+        **job.labels,
+        "host": {
+            "name": platform.node(),
+            "machine_id": machine_id(),
+            "boot": boot_id(),
+            "kernel": platform.release(),
+            "pid": os.getpid(),
+        },
+        "versions": {
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in libraries},
+            "raybench": __version__,
+            **job.versions,
+        },
+        "hardware": {"memory_bytes": device.hardware.memory_bytes, "driver": device.hardware.driver},
+        "runtime_conditions": {
+            **device.runtime_conditions(),
+            **_of_ranks(job, device),
+            "exclusive": job.exclusive,
+        },
+    }
+
+
+def _distributions(modules: Iterable[str]) -> list[str]:
+    """The distributions of modules."""
+    by_module = metadata.packages_distributions() if modules else {}
+    return [by_module[name][0] for name in modules if name in by_module]
+
+
+def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
+    """Runtime conditions of all ranks together, if there are several.
+
+    The device reports only those of this rank.
+    """
+    is_command = job.cell.workload.form == COMMAND
+    count = job.cell.device.devices or 1 if is_command else current_rank().count
+    if count == 1:
+        return {}
+    threads = device.runtime_conditions()["threads"]
+    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
+    return conditions | ({"cores": job.cores} if job.cores else {})
+
+
+def keep_others_offline(job: Job) -> None:
+    """Keep the trial's process from sending results elsewhere, which takes time."""
+    if job.own_process:  # otherwise the process is the driver's
+        for name in [name for name in os.environ if name.startswith("MLFLOW_")]:
+            del os.environ[name]
+        os.environ.update(OFFLINE)

@@ -1,0 +1,88 @@
+"""`raybench run`: one command line as a grid."""
+
+import pytest
+
+from raybench.config.one_line import as_yaml, expanded_braces, grid_of
+from raybench.errors import UsageError
+
+PROGRAM = """
+import sys, time
+for epoch in (1, 2):
+    time.sleep(0.06)
+    print(f"epoch {epoch}: val loss {1 / epoch} with {sys.argv[1:]}", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "axes"),
+    [
+        ("train.py --batch-size {16,64}", "train.py --batch-size {batch_size}", {"batch_size": [16, 64]}),
+        ("./train --lr={0.1,1e-3}", "./train --lr={lr}", {"params.lr": [0.1, "1e-3"]}),
+        ("train {1..3} {a,b}", "train {argument_1} {argument_2}", None),
+        ("train.py lr={1,2}", "train.py lr={lr}", {"params.lr": [1, 2]}),
+        ("train -n {true,false}", "train -n {n}", {"params.n": [True, False]}),
+        ("train --device {cpu,cuda}", "train --device {device}", {"device": ["cpu", "cuda"]}),
+        ("train --device {cpu,gpu}", "train --device {device_option}", {"params.device_option": ["cpu", "gpu"]}),
+        ("train --threads {1,2}", "train --threads {threads}", {"threads": [1, 2]}),
+        ("train --precision {16-mixed,32}", "train --precision {precision_option}", None),
+        ("train --x {a,b} --x {c,d}", "train --x {x} --x {x_2}", None),
+        ('train {"a":1,"b":2} {name} {seed}', 'train {"a":1,"b":2} {{name}} {seed}', {}),
+    ],
+)
+def test_braces_become_axes(words, command, axes):
+    grid = grid_of(words.split())
+    assert " ".join(grid["workload"]["command"]) == command
+    if axes is not None:
+        assert grid.get("axes", {}) == axes
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("python my/train.py", "train"),
+        ("python -m package.main", "package.main"),
+        ("torchrun --nproc-per-node 2 a.py", "a"),
+        ("./solver", "solver"),
+    ],
+)
+def test_grid_is_named_after_its_program(words, name):
+    assert grid_of(words.split())["name"] == name
+
+
+@pytest.mark.parametrize("words", ["train {1,1}", "train {1..100000}"])
+def test_wrong_braces_are_refused(words):
+    with pytest.raises(UsageError):
+        grid_of(words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        ("train.py --batch-size 16 64", "--batch-size '{16,64}'"),
+        ("train.py --compile true false -v", "--compile '{true,false}'"),
+        ("train.py --lr=0.1 --lr=0.2", "--lr='{0.1,0.2}'"),
+        ("torchrun --nproc-per-node 2 train.py data.txt -m pkg.a b", None),
+    ],
+)
+def test_expanded_braces(words, quoted):
+    assert expanded_braces(words.split()) == quoted
+
+
+def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    arguments = ["--epoch", r"epoch (\d+)", "--metric", r"val/loss=loss ([\d.]+)", "--save", "g.yaml", "--no-tracking"]
+    said = raybench("run", "--repeats", 1, *arguments, "--", "python", "train.py", "--batch-size", "{16,64}")
+    assert said.status == 0
+    assert "batch 64 vs. 16" in said.out and "0.5" in said.out
+    assert "nothing was left" in raybench("grid", "g.yaml", "--no-tracking").out.lower()
+    again = raybench("run", "--save", "g.yaml", "--", "python", "train.py")
+    assert again.status == 2 and "is there already" in again.err
+
+
+def test_saved_grid_is_the_same(tmp_path):
+    from raybench.config import load_grid
+
+    grid = grid_of(["true", "--a={1,2}"], epoch=r"^epoch (\d+)", metrics=["val/loss=loss: ([0-9.]+)"])
+    (tmp_path / "g.yaml").write_text(as_yaml(grid))
+    assert load_grid(tmp_path / "g.yaml").model_dump() == load_grid(grid).model_dump()
