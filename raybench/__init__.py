@@ -58,6 +58,7 @@ def run_grid(
     retry: Collection[str] = (),
     tracking: str | Tracker | None = "default",
     checks: bool = True,
+    keep_going: bool = False,
     address: str | None = None,
     inline: bool = False,
     progress: bool = True,
@@ -80,6 +81,7 @@ def run_grid(
         tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
             MLFLOW_TRACKING_URI, or a database in the results folder.
         checks: run the checks around the trials: weight decay and roofline.
+        keep_going: run every trial even if all so far have failed in the same way.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
         inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
             NAME~inline.
@@ -126,7 +128,7 @@ def run_grid(
         inline=inline,
         options=("set", "where"),
     )
-    options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks)
+    options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks, keep_going=keep_going)
     view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None
     outcome = run(spec, make_executor(address, inline), view, options)
     if outcome.interrupted:

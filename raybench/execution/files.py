@@ -12,7 +12,7 @@ from pathlib import Path
 from raybench.core.events import events_file
 from raybench.core.job import Job
 from raybench.datasets.paths import user_cache
-from raybench.workloads.own_files import changed_files, write_files
+from raybench.workloads.own_files import changed_files
 
 MAX_FILE_BYTES = 16 << 20
 """Largest file of a trial that is sent to the driver; larger files stay on the node."""
@@ -36,13 +36,21 @@ def local_folder(job: Job) -> Job:
     return replace(job, folder=str(folder))
 
 
+def code_files(job: Job) -> dict[str, bytes]:
+    """The contents of the user's files that are below the workload's folder."""
+    return {name: (job.code_folder / name).read_bytes() for name in job.workload["files"] if not name.startswith("..")}
+
+
 def local_code(job: Job, contents: Mapping[str, bytes]) -> str:
     """A local folder with copies of the user's files; empty if the job's own folder is here."""
     if not changed_files(job.code_folder, job.workload["files"]):
         return ""
     folder = user_cache() / "code" / str(job.workload["digest"])
     if changed_files(folder, {name: job.workload["files"][name] for name in contents}):
-        write_files(folder, contents)
+        for name, content in contents.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+            (folder / name).chmod(0o755)
     return str(folder)
 
 

@@ -31,11 +31,10 @@ from raybench.devices import KINDS, Hardware, hosted
 from raybench.environments import own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
-from raybench.execution.files import put_files
+from raybench.execution.files import code_files, put_files
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
 from raybench.planning.node import Node, probe_node
-from raybench.workloads.own_files import read_files
 
 POLL_S = 0.5
 """Seconds between two checks of Ray while no message comes."""
@@ -392,7 +391,7 @@ class Agent:
             job = replace(job, visible=self._ray_ids(job))
             digest = job.workload["digest"]
             if job.workload["folder"] and digest not in self._sent_code:
-                code = {digest: read_files(job.code_folder, job.workload["files"])}
+                code = {digest: code_files(job)}
                 self._sent_code.add(digest)
         self.connection.send({"job": job.to_json(), "code": code, "remote": bool(self.node.address)})
 

@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import Any, Self
 
+from raybench import datasets
 from raybench.devices import KINDS, Hardware, probe
+from raybench.engines import FRAMEWORKS
 from raybench.environments import RECIPES, Interpreter, built_names, environment_label, find
+from raybench.errors import DataError
 
 GIB = 1024**3
 
@@ -65,13 +68,9 @@ class Node:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Restore a node from the values of `to_json`."""
-        hardware = tuple(_hardware(entry) for entry in value["hardware"])
+        hardware = tuple(Hardware(**{**entry, "ids": tuple(entry["ids"])}) for entry in value["hardware"])
         environments = {key: Interpreter.from_json(entry) for key, entry in value["environments"].items()}
         return cls(**{**value, "hardware": hardware, "environments": environments})
-
-
-def _hardware(value: Mapping[str, Any]) -> Hardware:
-    return Hardware(**{**value, "ids": tuple(value["ids"])})
 
 
 def installed(distributions: Iterable[str]) -> dict[str, str]:
@@ -93,8 +92,6 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
         environments: keys; those that were built here for a framework that raybench's own interpreter lacks are
             added.
     """
-    from raybench.engines import FRAMEWORKS
-
     name, packages = platform.node(), installed([framework.package for framework in FRAMEWORKS.values()])
     keys = list(environments)
     keys += [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
@@ -111,9 +108,6 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
 
 def _data_here() -> dict[str, Any]:
     """The folder of the node's data sets, and the digests of usable ones."""
-    from raybench import datasets
-    from raybench.errors import DataError
-
     root, digests = datasets.data_root(), {}
     for name in datasets.names():
         with suppress(DataError):
@@ -123,8 +117,6 @@ def _data_here() -> dict[str, Any]:
 
 def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
     """The interpreter of each environment; tried in parallel, since one on a cold disk takes seconds."""
-    from raybench.engines import FRAMEWORKS
-
     packages = [framework.package for framework in FRAMEWORKS.values()]
     with ThreadPoolExecutor(max(1, len(keys))) as pool:
         return dict(zip(keys, pool.map(lambda key: find(key, name, packages), keys), strict=True))

@@ -11,6 +11,8 @@ import glob
 import hashlib
 import json
 import os
+import re
+import shutil
 import site
 import sys
 import sysconfig
@@ -119,13 +121,16 @@ def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> 
         for parent, name in _imports(file) if is_followed else ():
             found = [module for root in ([parent] if parent else roots) for module in _modules(root, name)]
             pending += found
-            if not found and not parent:
+            if not found and not parent and not name.endswith(".py"):
                 libraries.add(name.partition(".")[0])
     return [*files], libraries - sys.stdlib_module_names - {"raybench"}
 
 
 def _imports(file: Path) -> Iterator[tuple[Path | None, str]]:
-    """Yield the modules that a file imports, a relative one with the folder that it is relative to."""
+    """Yield the modules that a file imports, a relative one with the folder that it is relative to.
+
+    Texts such as "configurator.py", which a program loads by path, are yielded too.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the trial that runs the file shows the warnings
@@ -139,10 +144,14 @@ def _imports(file: Path) -> Iterator[tuple[Path | None, str]]:
             parent = file.parents[min(node.level, len(file.parents)) - 1] if node.level else None
             base = f"{node.module}." if node.module else ""
             yield from ((parent, base + alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"[\w./-]{1,100}\.py", str(node.value)):
+            yield None, str(node.value)
 
 
 def _modules(root: Path, name: str) -> list[Path]:
-    """The files of a module and of the packages that it is in, below a folder."""
+    """The files of a module and of the packages that it is in, below a folder; a file that is named by its path."""
+    if name.endswith(".py"):
+        return [root / name] if (root / name).is_file() else []
     paths = [root.joinpath(*name.split(".")[:count]) for count in range(1, name.count(".") + 2)]
     files = [file for path in paths for file in (path / "__init__.py", path.with_name(f"{path.name}.py"))]
     return [file for file in files if file.is_file()]
@@ -179,19 +188,6 @@ def import_file(file: Path) -> ModuleType:
     return module
 
 
-def read_files(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """The contents of the files that are below the folder."""
-    return {name: (folder / name).read_bytes() for name in names if not name.startswith("..")}
-
-
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write the files that `read_files` read to a folder."""
-    for name, content in contents.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-        (folder / name).chmod(0o755)
-
-
 @contextmanager
 def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterator[Path]:
     """The folder in which a workload runs: its own, or a temporary one with copies of these files."""
@@ -199,7 +195,10 @@ def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterato
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="raybench-", ignore_cleanup_errors=True) as copy:
-        write_files(Path(copy), read_files(folder, names))
+        for name in names:
+            if not name.startswith(".."):
+                (Path(copy) / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(folder / name, Path(copy) / name)
         yield Path(copy)
 
 

@@ -8,14 +8,13 @@ import pytest
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.execution.files import LEFT, local_code, local_folder, put_files, take_files
+from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
 from raybench.execution.ray_executor import disambiguate, limit_to_ray
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.workloads import read_workload
 from raybench.workloads.command import Command
-from raybench.workloads.own_files import read_files
 
 CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))
@@ -85,7 +84,7 @@ def test_node_without_the_folder_gets_copies(tmp_path, monkeypatch):
     (tmp_path / "proj" / "other.py").write_text("")
     info = read_workload(Command(("python", "train.py")), tmp_path / "proj")
     job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, info.to_json(), "", "")
-    contents = read_files(job.code_folder, info.files)
+    contents = code_files(job)
     assert local_code(job, contents) == "", "the disk is shared"
     (tmp_path / "proj").rename(tmp_path / "gone")
     code = Path(local_code(job, contents))

@@ -66,7 +66,9 @@ def test_trials_run_where_their_profile_says(tmp_path, ray_executor):
     (site / "here.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
     outcome = run(tmp_path, ray_executor)
     assert run_counts(outcome)[:2] == [(2, 2)] * 2
-    assert skips(outcome)[2].startswith(f"{tmp_path}/nowhere on ") and skips(outcome)[2].endswith(": no such file")
+    assert skips(outcome)[2].startswith(f"{tmp_path}/nowhere on ") and skips(outcome)[2].endswith(
+        "cannot be run (No such file or directory)"
+    )
     assert outcome.exit_status == 0, "the others could run"
     seen = {"here": [], "other": []}
     for trial in outcome.plan.trials:
