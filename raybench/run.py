@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
+from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
@@ -75,6 +75,11 @@ that wait for one another otherwise keep their cores busy."""
 ALL_FAIL = """The grid was stopped, as every trial would fail like this; {left:,} of {total:,} were not run. Mend the \
 cause and run the same command again; --keep-going runs them all the same."""
 
+OF_EVERY_TRIAL = re.compile(
+    r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
+)
+"""Errors that do not depend on the values of the axes, unless these select a Python."""
+
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
 
@@ -92,7 +97,7 @@ class Options:
         rerun: run everything again.
         strict: exit with status 3 if any cell fits no node, even if other cells can run.
         checks: run the weight-decay check and the roofline measurement before the trials.
-        keep_going: run every trial even if all so far have failed in the same way.
+        keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
     """
 
@@ -246,7 +251,7 @@ class _Session:
         self._busy_warning = ""
         planned = {trial.trial_id for trial in plan.trials}
         self._has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
-        self._failures: Counter[str] = Counter()
+        self._failed_points: dict[str, list[Mapping[str, Any]]] = {}
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
@@ -335,7 +340,7 @@ class _Session:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
     def _would_all_fail(self, event: Event) -> bool:
-        """Return whether an end shows a mistake of the grid: wrong use, or the same error twice before any result."""
+        """Return whether an end shows, before any result, that every other trial would fail in the same way."""
         status = TrialStatus.parse(event.get("status"))
         if event["event"] != "trial_ended" or status is None:
             return False
@@ -343,9 +348,18 @@ class _Session:
         error = event.get("error") or {}
         if self._has_result or status is not TrialStatus.FAILED or not error:
             return False
-        kind = re.sub(r"\d+", "#", f"{error.get('type')} {error.get('message')}")
-        self._failures[kind] += 1
-        return error.get("type") == "UsageError" or self._failures[kind] > 1
+        kind = f"{error.get('type')}: {error.get('message')}"
+        cells = [cell for cell in self._plan.cells if cell.fit]
+        if error.get("type") == "UsageError" or (OF_EVERY_TRIAL.search(kind) and len({c.profile for c in cells}) == 1):
+            return True
+        point = next((trial.cell.axes for trial in self._plan.trials if trial.trial_id == event["trial"]), {})
+        points = self._failed_points.setdefault(re.sub(r"\d+", "#", kind), [])
+        points.append(point)
+        # A value that the failed trials have in common, and others do not have, may be the cause.
+        return len(points) > 1 and not any(
+            all(failed.get(axis) == value for failed in points) and any(cell.axes.get(axis) != value for cell in cells)
+            for axis, value in point.items()
+        )
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""

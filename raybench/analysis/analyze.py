@@ -95,7 +95,7 @@ def analyze(
     for job in jobs:
         for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
             configurations[index] = replace(configurations[index], rank=rank)
-    workloads = {each.job: configurations[each.index].workload for each in measured} if len(jobs) > 1 else {}
+    workloads = {each.job: _job_name(configurations[each.index], each) for each in measured} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
     answered = Answered(
@@ -289,6 +289,10 @@ class _Grid:
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
             make_curve=partial(self._curve, run),
         )
+
+
+def _job_name(configuration: Configuration, measured: Measured) -> str:
+    return ", ".join(filter(None, (configuration.workload, measured.kind)))
 
 
 def _in_fractions(target: Target | None) -> Target | None:

@@ -23,7 +23,7 @@ class Unit:
     """The unit of work of times, prices, energies and ratios of a report.
 
     Attributes:
-        name: `epoch`, `examples`, or a unit that the trials count, such as `tokens`.
+        name: `epoch`, `run` (a command's wall time), `examples`, or a unit that the trials count, such as `tokens`.
         amount: number of these in the unit: 1 epoch, 1,000 examples, 1,000,000 tokens.
         counted: what a rate counts per second: `examples`, `tokens`; empty if the trials count nothing.
     """
@@ -35,7 +35,7 @@ class Unit:
     @property
     def has_rate(self) -> bool:
         """Whether a rate such as examples per second is shown rather than a time: the unit is not an epoch."""
-        return self.name != "epoch"
+        return self.name not in ("epoch", "run")
 
     @property
     def label(self) -> str:

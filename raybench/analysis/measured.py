@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,8 +12,10 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import Sample, rounding
+from raybench.analysis.labels import configuration_label
+from raybench.core.cell import COMMAND
 from raybench.core.job import Target
-from raybench.core.settings import MISSING
+from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt, latest
@@ -28,6 +31,15 @@ Configurations with different batch sizes leave out different incomplete last ba
 PERCENT = 100.0
 
 EXAMPLES = Unit("examples", 1_000, "examples")
+
+SHORT_EPOCH_S = 0.05
+"""Least seconds of an epoch that the arrival of a program's output can time."""
+
+_WORK = re.compile(
+    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
+    r"examples|samples|tokens)(?![a-z])"
+)
+"""Names of axes that change the work of an epoch, unless a unit of work is counted."""
 
 _INFORMATIVE = {TrialStatus.COMPLETED, TrialStatus.TIMEOUT, TrialStatus.OOM, TrialStatus.DIVERGED}
 """Statuses of runs that tried to reach the target; others, such as failed, say nothing about it."""
@@ -58,7 +70,8 @@ class Measured:
 
     Attributes:
         index: its position in the grid.
-        job: its workload and data; different jobs are never compared.
+        job: its workload, data and kind; different jobs are never compared.
+        kind: the values that change the work of a command's epoch, if this is not counted.
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
         qualities: metrics after training, by name.
         tries: runs towards the target.
@@ -72,6 +85,7 @@ class Measured:
     index: int
     axes: Mapping[str, Any]
     job: str = ""
+    kind: str = ""
     times: tuple[Sample, ...] = ()
     energies: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
@@ -112,7 +126,7 @@ def choose_unit(attempts: Iterable[Attempt]) -> Unit:
     if most and counts[most] and counts[most] >= known:
         return Unit(most, 1_000_000, most)
     if not known:
-        return Unit()
+        return Unit("run") if runs and all(run.clock == "run" for run in runs) else Unit()
     sizes: dict[str, set[int]] = {}
     for run in runs:
         sizes.setdefault(job_of(run), set()).update(epoch.examples for epoch in run.full_epochs)
@@ -125,6 +139,30 @@ def choose_unit(attempts: Iterable[Attempt]) -> Unit:
 def job_of(run: Attempt) -> str:
     """Return the workload and the data of a run; runs of different ones are never compared."""
     return f"{run.cell.workload.name or ''} {run.cell.data.name or ''}"
+
+
+def changes_work(axis: str) -> bool:
+    """Return whether an axis of a command, by its name, changes what an epoch contains."""
+    return _WORK.search(axis.removeprefix(PARAM).lower()) is not None
+
+
+def _comparable(index: int, cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
+    """Return what else configurations need to have in common to be compared, as text; empty if nothing.
+
+    Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
+    not compared, and neither are epochs that are too short for the clock.
+    """
+    commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
+    if any(is_too_short(run) for run in commands):
+        return f"configuration {index + 1}"
+    values = {axis: value for axis, value in cell.axes.items() if changes_work(axis)}
+    return configuration_label(values, values) if commands and not unit.counted else ""
+
+
+def is_too_short(run: Attempt) -> bool:
+    """Return whether the epochs of a command are too short for when lines of its output arrive."""
+    seconds = timing.steady(run)
+    return run.clock in ("output", "run") and seconds is not None and seconds < SHORT_EPOCH_S
 
 
 def work_of(epoch: Epoch, unit: Unit) -> float | None:
@@ -235,12 +273,13 @@ def measure(
             if math.isfinite(value):
                 qualities.setdefault(name, []).append(sample_of(run, scale(name, value)))
     first = next(iter(counted), None)
+    kind = _comparable(index, cell, completed, unit)
+    named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
     return Measured(
         index=index,
         axes=cell.axes,
-        job=job_of(first)
-        if first and first.cell
-        else f"{cell.content.workload.name or ''} {cell.content.data.name or ''}",
+        job=f"{job_of(first) if first and first.cell else named} {kind}",
+        kind=kind,
         times=tuple(sample_of(run, math.log(value)) for run, value in seconds if value),
         energies=tuple(sample_of(run, math.log(value)) for run, value in joules if value),
         qualities={name: tuple(samples) for name, samples in qualities.items()},

@@ -15,7 +15,8 @@ from raybench.analysis.findings.finding import Finding, kinds, span_of
 from raybench.analysis.intervals import TwoWayTable, f_probability
 from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured
+from raybench.analysis.measured import Measured, changes_work
+from raybench.core.settings import PARAM
 from raybench.core.text import format_value, join_words
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
@@ -34,6 +35,9 @@ LARGE_DIFFERENCE = 1.1
 
 _UNRELATED = frozenset({"python", "raybench", "ray"})
 """Versions that do not affect a steady epoch."""
+
+_WORK_AXES = ("batch_size", "steps_per_epoch")
+"""Axes that change the work of an epoch of a training function."""
 
 _OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
 
@@ -240,13 +244,17 @@ def _of_grid(
             configurations=tuple(unknown),
             could_change_best=True,
         )
-    changes_work = [axis for axis in ("batch_size", "steps_per_epoch") if axis in matching.axes]
-    if changes_work and timed and not unit.counted:
+    is_printed = any(run.clock in ("output", "program", "run") for each in timed for run in each.completed)
+    changed = [axis for axis in matching.axes if (changes_work(axis) if is_printed else axis in _WORK_AXES)]
+    if changed and timed and not unit.counted:
+        listed = " and ".join(changed)
+        text = f"no run counts its examples, and the work of an epoch may depend on {listed}"
         yield Caution(
             "work_not_counted",
-            f"no run counts its examples: the ratios are of epochs, which may be different work if {changes_work[0]} "
-            "differs",
-            "count the examples of an epoch",
+            f"{text}: nothing is compared across {listed}" if is_printed else f"{text}: the ratios are of epochs",
+            f'state it under `workload`, such as `work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`'
+            if is_printed
+            else "count the examples of an epoch",
             configurations=tuple(each.index for each in timed),
             could_change_best=True,
         )

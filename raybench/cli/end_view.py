@@ -98,6 +98,11 @@ def _next(outcome: Outcome) -> list[str]:
     """Where to look, and the next commands."""
     page = outcome.folder / HTML
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
+    completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
+    for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
+        lines.append(f"Epochs  {known}; `epoch` of the command (--epoch) sets a different pattern")
+    if any(each.clock == "run" for each in completed):
+        lines.append("Times   of whole runs, as no lines end epochs; `epoch` of the command (--epoch) is their pattern")
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):

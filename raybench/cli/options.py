@@ -41,7 +41,7 @@ tracking_uri: Decorator = click.option(
 )
 rerun: Decorator = click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
 keep_going: Decorator = click.option(
-    "--keep-going", is_flag=True, help="Run every trial even if all so far have failed in the same way."
+    "--keep-going", is_flag=True, help="Do not stop if the first trials show that all would fail in the same way."
 )
 retry: Decorator = click.option(
     "--retry",

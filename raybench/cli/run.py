@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from raybench.cli import options as opt
+from raybench.cli.terminal import say
 from raybench.errors import UsageError
 
 EPILOG = """\b
@@ -27,12 +28,22 @@ Quote the braces: a shell would expand them itself.
 @click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script.")
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each configuration.")
 @click.option(
-    "--device", "devices", multiple=True, metavar="KIND", help="Devices to compare, such as cuda. Repeatable."
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="KIND",
+    help="Devices to compare, such as cpu; otherwise the machine's accelerator, or the CPU. Repeatable.",
 )
 @click.option(
     "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognised."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=PATTERN", help="A metric in the output. Repeatable.")
+@click.option(
+    "--work",
+    multiple=True,
+    metavar="UNIT=AMOUNT",
+    help="The work of an epoch, or of a run without epochs, if it differs: examples='{batch_size} * 100'. Repeatable.",
+)
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.address
@@ -58,11 +69,19 @@ def command(
     recognised in the output or matched by --epoch, else that of a whole run.
     """
     from raybench.cli.grid import run_requested
-    from raybench.config.one_line import as_yaml, grid_of
+    from raybench.config.one_line import as_yaml, expanded_braces, grid_of
+    from raybench.devices import hosted
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
 
+    executor = make_executor(address, inline=False)
     grid = grid_of(words, **options)
+    axes = grid.get("axes", {})
+    if not axes and (braces := expanded_braces(words)):
+        say(f"note: your shell seems to have expanded braces; to compare their values, quote them: {braces}", err=True)
+    kinds = [each.kind for node in executor.nodes() for each in node.hardware if not hosted(each.kind)]
+    if kinds and "device" not in axes:
+        grid["axes"] = {"device": kinds[:1], **axes}
     source: Any = grid
     if save:
         if save.exists():
@@ -75,7 +94,7 @@ def command(
     return run_requested(
         spec,
         cells,
-        make_executor(address, inline=False),
+        executor,
         results,
         tracking_uri,
         no_tracking,

@@ -146,6 +146,12 @@ class GridSpec(CellSettings):
     target: Target | None = key(
         "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
     )
+    metric: v.Text | None = key(
+        "The metric of quality in tables and figures; by default the target's, else the first of a command that is not "
+        "of training data, else val/accuracy.",
+        "val/loss",
+        None,
+    )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
     include: list[Entry] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import PurePath
 from typing import Any
 
@@ -12,6 +12,7 @@ import yaml
 
 from raybench.config.load import wrong_settings
 from raybench.core.settings import PARAM, SETTINGS
+from raybench.devices import KINDS
 from raybench.errors import UsageError
 from raybench.workloads.command import SPECIAL
 from raybench.workloads.parameters import PASSED
@@ -34,6 +35,7 @@ def grid_of(
     repeats: int = 3,
     epoch: str | None = None,
     metrics: Iterable[str] = (),
+    work: Iterable[str] = (),
     devices: Iterable[str] = (),
     baseline: Iterable[str] = (),
 ) -> dict[str, Any]:
@@ -44,6 +46,7 @@ def grid_of(
         name: of the grid; otherwise that of the script.
         epoch: regular expression of the lines that end an epoch.
         metrics: texts `NAME=PATTERN`.
+        work: texts `UNIT=AMOUNT`, the work of an epoch or, without epochs, of a run.
         devices: kinds of devices.
         baseline: texts `AXIS=VALUE`.
 
@@ -68,6 +71,8 @@ def grid_of(
         grid["workload"]["epoch"] = epoch
     if patterns:
         grid["workload"]["metrics"] = patterns
+    if amounts := dict(_pair(text, "--work", "examples=60000") for text in work):
+        grid["workload"]["work"] = amounts
     if axes:
         grid["axes"] = axes
     grid["repeats"] = repeats
@@ -110,8 +115,28 @@ def _name(before: str, number: int) -> str:
     return re.sub(r"\W", "_", flag[1] or flag[2]).lower() if flag else f"argument_{number}"
 
 
+def expanded_braces(words: Sequence[str]) -> str | None:
+    """Return the braces that the shell seems to have expanded, as they should be written; None if nothing looks so."""
+    for number, word in enumerate(words):
+        after = words[number + 1 :] if word.startswith("--") else ()
+        values = list(takewhile(lambda each: re.fullmatch(r"\w+|[\d.e+-]+", each), after))
+        if len(values) > 1 and len(set(map(_is_number, values))) == 1:
+            return f"{word} '{{{','.join(values)}}}'"
+    options = [word.partition("=") for word in words if "=" in word]
+    for (name, _, value), (following, _, other) in pairwise(options):
+        if name == following and value != other:
+            return f"{name}='{{{value},{other}}}'"
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return isinstance(yaml.safe_load(text), (int, float))
+
+
 def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
-    """Return an axis's key: a setting of raybench if the values are ones of it, else a parameter of the command."""
+    """Return an axis's key: `device`, a setting of raybench if the values fit, or a parameter of the command."""
+    if name == "device" and name not in axes and KINDS.keys() >= set(values):
+        return name
     is_setting = name in PASSED and not any(wrong_settings({name: value}) for value in values if name in SETTINGS)
     own = name if name not in PASSED | set(SPECIAL) else f"{name}_option"
     key = name if is_setting else f"{PARAM}{own}"

@@ -52,9 +52,10 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
         if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
             yield ("workload", "command") if error.field == "workload" else (error.field,), str(error)
         return  # otherwise the plan reports it
-    metric = _unknown_metric(spec, info)
-    if metric:
-        yield ("target", "metric"), metric
+    asked = {("metric",): spec.metric, ("target", "metric"): spec.target.metric if spec.target else None}
+    for at, metric in asked.items():
+        if metric and (problem := _unknown_metric(metric, info)):
+            yield at, problem
     given = list(_given(spec))
     wrong_names: list[Finding] = []
     if isinstance(spec.workload, Command):
@@ -116,12 +117,11 @@ def used_settings(command: Any, resolved: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _unknown_metric(spec: GridSpec, info: WorkloadInfo) -> str | None:
-    """The message if the workload has no metric of the target's name; None if it has, or if this is unknown."""
+def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
+    """The message if the workload has no metric of this name; None if it has, or if this is unknown."""
     command = info.command
-    if not spec.target or (command and (command.reports or command.json_lines is True)):
+    if command and (command.reports or command.json_lines is True):
         return None
-    metric = spec.target.metric
     if command and not command.metric_names:
         return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
     names = (*info.metric_names, "loss") if info.metric_names else ()

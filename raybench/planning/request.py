@@ -21,13 +21,19 @@ def request_of(plan: Plan) -> GridRequest:
         baseline=dict(spec.baseline or {}),
         workload=plan.workload.name,
         target=Target(**spec.target.model_dump()) if spec.target else None,
-        metric=getattr(spec, "metric", None) or "",
+        metric=spec.metric or (spec.target.metric if spec.target else _first_metric(plan)),
         description=spec.description or "",
         text=spec.source_text or "",
         part=_part(plan),
         price_per_kwh=spec.price_per_kwh,
         gco2_per_kwh=spec.gCO2_per_kwh,
     )
+
+
+def _first_metric(plan: Plan) -> str:
+    """Return the first metric in the file of a command's, of validation if there is one; empty for a function."""
+    names = plan.workload.command.metric_names if plan.workload.command else ()
+    return next(iter(sorted(names, key=lambda name: name.startswith("train/"))), "")
 
 
 def _part(plan: Plan) -> str:

@@ -328,7 +328,7 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
     if not info.own_loop:
         return {**DEFAULTS, **info.defaults}
     if info.command:
-        has_epochs = info.command.reports or info.command.counts_epochs
+        has_epochs = info.command.clock != "program" or info.command.counts_epochs
         return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "replicas": 1}
     parameters = {key_of(name): parameter.default for name, parameter in info.parameters.items() if parameter.known}
     return {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | parameters

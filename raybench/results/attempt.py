@@ -61,6 +61,7 @@ class Attempt:
             there was no measurement.
         clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
             (`raybench.workloads.command.Command`); empty if it is not known.
+        known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
@@ -89,6 +90,7 @@ class Attempt:
     decay_check: Mapping[str, Any] = field(default_factory=dict)
     roofline: Mapping[str, Any] = field(default_factory=dict)
     clock: str = ""
+    known_output: str = ""
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
@@ -206,6 +208,8 @@ class Attempt:
 
     def _end(self, event: Event) -> None:
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
+        self.clock = text_in(event.get("clock")) or self.clock
+        self.known_output = text_in(event.get("known_output")) or ""
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
@@ -235,14 +239,14 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
 
 
 def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
-    """The quality metric: `val/accuracy`, else the target's, else another validation metric, with a loss last.
+    """The quality metric: the target's, else `val/accuracy`, else the first of validation, with a loss last.
 
     Args:
-        names: the available metrics.
+        names: the available metrics, in their order.
         target: the target, if one was set.
     """
-    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss"), name))
-    preferred = ["val/accuracy", *([target.metric] if target else []), *by_quality]
+    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss")))
+    preferred = [*([target.metric] if target else []), "val/accuracy", *by_quality]
     return next((name for name in preferred if name in names), None)
 
 

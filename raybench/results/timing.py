@@ -74,7 +74,7 @@ def mean_steady(attempt: Attempt) -> float | None:
 
 def steady_from_warmup(attempt: Attempt) -> bool:
     """Return whether `steady` uses a warm-up epoch because there is no other."""
-    return bool(attempt.epochs) and not attempt.steady
+    return bool(attempt.epochs) and not attempt.steady and attempt.clock != "run"
 
 
 def first(attempt: Attempt) -> float | None:

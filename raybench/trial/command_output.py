@@ -8,8 +8,10 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from raybench.trial.known_output import KnownOutput
 from raybench.workloads.command import BEGIN, EPOCH, EPOCH_BEGINS, MARKS, Command, arithmetic
 
 MAX_LINE_CHARS = 1 << 16
@@ -27,6 +29,10 @@ KEPT_LINES = 200
 _ENDS = re.compile(r"[\r\n]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ESCAPES = re.compile(r"\\.|\(\?P?<?\w*>?")
+
+
+EPOCH_AGAIN = "epoch_again"
+"""The mark of a further line with the number of the last epoch, in known output: the epoch ends with its last line."""
 
 
 class OutputError(Exception):
@@ -70,7 +76,7 @@ class Metrics:
     """
 
     def __init__(self, command: Command, values: Mapping[str, Any]) -> None:
-        self._time, self._keys = command.time, command.json_lines
+        self._command, self._time, self._keys = command, command.time, command.json_lines
         keys = command.json_lines if isinstance(command.json_lines, Mapping) else {}
         patterns = {unit: text for unit, text in command.work.items() if arithmetic(text) is None}
         self._work = {
@@ -88,6 +94,14 @@ class Metrics:
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.current: dict[str, float] = {}
         self.number = 0
+        self._is_known = False
+
+    def know(self, known: KnownOutput) -> Command:
+        """Read epochs and metrics of known output, too; return the command with their patterns."""
+        self._is_known = True
+        patterns = {**known.marks, **known.metrics, **self._command.metrics}
+        self._patterns |= {name: re.compile(text) for name, text in patterns.items()}
+        return replace(self._command, metrics=patterns)
 
     def read(self, line: str) -> list[str]:
         """Read a line; return the marks (`MARKS`) in it, in their order.
@@ -98,9 +112,11 @@ class Metrics:
         self._lines.append(line[:MAX_QUOTED_CHARS])
         values = dict(self._values(line))
         self._counts.update(values.keys())
+        before = self._last.get(EPOCH, (None,))[0]
         marks = [name for name in MARKS if name in values and self._is_next(name, values[name], line)]
         self.current |= {name: _number(name, value, line) for name, value in values.items() if name not in MARKS}
-        return marks
+        is_again = self._is_known and EPOCH in values and EPOCH not in marks and self._last[EPOCH][0] == before
+        return [*marks, EPOCH_AGAIN] if is_again else marks
 
     def _is_next(self, mark: str, value: Any, line: str) -> bool:
         """Return whether a line is a mark: one without a number is, and one with a number higher than before.
@@ -117,7 +133,7 @@ class Metrics:
         before, earlier = self._last.get(mark, (-math.inf, ""))
         if number > before:
             self._last[mark] = number, line
-        elif mark == EPOCH:
+        elif mark == EPOCH and not self._is_known:
             raise OutputError(
                 f"epoch {value} ended after epoch {before:g}, by the lines {earlier!r:.100} and {line!r:.100}: `epoch` "
                 "has to match one line per epoch, the last"
@@ -143,8 +159,9 @@ class Metrics:
     def _values(self, line: str) -> Iterator[tuple[str, Any]]:
         for name, pattern in self._patterns.items():
             match = pattern.search(line)
-            if match and (match.re.groups == 0 or match[1] is not None):
-                yield name, match[1] if match.re.groups else None
+            has_value = match and match.re.groups > len(match.re.groupindex)
+            if match and (not has_value or match[1] is not None):
+                yield name, match[1] if has_value else None
         if not self._keys or not line.lstrip().startswith("{"):
             return
         try:

@@ -35,10 +35,11 @@ from raybench.devices.host import usable_cores
 from raybench.devices.program import THREAD_VARIABLES
 from raybench.results.epoch import over_ranks
 from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
-from raybench.trial.command_output import Lines, Metrics, OutputError
+from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
 from raybench.trial.failure import failure
 from raybench.trial.journal import OUTPUT, Send
 from raybench.trial.kept_output import write_through
+from raybench.trial.known_output import recognise
 from raybench.trial.opening import OFFLINE, open_assigned, opening
 from raybench.trial.phase import Phase
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
@@ -95,7 +96,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    send(ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import))
+    end = ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import)
+    send({**end, **(run.known if run else {})})
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -140,6 +142,7 @@ class _Run:
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
         self.cpu: Mapping[str, float] = {}
+        self.known: Mapping[str, str] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
 
@@ -350,11 +353,23 @@ class _Printed(_Run):
 
     def _lines(self, lines: list[str], at_ns: int) -> None:
         for line in lines:
+            if self._command.clock == "run" and not self.known and (known := recognise(line)):
+                self.known = {"clock": "output", "known_output": known.name}
+                self._command = self._metrics.know(known)
             for mark in self._metrics.read(line):
                 self._mark(mark, at_ns)
 
     def _mark(self, mark: str, at_ns: int) -> None:
-        if mark == EPOCH:
+        is_evaluation = self.known and not self._in_epoch and EPOCH_BEGINS in self._command.marks
+        if mark == EPOCH_AGAIN and self._last and not self._in_epoch:
+            self._last["ledger"]["train"] += self._charge("train", at_ns)
+            self._add_later()
+        elif mark == EPOCH and is_evaluation:
+            kept = {name: value for name, value in self._metrics.current.items() if name.startswith("val/")}
+            self._metrics.current = kept
+            self._add_later()
+            self._charge("other", at_ns)
+        elif mark == EPOCH:
             self._epoch(at_ns)
         elif mark == EPOCH_BEGINS:
             if self._in_epoch and EPOCH not in self._command.marks:
@@ -379,7 +394,8 @@ class _Printed(_Run):
         self._flush()
         self._in_epoch = False
         finite, diverged = _finite(metrics, self._warnings)
-        counted = {name: int(work.pop(name)) for name in ("steps", "examples") if name in work}
+        counted = {name: int(work[name]) for name in ("steps", "examples") if name in work}
+        units = {name: number for name, number in work.items() if name not in counted or list(work) == ["steps"]}
         self._last = events.epoch_ended(
             self._job.trial,
             self._job.attempt,
@@ -388,7 +404,7 @@ class _Printed(_Run):
             **({"cpu_s": cpu_s} if (cpu_s := self._spent_cpu_s()) else {}),
             **({"epochs_in_read": self._together} if self._together > 1 else {}),
             **counted,
-            **({"units": work} if work else {}),
+            **({"units": units} if units else {}),
             metrics=finite,
         )
         if diverged:
@@ -431,7 +447,10 @@ class _Printed(_Run):
             return TrialStatus.FAILED, self._described("UsageError", missing)
         self._warnings.extend(self._metrics.warnings())
         try:
-            if not self._command.counts_epochs or (self._in_epoch and EPOCH not in self._command.marks):
+            no_epochs = not self._command.counts_epochs or (bool(self.known) and not self._metrics.number)
+            if no_epochs:
+                self.known = {}
+            if no_epochs or (self._in_epoch and EPOCH not in self._command.marks):
                 self._epoch(program.ended_ns)
             elif not self._metrics.number:
                 return TrialStatus.FAILED, self._described("UsageError", "no line of the output ends an epoch")

@@ -44,7 +44,7 @@ CASES = {
     "unsynchronised_clock": {"epochs": epochs(settle_s={"train": 0.5})},
     "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
     "output_buffered": {"epochs": epochs(epochs_in_read=3)},
-    "short_epochs": {"form": "command", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},
+    "short_epochs": {"clock": "output", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},
     "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
     "short_warmup": {
         "epochs": [

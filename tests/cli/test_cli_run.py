@@ -2,7 +2,7 @@
 
 import pytest
 
-from raybench.config.one_line import as_yaml, grid_of
+from raybench.config.one_line import as_yaml, expanded_braces, grid_of
 from raybench.errors import UsageError
 
 PROGRAM = """
@@ -21,6 +21,9 @@ for epoch in (1, 2):
         ("train {1..3} {a,b}", "train {argument_1} {argument_2}", None),
         ("train.py lr={1,2}", "train.py lr={lr}", {"params.lr": [1, 2]}),
         ("train -n {true,false}", "train -n {n}", {"params.n": [True, False]}),
+        ("train --device {cpu,cuda}", "train --device {device}", {"device": ["cpu", "cuda"]}),
+        ("train --device {cpu,gpu}", "train --device {device_option}", {"params.device_option": ["cpu", "gpu"]}),
+        ("train --threads {1,2}", "train --threads {threads}", {"threads": [1, 2]}),
         ("train --precision {16-mixed,32}", "train --precision {precision_option}", None),
         ("train --x {a,b} --x {c,d}", "train --x {x} --x {x_2}", None),
         ('train {"a":1,"b":2} {name} {seed}', 'train {"a":1,"b":2} {{name}} {seed}', {}),
@@ -50,6 +53,19 @@ def test_grid_is_named_after_its_program(words, name):
 def test_wrong_braces_are_refused(words):
     with pytest.raises(UsageError):
         grid_of(words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        ("train.py --batch-size 16 64", "--batch-size '{16,64}'"),
+        ("train.py --compile true false -v", "--compile '{true,false}'"),
+        ("train.py --lr=0.1 --lr=0.2", "--lr='{0.1,0.2}'"),
+        ("torchrun --nproc-per-node 2 train.py data.txt -m pkg.a b", None),
+    ],
+)
+def test_expanded_braces(words, quoted):
+    assert expanded_braces(words.split()) == quoted
 
 
 def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkeypatch):

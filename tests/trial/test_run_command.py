@@ -14,6 +14,7 @@ from support.grid_files import events_of
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
+from raybench.results.timing import steady_from_warmup
 from raybench.run import Options, run_grid
 
 PRINTS = """
@@ -108,7 +109,98 @@ def test_a_command_without_metrics_has_one_time(project):
     (epoch,) = project.events("epoch_ended")
     assert 0.1 < epoch["ledger"]["train"] < 5
     assert attempt.clock == "run"
-    assert attempt.cell.warmup_epochs == 0
+    assert not steady_from_warmup(attempt)
+
+
+KNOWN_OUTPUTS = {
+    "PyTorch's examples": (
+        """
+        Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.3
+        Test set: Average loss: 0.5, Accuracy: 9/10 (90%)
+        Train Epoch: 2 [0/60000 (0%)]\tLoss: 0.4
+        Test set: Average loss: 0.2, Accuracy: 9/10 (92%)""",
+        [{"val/loss": 0.5}, {"val/loss": 0.2}],
+    ),
+    "end of epoch": (
+        """
+        | epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  7.62 | ppl  2045.
+        | end of epoch   1 | time:  4.24s | valid loss  5.85 | valid ppl   347.
+        | epoch   2 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  6.62 | ppl  2045.
+        | end of epoch   2 | time:  4.24s | valid loss  4.85 | valid ppl   347.""",
+        [{"val/loss": 5.85}, {"val/loss": 4.85}],
+    ),
+    "nanoGPT": (
+        """
+        step 0: train loss 4.2, val loss 4.3
+        iter 0: loss 4.2, time 100.1ms, mfu -100.00%
+        iter 10: loss 3.2, time 100.1ms, mfu 1.00%
+        step 20: train loss 3.1, val loss 3.3
+        step 40: train loss 2.1, val loss 2.3""",
+        [{"train/loss": 3.1, "val/loss": 3.3}, {"train/loss": 2.1, "val/loss": 2.3}],
+    ),
+    "iter N": ("iter 0: loss 4.2\niter 10: loss 3.2\niter 20: loss 2.2", [{"train/loss": 3.2}, {"train/loss": 2.2}]),
+    "Transformers": (
+        """
+        {'loss': 2.5, 'learning_rate': 5e-05, 'epoch': 1.0}
+        {'eval_loss': 2.4, 'eval_runtime': 0.5, 'epoch': 1.0}
+        {'loss': '1.5', 'learning_rate': '5e-05', 'epoch': '2.0'}
+        {'train_runtime': 3.1, 'train_loss': 2.0, 'epoch': 2.0}""",
+        [{"train/loss": 2.5, "val/loss": 2.4}, {"train/loss": 1.5}],
+    ),
+    "Keras": (
+        """
+        Epoch 1/2
+        1/9 ━━━ 3s 417ms/step - accuracy: 0.1 - loss: 2.4
+        9/9 ━━━ 1s 4ms/step - accuracy: 0.5 - loss: 1.4
+        9/9 ━━━ 1s 4ms/step - accuracy: 0.5 - loss: 1.4 - val_accuracy: 0.6 - val_loss: 1.3
+        Epoch 2/2
+        9/9 ━━━ 1s 4ms/step - accuracy: 0.7 - loss: 1.2 - val_accuracy: 0.8 - val_loss: 1.1
+        4/4 ━━━ 0s 4ms/step - accuracy: 0.3 - loss: 9.9""",
+        [
+            {"train/accuracy": 0.5, "train/loss": 1.4, "val/accuracy": 0.6, "val/loss": 1.3},
+            {"train/accuracy": 0.7, "train/loss": 1.2, "val/accuracy": 0.8, "val/loss": 1.1},
+        ],
+    ),
+    "100%": (
+        """
+        Epoch 0:  50%|█    | 5/10 [00:00<00:00, 9.1it/s, v_num=0, train_loss=2.1]
+        Epoch 0: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=2.0]
+        Epoch 0: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=2.0, val_loss=1.9]
+        Epoch 1: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=1.0]""",
+        [{"train/loss": 2.0, "val/loss": 1.9}, {"train/loss": 1.0}],
+    ),
+    "Batchsize": (
+        "[GPU0] Epoch 0 | Batchsize: 32 | Steps: 4\n[GPU0] Epoch 1 | Batchsize: 32 | Steps: 4\nend",
+        [{}, {}],
+    ),
+    "epoch N": (
+        """
+        Epoch 1, step 100, loss 2.0
+        Epoch [1/3] train loss: 0.9
+        Epoch [1/3] val loss: 0.8
+        Epoch [2/3] train loss: 0.7
+        Epoch [2/3] val loss: 0.6""",
+        [{"train/loss": 0.9, "val/loss": 0.8}, {"train/loss": 0.7, "val/loss": 0.6}],
+    ),
+    "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{}, {}]),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_OUTPUTS)
+def test_epochs_of_known_programs_are_recognised(project, name):
+    text, metrics = KNOWN_OUTPUTS[name]
+    lines = textwrap.dedent(text).strip().splitlines()
+    attempt = project.one(f"import time\nfor line in {lines!r}:\n    time.sleep(0.02); print(line)")
+    assert (attempt.status, attempt.clock, attempt.warnings) == ("completed", "output", []), attempt.error
+    assert [dict(epoch.metrics) for epoch in attempt.epochs] == metrics
+    assert name in attempt.known_output
+    assert all(0.015 < epoch.ledger["train"] < 2 for epoch in attempt.epochs)
+
+
+def test_program_that_prints_no_epochs_is_timed_whole(project):
+    lines = "print('step 0: train loss 3'); print('loss 3 after 20 rounds'); print('{1: 2}')"
+    attempt = project.one(f"import time; time.sleep(0.1); {lines}")
+    assert (attempt.status, attempt.clock, len(attempt.epochs)) == ("completed", "run", 1)
 
 
 def test_environment_and_files(project):
@@ -382,6 +474,34 @@ def test_work_of_a_command_is_counted(project):
         WORKED, f"command: [python, script.py, '{{batch_size}}']\nepoch: epoch (.)\n{work}\n", "batch_size: 6\n"
     )
     assert [(epoch.examples, epoch.units) for epoch in attempt.epochs] == [(80, {"rounds": 3, "tokens": 5})] * 2
+
+
+BATCHES = """
+import sys, time
+for epoch in 1, 2:
+    time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
+    print("epoch", epoch, "loss 0.5 own 3")
+"""
+
+
+@pytest.mark.parametrize(
+    ("pace", "workload", "unit", "code", "is_compared"),
+    [
+        (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
+        (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
+        (0.03, "", "run", "work_not_counted", False),
+        (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
+    ],
+)
+def test_commands_are_compared_by_known_work(project, pace, workload, unit, code, is_compared):
+    command = f"command: [python, script.py, '{{batch_size}}', '{pace}']\n{workload}\n"
+    command += "metrics: {val/own: 'own (.)', val/loss: 'loss ([.0-9]+)'}\n"
+    answer = project.run(BATCHES, command, "axes: {batch_size: [2, 8]}\n").report.answer
+    assert answer.unit.name == unit
+    assert answer.metric == "val/own"
+    assert bool(answer.configurations[1].ratio) == bool(answer.best) == bool(answer.effects) == is_compared
+    cautions = [each.code for each in answer.trust.cautions]
+    assert code in cautions if code else not {"work_not_counted", "short_epochs"} & {*cautions}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")

@@ -10,7 +10,7 @@ from statistics import median
 from raybench.analysis.bottleneck import LEAST_SHARE, input_share
 from raybench.analysis.findings.finding import Context, Observation, detects
 from raybench.analysis.findings.slow_start import BATCHES, slow_start
-from raybench.core.cell import COMMAND
+from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
 from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
@@ -29,9 +29,6 @@ BEYOND_LEAST_S = 0.001
 
 MOST_WAITED = 0.99
 """Largest waiting fraction used to estimate its cost."""
-
-SHORT_EPOCH_S = 0.05
-"""Least seconds of an epoch that the arrival of a program's output can time."""
 
 
 @detects(
@@ -145,13 +142,15 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     "short_epochs",
-    condition=f"epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when their lines arrive",
+    condition=f"epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when their lines arrive: "
+    "there is no ratio",
     remedy="make an epoch several rounds of the program, so that it takes longer",
     caution=True,
 )
 def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect epochs that are too short for the arrival of lines."""
-    seconds = timing.steady(run)
-    if run.cell.workload.form == COMMAND and seconds is not None and seconds < SHORT_EPOCH_S:
+    if is_too_short(run):
+        seconds = max(timing.steady(run) or 0.0, 1e-6)
         text = f"its epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
-        yield Observation(text, 1 / max(seconds, 1e-6))
+        rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
+        yield Observation(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")

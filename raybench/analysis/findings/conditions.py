@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from statistics import fmean
 from typing import Any
 
 from raybench.analysis.findings.finding import Context, Observation, detects
 from raybench.devices import hosted
 from raybench.monitoring.summary import LEAST_S
-from raybench.results import energy
+from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
@@ -85,6 +86,9 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs"
     text = f"other programs used {share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
+    cpu = [epoch.cpu_s for epoch in timing.steady_epochs(run) if epoch.cpu_s]
+    if cpu:  # which other programs hardly change
+        text += f"; its own processor time is {fmean(cpu):.3g} s per epoch (column `cpu_s` of `raybench.load`)"
     yield Observation(text, share, too_long=_lost(share, waiting) if share < MOST_TAKEN else None)
 
 
