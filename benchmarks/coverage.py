@@ -1,11 +1,14 @@
 """Coverage of the intervals of an answer, and claims on grids without any effect, by simulation.
 
-    python benchmarks/coverage.py [--draws 2000] [--seed 0]
+    python benchmarks/coverage.py [--draws 2000] [--seed 0] [--only NOISE]
 
 Runs of made-up grids have log times with a known truth and one family of noise each. For every interval that an answer
 states (a configuration against its reference, an effect over matched sets, the best of several) it counts how often the
 truth is inside, and on grids in which nothing differs how often anything is claimed: the best configuration differs
 significantly from its reference, or an effect depends on a different axis. Each row of a table has its own 5%.
+
+Two further tables are of two configurations: the expected time to a target that some runs miss, where the truth is the
+time with restarts (or, if no run missed it, that of successes, as the report says), and differences of an accuracy.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -22,14 +26,16 @@ from raybench.analysis.best import best
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.intervals import Sample, residual
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import cost_ratio
+from raybench.analysis.measured import Measured, Try
+from raybench.analysis.ratios import cost_ratio, quality_difference
+from raybench.analysis.targets import expected, target_ratio
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Array]
 """Noise of log times by repeat and configuration; the first half of the configurations is the first device's."""
 
 EPOCHS = 5
+METRIC = "val/accuracy"
 
 
 def _runs(cv: float) -> Noise:
@@ -149,12 +155,17 @@ class Counts:
     def add(self, kind: str, low: float | None, high: float | None, truth: float) -> None:
         """Count an interval."""
         if low is not None and high is not None:
-            self.inside.setdefault(kind, []).append(low <= math.exp(truth) <= high)
+            self.inside.setdefault(kind, []).append(bool(low <= math.exp(truth) <= high))
             self.widths.setdefault(kind, []).append(math.log(high / low) / 2)
 
     def coverage(self, kind: str) -> float:
         """Return the fraction of intervals that contained the truth; NaN if there was none."""
         return float(np.mean(self.inside.get(kind) or [math.nan]))
+
+    @property
+    def wrong_claims(self) -> float:
+        """The fraction of draws in which a configuration was claimed to be better."""
+        return float(np.mean([claimed for claimed, _ in self.claims]))
 
 
 def simulate(
@@ -188,16 +199,16 @@ def simulate(
     return counts
 
 
-def coverage_table(draws: int, seed: int, repeats: Sequence[int] = (2, 3, 4, 5, 10)) -> list[str]:
-    """Return lines with the coverage by family, grid and number of repeats."""
+def coverage_table(draws: int, seed: int, repeats: Sequence[int] = (2, 3, 4, 5, 10), only: str = "") -> list[str]:
+    """Return lines with the coverage by family (or of one alone), grid and number of repeats."""
     lines = [f"{'coverage, %':<24}{'grid':<8}{'n':>3}{'pair':>7}{'effect':>8}{'best':>7}"]
     for name, noise in FAMILIES.items():
-        for grid in ("2", "2x3", "2x3x3"):
+        for grid in ("2", "2x3", "2x3x3") if only in ("", name) else ():
             for n in repeats:
                 counts = simulate(GRIDS[grid], noise, n, draws, seed, differs=True)
                 shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
                 lines.append(f"{name:<24}{grid:<8}{n:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
-    for hosts in (2, 3, 5):
+    for hosts in () if only else (2, 3, 5):
         counts = simulate(GRIDS["2x3"], _runs(0.01), 3, draws, seed, differs=True, hosts=hosts)
         shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
         lines.append(f"{f'{hosts} machines, sd 5%':<24}{'2x3':<8}{3:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
@@ -216,15 +227,148 @@ def null_table(draws: int, seed: int) -> list[str]:
     return lines
 
 
+TARGETS = {
+    "no run misses": (1.0, 1.0),
+    "9 of 10 reach it": (0.9, 0.9),
+    "7 of 10 reach it": (0.7, 0.7),
+    "half of one reach it": (0.5, 1.0),
+    "half reach it": (0.5, 0.5),
+}
+"""Probabilities to reach the target, of each of two configurations, by name."""
+
+SPREADS: dict[str, float | tuple[float, float] | None] = {"cv 10%": 0.10, "1:6": (0.02, 0.12), "whole epochs": None}
+"""Spread of the logs of times to the target; None: at the end of the second, third or fourth epoch."""
+
+
+def target_table(draws: int, seed: int) -> list[str]:
+    """Return lines with the coverage of times to a target and their ratio, and wrong claims if both are equal."""
+    lines = [f"{'time to target, %':<24}{'times':<14}{'n':>3}{'time':>7}{'ratio':>7}{'wrong':>7}"]
+    for (name, chances), (spread, sd) in product(TARGETS.items(), SPREADS.items()):
+        for n in (3, 5, 10):
+            time, ratio = (targets(n, chances, sd, draws, seed, speeds) for speeds in ((2.0, 1.0), (1.0, 1.0)))
+            shown = [time.coverage("time"), time.coverage("ratio"), ratio.wrong_claims]
+            lines.append(f"{name:<24}{spread:<14}{n:>3}" + "".join(f"{100 * each:>7.1f}" for each in shown))
+    return lines
+
+
+def _sample(repeat: int, value: float) -> Sample:
+    """Return a number of a run; the two sides of a repeat alternate."""
+    return Sample(repeat, value, "", 2.0 * repeat, 2.0 * repeat + 1)
+
+
+def targets(
+    n: int,
+    chances: tuple[float, float],
+    spread: float | tuple[float, float] | None,
+    draws: int,
+    seed: int,
+    speeds: tuple[float, float],
+) -> Counts:
+    """Return the counts for two configurations; a claim is a significant ratio on the wrong side of the truth."""
+    rng, counts = np.random.default_rng(seed), Counts()
+    spreads = spread if isinstance(spread, tuple) else (spread or 0.0, spread or 0.0)
+    if spread is None:
+        factors, weights = np.array([2.0, 3.0, 4.0]) / 3, np.array([0.25, 0.5, 0.25])
+        mean, typical = float(factors @ weights), math.exp(float(np.log(factors) @ weights))
+
+    step = 1 / 108 if spread is None else 0.0  # of an epoch, which takes a third of the usual time
+
+    def times(side: int) -> Array:
+        if spread is None:
+            return speeds[side] * rng.choice(factors, n, p=weights) * np.exp(rng.normal(0, 0.01, n))
+        return speeds[side] * np.exp(rng.normal(0, spreads[side], n))
+
+    def truth(side: int, chance: float = 0.0) -> float:
+        success = speeds[side] * (mean if spread is None else math.exp(spreads[side] ** 2 / 2))
+        return success + (1 / (chance or chances[side]) - 1) * 2 * speeds[side]
+
+    def success(side: int) -> float:
+        return speeds[side] * (typical if spread is None else 1.0)
+
+    for _ in range(draws):
+        sides = []
+        for side in range(2):
+            reached = rng.random(n) < chances[side]
+            whole = 2 * speeds[side]
+            tries = tuple(
+                Try(_sample(repeat, math.log(each)), bool(hit), each, whole, rounding=step if hit else 0.0)
+                for repeat, (each, hit) in enumerate(
+                    (float(time if hit else whole), hit) for time, hit in zip(times(side), reached, strict=True)
+                )
+            )
+            sides.append(Measured(side, {}, tries=tries))
+        pooled = residual([each.sample for each in side.tries if each.reached] for side in sides)
+        if (time := expected(sides[1].tries)) is not None:
+            all_reached = time.reached == time.tried
+            counts.add("time", time.low, time.high, math.log(truth(1, 1.0 if all_reached else 0.0)))
+        ratio = target_ratio(sides[1], sides[0], pooled)
+        if ratio is None:
+            continue
+        of = success if all(each.reached for side in sides for each in side.tries) else truth
+        counts.add("ratio", ratio.low, ratio.high, math.log(of(0) / of(1)))
+        right = math.log(truth(0) / truth(1))
+        counts.claims.append((ratio.is_significant and math.log(ratio.value) * right <= 0, False))
+    return counts
+
+
+QUALITIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
+    "sd 0.3 points": lambda rng, n, side: rng.normal(0, 0.003, n),
+    "sd 3 points": lambda rng, n, side: rng.normal(0, 0.03, n),
+    "sd 0.2 and 1 points": lambda rng, n, side: rng.normal(0, (0.002, 0.010)[side], n),
+    "t with 3 df": lambda rng, n, side: 0.003 * rng.standard_t(3, n),
+    "100 examples": lambda rng, n, side: rng.normal(0, 0.002, n),
+    "1 in 20 loses 10 points": lambda rng, n, side: rng.normal(0, 0.003, n) - 0.1 * (rng.random(n) < 0.05),
+}
+"""Noise of an accuracy by name; the true difference is 0.4 points."""
+
+
+def quality_table(draws: int, seed: int) -> list[str]:
+    """Return lines with the coverage of differences of accuracy; runs of n = 5 and 10 alternate, and are paired."""
+    lines = [f"{'accuracy, %':<24}{'n':>3}{'coverage':>10}"]
+    for (name, noise), n in product(QUALITIES.items(), (2, 3, 5, 10)):
+        rng, counts = np.random.default_rng(seed), Counts()
+        examples = 100 if name == "100 examples" else 10_000
+
+        measured = partial(_accuracies, rng, noise, examples)
+        truth = float(measured(1, 200_000).mean() - measured(0, 200_000).mean())
+        for _ in range(draws):
+            sides = []
+            for side in range(2):
+                samples = tuple(_sample(repeat, float(each)) for repeat, each in enumerate(measured(side, n)))
+                floor = {METRIC: 1 / (12 * examples**2)}
+                sides.append(Measured(side, {}, qualities={METRIC: samples}, quality_rounding=floor))
+            pooled = residual(each.qualities[METRIC] for each in sides)
+            found = quality_difference(sides[1], sides[0], METRIC, pooled)
+            if found and found.low is not None and found.high is not None:
+                counts.inside.setdefault("pair", []).append(found.low <= truth <= found.high)
+        lines.append(f"{name:<24}{n:>3}{100 * counts.coverage('pair'):>10.1f}")
+    return lines
+
+
+def _accuracies(
+    rng: np.random.Generator,
+    noise: Callable[[np.random.Generator, int, int], Array],
+    examples: int,
+    side: int,
+    runs: int,
+) -> Array:
+    """Return the accuracies of runs, each a number of right answers among the examples."""
+    return np.asarray(np.round((0.902 + 0.004 * side + noise(rng, runs, side)) * examples) / examples)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print all tables, or the lines of one kind of noise."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="a kind of noise, such as 'unequal noise 1:6'")
     arguments = parser.parse_args()
-    print(
-        "\n".join([*coverage_table(arguments.draws, arguments.seed), "", *null_table(arguments.draws, arguments.seed)])
-    )
+    options = arguments.draws, arguments.seed
+    if arguments.only:
+        print("\n".join(coverage_table(*options, only=arguments.only)))
+        return
+    for table in (coverage_table, null_table, target_table, quality_table):
+        print("\n".join(table(*options)), "\n")
 
 
 if __name__ == "__main__":

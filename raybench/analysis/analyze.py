@@ -112,8 +112,6 @@ def analyze(
         "",
     )
     further = [Caution("warning", text.rstrip(".")) for text in warnings]
-    if synthetic:
-        further.append(Caution("synthetic_data", f"the data are generated, not {synthetic}: only times mean anything"))
     answered, trust = with_trust(answered, measured, matching, found, unit, further)
     return Answer(
         grid=request.name,
@@ -208,6 +206,7 @@ class _Grid:
             run_parts_s=_run_parts(runs),
             total_s=_median(map(timing.total, runs)),
             quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
+            metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             **self._energy(runs),
@@ -270,12 +269,12 @@ class _Grid:
         (cause, _), *_ = Counter(roof.bottleneck for roof in roofs).most_common(1)
         return {"limited_by": cause, "limited_share": median(r.share for r in roofs if r.bottleneck == cause)}
 
-    def _curve(self, run: Attempt) -> Curve:
+    def _curve(self, run: Attempt, metric: str) -> Curve:
         seconds = accumulate(map(timing.epoch_seconds, run.epochs))
         return tuple(
-            (float(epoch.epoch), at, self._scale(self._metric, epoch.metrics[self._metric]))
+            (float(epoch.epoch), at, self._scale(metric, epoch.metrics[metric]))
             for epoch, at in zip(run.epochs, seconds, strict=True)
-            if math.isfinite(epoch.metrics.get(self._metric, math.nan))
+            if math.isfinite(epoch.metrics.get(metric, math.nan))
         )
 
     def _run(self, run: Attempt) -> Run:
@@ -287,7 +286,7 @@ class _Grid:
             seconds=seconds_per_unit(run, self._unit),
             quality=None if quality is None else self._scale(self._metric, quality),
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
-            make_curve=partial(self._curve, run),
+            curve=partial(self._curve, run),
         )
 
 

@@ -191,7 +191,8 @@ class Run:
         seconds: median steady time per unit of work; None if unknown.
         quality: the metric after training; None if it was not logged.
         to_target_s: time to the target; None if it was not reached.
-        make_curve: makes `curve`; most runs of a large grid are in no figure of learning curves.
+        curve: makes the learning curve of a metric: number, training seconds since the start, and metric of each epoch
+            that logged it. Most runs of a large grid are in no figure of learning curves.
     """
 
     trial: str
@@ -200,12 +201,7 @@ class Run:
     seconds: float | None
     quality: float | None
     to_target_s: float | None
-    make_curve: Callable[[], Curve] = field(default=tuple, repr=False, compare=False)
-
-    @property
-    def curve(self) -> Curve:
-        """Number, training seconds since the start, and metric of each epoch that logged it."""
-        return self.make_curve()
+    curve: Callable[[str], Curve] = field(default=lambda _: (), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -233,6 +229,7 @@ class Configuration:
         total_s: wall time of a whole run, median over runs; None if unknown.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
         quality: the metric after training, mean over runs.
+        metrics: every metric after training, mean over runs.
         quality_difference: quality minus that of the reference.
         to_target: results towards the target; None without a target.
         price, price_ratio: price of a unit of work (steady time), and relative to the reference: above 1 is cheaper.
@@ -266,6 +263,7 @@ class Configuration:
     total_s: float | None = None
     ratio: Ratio | None = None
     quality: Summary | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
     quality_difference: Difference | None = None
     to_target: ToTarget | None = None
     price: float | None = None
@@ -368,6 +366,7 @@ class Best:
             configuration is the best by all of them. None if there is no `other` or it cannot be compared.
         quality: quality minus that of `other`; None if not logged.
         indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.
+        unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
         workload: its workload, if the grid has several; empty otherwise.
         cautions: marks of cautions that could change it.
     """
@@ -377,6 +376,7 @@ class Best:
     ratios: Mapping[Criterion, Ratio | None]
     quality: Difference | None = None
     indistinguishable: tuple[int, ...] = ()
+    unproven: tuple[int, ...] = ()
     workload: str = ""
     cautions: tuple[str, ...] = ()
 

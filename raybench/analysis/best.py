@@ -123,11 +123,12 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     first = order[0]
     other, comparisons = _compared_with(first, order, matching)
     rest = max(1, len(order) - 1)
-    ties = []
+    ties: list[int] = []
+    unproven: list[int] = []
     for index in order[1:]:
         ratio = scale.ratio(configurations[first], configurations[index], rest)
-        if ratio and ratio.has_interval and not ratio.is_significant:
-            ties.append(index)
+        if ratio and ratio.low is not None and ratio.high is not None and not ratio.is_significant:
+            (unproven if not ratio.low <= 1 <= ratio.high else ties).append(index)
     if other is None:
         return Best(first, None, {scale.criterion: None})
     pair = configurations[first], configurations[other]
@@ -138,6 +139,7 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
         {scale.criterion: scale.ratio(*pair, comparisons)},
         quality_difference(*pair, metric, pooled),
         tuple(ties),
+        tuple(unproven),
     )
 
 

@@ -363,7 +363,7 @@ def holm(probabilities: Mapping[object, float], alpha: float = ALPHA) -> set[obj
     return significant
 
 
-def wilson(successes: int, tries: int, comparisons: int = 1) -> tuple[float, float]:
+def wilson(successes: int, tries: int, comparisons: float = 1) -> tuple[float, float]:
     """Return Wilson's interval of a proportion."""
     z = quantile(math.inf, 1 - ALPHA / (2 * comparisons))
     share, width = successes / tries, z**2 / tries

@@ -54,6 +54,7 @@ class Try:
         whole_s: training time of all the epochs that it was given, which a miss takes.
         joules: energy to the target or, if it was not reached, of the run; None if not measured.
         whole_j: energy of all the epochs that it was given.
+        rounding: variance of its log time due to the epochs, at whose ends alone the target can be reached.
     """
 
     sample: Sample
@@ -62,6 +63,7 @@ class Try:
     whole_s: float
     joules: float | None = None
     whole_j: float | None = None
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -322,6 +324,7 @@ def _try_of(run: Attempt, target: Target) -> Try | None:
         whole,
         energy.to_target(run) if reached else total_j,
         None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run)),
+        ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
     )
 
 

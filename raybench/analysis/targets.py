@@ -16,6 +16,9 @@ from raybench.analysis.ratios import as_ratio
 MANY_RUNS = 10
 """Runs of a side from which a difference of times to the target needs no allowance for misses that were not seen."""
 
+FEW_MISSES = 1.5
+"""Factor of the probability that Wilson's interval misses: with few runs it covers 93% where 95% is claimed."""
+
 Cost = Callable[[Try], tuple[float | None, float | None]]
 """The cost of a try if it reached the target, or of the try itself; and of all epochs that it was given."""
 
@@ -35,7 +38,9 @@ class Expected:
     """The expected cost to reach the target, with a restart after each miss.
 
     Attributes:
-        value, low, high: with the 95% interval; `low` and `high` are None with too few runs.
+        value, low, high: with the 95% interval; `low` and `high` are None with too few runs. Without a miss it is
+            the interval of the time of a success.
+        high_with_misses: the upper end with the misses that so few runs may not have shown.
         success: mean cost of the runs that reached it.
         miss: mean cost of a miss; that of all epochs if no run missed.
         reached, tried: numbers of runs.
@@ -48,6 +53,7 @@ class Expected:
     miss: float
     reached: int
     tried: int
+    high_with_misses: float | None = None
 
     def with_probability(self, probability: float) -> float:
         """Return the expected cost for a probability of success."""
@@ -74,13 +80,14 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
     ends = estimate.interval(comparisons)
     if tried < 2 or (ends is None and reached == tried):
         return result
-    half = (ends[1] - ends[0]) / 2 if ends else 0.0
-    least, most = wilson(reached, tried, comparisons)
-    if reached == tried:
-        return replace(result, low=value * math.exp(-half), high=value * math.exp(half))
+    rounding = max(each.rounding for each in tries) / reached
+    known = intervals.quantile(math.inf, 1 - intervals.ALPHA / (2 * comparisons)) * math.sqrt(rounding)
+    half = math.hypot((ends[1] - ends[0]) / 2 if ends else 0.0, known)
+    least, most = wilson(reached, tried, comparisons * FEW_MISSES)
     below = math.hypot(math.log(value / result.with_probability(most)), half)
     above = math.hypot(math.log(result.with_probability(least) / value), half)
-    return replace(result, low=value * math.exp(-below), high=value * math.exp(above))
+    high = value * math.exp(half if reached == tried else above)
+    return replace(result, low=value * math.exp(-below), high=high, high_with_misses=value * math.exp(above))
 
 
 def least_probability(reached: int, tried: int) -> float:
@@ -127,10 +134,11 @@ def target_ratio(
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
     value = second.value / first.value * price_ratio
     ratio = Ratio(value, None, None, *runs, comparisons=comparisons)
-    if first.low is None or first.high is None or second.low is None or second.high is None:
+    highs = first.high_with_misses, second.high_with_misses
+    if first.low is None or second.low is None or highs[0] is None or highs[1] is None:
         return ratio
-    below = math.hypot(math.log(first.high / first.value), math.log(second.value / second.low))
-    above = math.hypot(math.log(first.value / first.low), math.log(second.high / second.value))
+    below = math.hypot(math.log(highs[0] / first.value), math.log(second.value / second.low))
+    above = math.hypot(math.log(first.value / first.low), math.log(highs[1] / second.value))
     return replace(ratio, low=value * math.exp(-below), high=value * math.exp(above))
 
 

@@ -187,7 +187,8 @@ def _caution(
     worst = max(findings, key=lambda finding: finding.degree)
     longest = max((each.too_long for each in findings if each.too_long is not None), default=None)
     runs = sum(any(each.code == code for each in found.get(id(run), ())) for run in all_runs)
-    return Caution(code, worst.text, worst.remedy, "", runs, len(all_runs), tuple(concerned), too_long=longest)
+    text = worst.text.replace("the run", "the worst run", 1) if runs > 1 else worst.text
+    return Caution(code, text, worst.remedy, "", runs, len(all_runs), tuple(concerned), too_long=longest)
 
 
 def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
@@ -226,7 +227,7 @@ def _of_grid(
         named = join_words([rows[index].label for index in single[:3]])
         named = named if len(single) <= 3 else f"{len(single)} configurations"
         every = "one run each" if len(single) == len(timed) else f"one run of {named}"
-        text = f"{every}: the differences have no interval and may be chance"
+        text = f"comparisons with {every} have no interval and may be chance"
         is_asked = all(rows[index].planned > 1 for index in single)
         remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
         yield Caution("one_run", text, remedy, configurations=tuple(single), could_change_best=True)
@@ -288,10 +289,10 @@ def _other_settings(
                 values = f"{format_value(own.get(leaf))} instead of {format_value(other.get(leaf))}"
                 differences.setdefault(f"{axis.replace('_', ' ')} {values}", []).append(row.index)
     for text, indices in differences.items():
-        labels = rows[indices[0]].label if len(indices) == 1 else f"{len(indices)} configurations"
-        yield Caution(
-            "other_settings", f"{labels} also differ from their reference in {text}", configurations=tuple(indices)
-        )
+        one = len(indices) == 1
+        who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
+        reference = "its reference" if one else "their references"
+        yield Caution("other_settings", f"{who} from {reference} in {text}", configurations=tuple(indices))
 
 
 def _sessions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
@@ -352,8 +353,8 @@ def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
     sd = math.sqrt(max(0.0, (table.ms_repeats - table.ms_residual) / m))
     if sd >= DRIFT and f_probability(table.ms_repeats / table.ms_residual, n - 1, table.df) < DRIFT_P:
         text = (
-            f"the machine's speed changed by {sd:.0%} (standard deviation) between repeats; as these are interleaved, "
-            "all configurations are affected alike"
+            "all configurations became faster or slower together from repeat to repeat, by a standard deviation of "
+            f"{sd:.0%}, as if the machine's speed changed"
         )
         yield Caution("drift", text)
 

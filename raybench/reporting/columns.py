@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
@@ -10,6 +11,9 @@ from raybench.core.settings import label
 from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
+
+STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"})
+"""Metrics without a column of their own, unless one is that of quality; curves show the loss."""
 
 
 def effect_columns(answer: Answer) -> list[Column]:
@@ -83,7 +87,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns += [
             column(f"to {goal}, s", lambda each: each.to_target and each.to_target.expected_s, drop=3),
             column("reached", reached, str, drop=1),
-            _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio),
+            _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
     if unit.has_rate:
         columns.append(column(f"{unit.counted or unit.name}/s", lambda each: each.rate, drop=6))
@@ -100,6 +104,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(_ratios("cheaper", shown, lambda each: each.price_ratio, drop=10))
         columns.append(column(f"J/{unit.label}", lambda each: each.energy_j, drop=9))
         columns.append(_ratios("less energy", shown, lambda each: each.energy_ratio, drop=11))
+    own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
+    for number, name in enumerate(own_metrics):
+        columns.append(column(name, partial(_metric, name), drop=13 + number))
     columns.append(column("gCO2", lambda each: each.gco2, drop=12))
     columns.append(column("limited by", _limit, str, right=False, drop=7))
     if not words.runs_text(answer):
@@ -108,7 +115,13 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     return [each for each in columns if not each.is_empty]
 
 
-def _ratios(head: str, shown: Sequence[Configuration], ratio: Callable[[Configuration], Any], drop: int = 0) -> Column:
+def _ratios(
+    head: str,
+    shown: Sequence[Configuration],
+    ratio: Callable[[Configuration], Any],
+    drop: int = 0,
+    to_target: bool = False,
+) -> Column:
     """Return a column of ratios with their intervals; the reference is named, and a missing time explained."""
 
     def text(each: Configuration) -> str:
@@ -116,6 +129,8 @@ def _ratios(head: str, shown: Sequence[Configuration], ratio: Callable[[Configur
             return words.ratio_text(own)
         if each.is_reference and each.seconds:
             return "reference"
+        if to_target and each.to_target and not each.to_target.reached:
+            return "not reached"
         return words.outcome_text(each) if each.seconds is None else NOTHING
 
     values = [own.value if (own := ratio(each)) else 1.0 if each.is_reference else None for each in shown]
@@ -132,6 +147,10 @@ def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
     values = [each.quality.value if each.quality else None for each in shown]
     texts = [NOTHING if value is None else words.metric_text(answer.metric, value, decimals) for value in values]
     return Column(words.metric_name(answer.metric), texts, values)
+
+
+def _metric(name: str, each: Configuration) -> float | None:
+    return each.metrics.get(name)
 
 
 def _limit(each: Configuration) -> str:

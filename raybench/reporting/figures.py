@@ -1,4 +1,4 @@
-"""The four figures of a report: speed and quality, learning curves, where the time goes, time against price.
+"""The figures of a report: speed and quality, learning curves, loss, where the time goes, time against price.
 
 Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns. matplotlib is imported when the first
 figure is drawn, and its `pyplot` only for `managed_figures`, so no window is opened and nothing has to be closed.
@@ -160,6 +160,7 @@ def speed(answer: Answer) -> Figure:
     for row, (each, point) in enumerate(zip(shown, points, strict=True)):
         colour = colours[each.index]
         if point is None:
+            panel.text(1.015, row, "not reached", transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
             continue
         # The length of a bar means nothing on a logarithmic scale without a reference.
         if relative or panel.get_xscale() == "linear":
@@ -203,22 +204,30 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
     panel.locator_params(axis="x", nbins=2, prune="upper")
 
 
-def learning(answer: Answer) -> Figure:
+def learning(answer: Answer, metric: str = "") -> Figure:
     """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
+
+    Args:
+        answer: the answer.
+        metric: a different metric than that of quality.
 
     Raises:
         NoDataError: no run logged the metric after several epochs.
     """
-    with_curve = [each for each in rows(answer) if any(len(run.curve) > 1 for run in each.runs)]
-    if not with_curve:
+    metric = metric or answer.metric
+    curves_of = {
+        each.index: [curve for run in each.runs if (curve := run.curve(metric))]
+        for each in _some([each for each in rows(answer) if each.runs and metric in each.metrics], MAX_CURVES)
+    }
+    shown = [each for each in rows(answer) if any(len(curve) > 1 for curve in curves_of.get(each.index, ()))]
+    if not shown:
         raise NoDataError("no run logged a metric after several epochs")
-    shown = _some(with_curve, MAX_CURVES)
     figure, (panel,) = _new_figure(3.3)
-    scale = 100 if words.is_accuracy(answer.metric) else 1
+    scale = 100 if words.is_accuracy(metric) else 1
     colours, styles = _colours(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
     ends, xs = [], []
     for each in shown:
-        curves = [run.curve for run in each.runs if run.curve]
+        curves = curves_of[each.index]
         length = min(map(len, curves))
         x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
@@ -228,14 +237,27 @@ def learning(answer: Answer) -> Figure:
             panel.fill_between(x, list(map(min, values)), list(map(max, values)), color=colour, alpha=0.14, linewidth=0)
         ends.append((_fitted(each.label), x[-1], y[-1], colour))
         xs += x
-    if (bound := _bound(answer)) is not None:
+    if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     _scale(panel, xs, 12.0)
     panel.set_xlabel("training time, s", loc="left")
-    panel.set_ylabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""))
+    panel.set_ylabel(words.metric_name(metric) + (", %" if scale == 100 else ""))
     panel.grid(axis="y", linewidth=0.4, color=LINE)
     _label_ends(figure, panel, ends)
     return figure
+
+
+def loss(answer: Answer) -> Figure:
+    """Draw the loss over training time, that of validation if it was logged.
+
+    Raises:
+        NoDataError: no run logged one after several epochs, or it is the metric of quality.
+    """
+    logged = dict.fromkeys(name for each in answer.configurations for name in each.metrics if name.endswith("/loss"))
+    name = next((name for name in ("val/loss", "train/loss", *logged) if name in logged), "")
+    if not name or name == answer.metric:
+        raise NoDataError("no run logged a loss besides the metric")
+    return learning(answer, name)
 
 
 def time_parts(answer: Answer) -> Figure:
@@ -309,6 +331,7 @@ FIGURES: Mapping[str, FigureSpec] = {
         "Mean over runs; the band is from the smallest to the largest run. Training time is without evaluation.",
         learning,
     ),
+    "loss": FigureSpec("Loss", "Mean over runs; the band is from the smallest to the largest run.", loss),
     "time_parts": FigureSpec(
         "Where the time goes", "Wall time of a run, mean over runs; its total is on the right.", time_parts
     ),

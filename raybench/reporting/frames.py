@@ -148,7 +148,9 @@ _BEST = (
         TEXT,
         "",
         "configurations not shown to be worse, separated by semicolons",
-        lambda a, row: "; ".join(a.configurations[index].label for index in row[0].indistinguishable) or None,
+        lambda a, row: (
+            "; ".join(a.configurations[index].label for index in (*row[0].indistinguishable, *row[0].unproven)) or None
+        ),
     ),
     _field("cautions", TEXT, "", "marks of the cautions that could change it", lambda a, row: _marks(a, row[0])),
 )
@@ -163,16 +165,15 @@ TABLES: Mapping[str, Sequence[Column]] = {
 
 
 def comparison(answers: Sequence[Answer]) -> DataFrame:
-    """Return one row per configuration."""
+    """Return one row per configuration; metrics after training, means over runs, have columns by their own names."""
     axes = list(dict.fromkeys(axis for answer in answers for axis in answer.axes))
     rows = []
     for answer in answers:
         for each in answer.configurations:
             row = _row(answer, each, _COMPARISON)
             values = {axis: each.axes[axis] for axis in axes if axis in each.axes}
-            rows.append(
-                row | {axis: v if isinstance(v, (bool, int, float)) else format_value(v) for axis, v in values.items()}
-            )
+            plain = {axis: v if isinstance(v, (bool, int, float)) else format_value(v) for axis, v in values.items()}
+            rows.append(row | plain | dict(each.metrics))
     grid, label, *others = TABLES["comparison"]
     return frame(
         rows, [grid, label, *(Column(axis, _dtype(axis, rows), "", "value of this axis") for axis in axes), *others]

@@ -116,7 +116,7 @@ def as_json(report: Report) -> str:
 def _plain(value: Any) -> Any:
     """Return a value as plain data; numbers that JSON does not have are null."""
     if is_dataclass(value):
-        names = (each.name for each in fields(value) if each.name != "make_curve")
+        names = (each.name for each in fields(value) if each.name != "curve")
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

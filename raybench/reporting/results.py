@@ -249,6 +249,10 @@ class Plots:
         """Quality over training time: mean over runs, smallest and largest run."""
         return self._draw("learning")
 
+    def loss(self) -> Axes:
+        """Loss over training time, that of validation if it was logged."""
+        return self._draw("loss")
+
     def time_parts(self) -> Axes:
         """Parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
         return self._draw("time_parts")

@@ -30,6 +30,9 @@ PERCENT_BELOW = 1.1
 LEAST, MOST = 0.001, 9999
 """Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
 
+RATIO_STEPS = 2
+"""Least steps of the last digit between the ends of a ratio's interval: 12.5x (12.0–13.1), not 13x (12–13)."""
+
 ONCE = " in one run each"
 """End of a clause on numbers without an interval."""
 
@@ -67,11 +70,11 @@ def seconds_text(seconds: float) -> str:
     return f"{number(seconds / 3600)} h"
 
 
-def _decimals(low: float, high: float, digits: int, size: float) -> int:
-    """Decimals with which the ends of an interval differ, and `size` has this many significant digits."""
+def _decimals(low: float, high: float, digits: int, size: float, steps: int = 1) -> int:
+    """Decimals that show this many steps between the ends of an interval, and significant digits of `size`."""
     width = high - low
     by_size = digits - 1 - math.floor(math.log10(size)) if size > 0 else 0
-    by_width = math.ceil(-math.log10(width)) if width > 1e-9 else 0
+    by_width = math.ceil(-math.log10(width / steps) - 1e-9) if width > 1e-9 else 0
     return max(0, by_size, by_width)
 
 
@@ -96,7 +99,7 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
         return f"{number(ratio.value)}x"
     # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
     narrow = ratio.high < 10 * ratio.low
-    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low) if narrow else None
+    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
     ends = f"{_end(ratio.low, decimals)}–{_end(ratio.high, decimals)}"
     return f"{_end(ratio.value, decimals)}x ({prefix}{ends})"
 
@@ -134,7 +137,8 @@ def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float,
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
     if difference.low is None or difference.high is None:
-        return (value, max(least, _decimals(value, value, 2, abs(value)))), None
+        decimals = max(least, _decimals(value, value, 2, abs(value)))
+        return (value, min(decimals, 2) if is_accuracy(metric) else decimals), None
     low, high = difference.low * scale, difference.high * scale
     if is_accuracy(metric):  # no two accuracies differ by more than 100 points
         low, high = max(low, -100.0), min(high, 100.0)
@@ -217,7 +221,7 @@ BETTER = {
 WORSE = {
     Criterion.FASTEST: ("takes {}x as long as {other}", "{} slower than {other}"),
     Criterion.FIRST_TO_TARGET: ("takes {}x as long as {other}", "{} slower than {other}"),
-    Criterion.CHEAPEST: ("costs {}x as much as {other}", "{} dearer than {other}"),
+    Criterion.CHEAPEST: ("costs {}x as much as {other}", "{} more expensive than {other}"),
     Criterion.LEAST_ENERGY: ("needs {}x as much energy as {other}", "{} more energy than {other}"),
 }
 
@@ -254,7 +258,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
-    head += " in these runs" if best.indistinguishable else ""
+    head += " in these runs" if best.indistinguishable or best.unproven else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
@@ -262,13 +266,18 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     others = (
         sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
     )
-    rest = f"Not distinguishable: {names_text(names)}." if names else ""
+    rest = [f"Not distinguishable from it: {names_text(names)}."] if names else []
     if others > 1 and len(names) == others:
-        rest = "No other configuration is distinguishable from it."
+        rest = ["No other configuration is distinguishable from it."]
+    if best.unproven:
+        names = [name_of(answer, index, best.workload) for index in best.unproven]
+        runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
+        few = f"{plural(runs, 'run')} cannot show that a run always reaches the target"
+        rest.append(f"{few}, so it is not certain to beat {names_text(names)}.")
     return BestText(
         f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{marks}.",
-        rest,
+        " ".join(rest),
     )
 
 
@@ -307,8 +316,8 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     else:
         yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
         ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
-        interval = f" (95% CI {'–'.join(number(end, 2) for end in ends)})" if len(ends) == 2 else ""
-        yield f"with a restart after each miss {number(to.expected_s)} s{interval}"
+        interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
+        yield f"{seconds_text(to.expected_s)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield f"price {number(to.price)}"
 
@@ -352,7 +361,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
     if ratio.holds_if_no_miss and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
-        words += f" if no run misses the target, which {plural(min(ratio.runs, ratio.other_runs), 'run')} cannot show"
+        words += " as long as no run misses the target"
     return words
 
 
@@ -380,7 +389,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     name, than = metric_name(metric), f" than {other}" if other else ""
     if difference.is_equal and not difference.is_significant and difference.margin is not None:
         margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
-        unseen = f"failures in up to {100 * difference.unseen_failures:.0f}% of runs could be unseen"
+        unseen = f"failures of up to {100 * difference.unseen_failures:.0f}% of runs may have gone unseen"
         return f"equal {name} within {margin} ({unseen})"
     interval = ""
     if ends and difference.is_significant:
@@ -422,12 +431,12 @@ def effect_detail(effect: Effect) -> str:
         return ", ".join(parts)
     needs_range = effect.varies or (effect.speed is not None and not effect.speed.has_interval and effect.sets > 1)
     if effect.speed is None:
-        return f"no mean: it differs between {effect.sets} pairs of configurations" if effect.sets > 1 else ""
+        return f"no mean, because it differs between {effect.sets} pairs of configurations" if effect.sets > 1 else ""
     return f"{range_text(effect.least, effect.most)} in {effect.sets} pairs of configurations" if needs_range else ""
 
 
 def _condition(axis: str, value: object) -> str:
-    return f"on {format_value(value)}" if axis == "device" else f"at {axis_text(axis, value)}"
+    return f"on {format_value(value)}" if axis in ("device", "workload") else f"at {axis_text(axis, value)}"
 
 
 def effect_quality(effect: Effect, metric: str) -> str:
@@ -504,10 +513,8 @@ def trust_sentence(answer: Answer) -> str:
     cautions, level = answer.trust.cautions, answer.trust.level
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
-    count = plural(len(cautions), "caution")
-    if level == TrustLevel.DOUBTFUL:
-        return f"{count} that could change which configuration is best:"
-    return f"{count}, none of which could change which configuration is best:"
+    could = "that could" if level == TrustLevel.DOUBTFUL else "that could not"
+    return f"{plural(len(cautions), 'caution')} {could} change which configuration is best:"
 
 
 def caution_text(caution: Caution) -> str:

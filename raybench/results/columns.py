@@ -127,6 +127,7 @@ _TIMES = [Column(f"{name}_s", NUMBER, "s", f"by the rule {name}. {_RULES[name]}"
 _RESULTS = [
     Column("steady_cpu_s", NUMBER, "s", "processor time of a steady epoch, the mean: a cross-check"),
     Column("examples_per_s", NUMBER, "examples/s", "training examples per second of steady epochs"),
+    Column("steps_per_s", NUMBER, "steps/s", "training steps per second of steady epochs"),
     Column("epochs_done", WHOLE, "epochs", "number of completed epochs"),
     *(_total(quantity) for quantity in QUANTITIES if quantity.over_epochs and not quantity.key),
     Column("best_val_accuracy", NUMBER, "fraction", "the highest accuracy of its epochs; missing if it diverged"),

@@ -199,6 +199,7 @@ def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
     seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
         totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
+        totals["steps_per_s"] = sum(epoch.steps or 0 for epoch in steady) / seconds or None
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)

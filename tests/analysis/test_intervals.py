@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.coverage import FAMILIES, GRIDS, simulate
+from benchmarks.coverage import FAMILIES, GRIDS, TARGETS, simulate, targets
 from raybench.analysis import intervals
 from raybench.analysis.intervals import Residual, Sample, TwoWayTable, difference, effect, quantile
 
@@ -124,3 +124,10 @@ def test_intervals_cover_the_truth(family):
 def test_null_grid_claims_nothing(grid):
     claims = simulate(GRIDS[grid], FAMILIES["runs, cv 5%"], 3, 100, 1, differs=False).claims
     assert np.mean(np.any(claims, axis=1)) <= 0.10
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_time_to_a_target_covers_misses(name):
+    counts = targets(5, TARGETS[name], 0.10, 200, 1, (1.0, 1.0))
+    assert min(counts.coverage("time"), counts.coverage("ratio")) >= 0.90
+    assert counts.wrong_claims <= 0.08

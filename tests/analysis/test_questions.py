@@ -137,7 +137,7 @@ def test_misses_count_as_restarts():
 
 
 def test_success_rate_of_the_specification():
-    """Two of four runs after 20.2 s, misses of 20.4 s: 40.6 s, from 24 to 136 s."""
+    """Two of four runs after 20.2 s, misses of 20.4 s: 40.6 s, from 23 to 152 s."""
     grid = MadeUpGrid(target=TARGET)
     reached = (0.5, 0.95)
     grid.add(
@@ -148,7 +148,7 @@ def test_success_rate_of_the_specification():
     )
     to_target = grid.answer().configurations[0].to_target
     assert to_target.expected_s == pytest.approx(40.6)
-    assert (round(to_target.expected_low_s), round(to_target.expected_high_s)) == (24, 136)
+    assert (round(to_target.expected_low_s), round(to_target.expected_high_s)) == (23, 152)
 
 
 def test_single_runs_of_workloads_are_not_averaged():

@@ -17,17 +17,22 @@ def texts(figure):
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
+def curve_of(pace, quality, metric):
+    last = quality if metric == "val/accuracy" else 0.3
+    return tuple((n, pace * n, last - 0.1 / n) for n in range(1, 5))
+
+
 def with_curves(answer):
     """The answer with a learning curve of each run, parts of its time and a price."""
     configurations = []
     for each in answer.configurations:
         pace = each.seconds.value
-        runs = [
-            replace(run, make_curve=partial(tuple, [(n, pace * n, run.quality - 0.1 / n) for n in range(1, 5)]))
-            for run in each.runs
-        ]
+        runs = [replace(run, curve=partial(curve_of, pace, run.quality)) for run in each.runs]
+        metrics = {"val/accuracy": 0.9, "train/loss": 0.3}
         parts = {"setup": 1.0, "data": 1.0, "compile": 2.0, "train": 4 * pace, "evaluate": pace}
-        configurations.append(replace(each, runs=tuple(runs), run_parts_s=parts, total_s=5 * pace, total_price=pace))
+        configurations.append(
+            replace(each, runs=tuple(runs), metrics=metrics, run_parts_s=parts, total_s=5 * pace, total_price=pace)
+        )
     return replace(answer, configurations=tuple(configurations))
 
 
@@ -68,6 +73,11 @@ def test_learning_curves_are_labelled_at_their_ends():
     figure = draw("learning", with_curves(three_axes()))
     assert {each.label for each in three_axes().configurations} <= set(texts(figure))
     assert figure.legends == [] and figure.axes[0].get_legend() is None
+
+
+def test_loss_is_drawn_beside_the_metric():
+    answer = with_curves(three_axes())
+    assert [draw(name, answer).axes[0].get_ylabel() for name in ("learning", "loss")] == ["accuracy, %", "train/loss"]
 
 
 def test_parts_of_a_run_add_up():

@@ -46,7 +46,8 @@ def test_described_columns_are_the_columns(golden, table, described):
 
 def test_seconds_and_bytes_say_so():
     for column in (*TRIALS, *EPOCHS):
-        assert column.name.endswith("_s") == (column.unit in ("s", "examples/s")) or column.unit == "fraction"
+        is_time = column.unit in ("s", "examples/s", "steps/s")
+        assert column.name.endswith("_s") == is_time or column.unit == "fraction"
         assert column.name.endswith("_bytes") == (column.unit == "bytes")
 
 

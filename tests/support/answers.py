@@ -208,10 +208,10 @@ def devices_with_target() -> Answer:
     def best(index, criterion, value):
         return Best(index, 0, {criterion: value}, configurations[index].quality_difference, cautions=("a",))
 
-    gpu = replace(ratio(9.85, 0.5, 2), holds_if_no_miss=True)
+    gpu = ratio(9.85, 0.5, 2)
     caution = Caution(
         "input_bound",
-        "it waited for input during 62% of the steady epochs",
+        "the worst run waited for input during 62% of the steady epochs",
         "set `input: device`",
         "a",
         4,

@@ -548,7 +548,7 @@ def test_a_target_of_an_accuracy_in_percent(project, bound, reached_in):
     outcome = project.run(script, workload, f"target: {{metric: val/accuracy, at_least: {bound}}}\n")
     answer = outcome.report.answer
     ((run,),) = (each.runs for each in answer.configurations)
-    assert [value for _, _, value in run.curve] == [0.88, 0.94, 0.97]
+    assert [value for _, _, value in run.curve("val/accuracy")] == [0.88, 0.94, 0.97]
     assert answer.target.at_least == (bound if bound <= 1 else bound / 100)
     (recorded,) = outcome.latest.values()
     assert next(epoch.epoch for epoch in recorded.epochs if recorded.target.reached(epoch.metrics)) == reached_in

@@ -52,8 +52,8 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
     last_epoch = steady[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
-        f"after the warm-up, its {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, until "
-        f"epoch {until} of {last_epoch}",
+        f"after the warm-up, the run's {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, "
+        f"until epoch {until} of {last_epoch}",
         start.excess,
         too_long=start.excess,
         remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
@@ -73,7 +73,7 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Observation]:
     share = input_share(run)
     if share is not None and share >= LEAST_SHARE:
         yield Observation(
-            f"it waited for input during {share:.0%} of the steady epochs",
+            f"the run waited for input during {share:.0%} of the steady epochs",
             share,
             too_long=share / (1 - min(share, MOST_WAITED)),
             remedy="load faster, for example with more workers of a `DataLoader`" if run.cell.has_own_loop else "",
@@ -136,7 +136,7 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a program whose output is buffered, so that the first of several epochs has the time of all."""
     together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
     if together:
-        text = f"its output had up to {max(together)} epochs at once, whose times are not known singly"
+        text = f"the run's output had up to {max(together)} epochs at once, whose times are not known singly"
         yield Observation(text, float(max(together)))
 
 
@@ -151,6 +151,6 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect epochs that are too short for the arrival of lines."""
     if is_too_short(run):
         seconds = max(timing.steady(run) or 0.0, 1e-6)
-        text = f"its epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
+        text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
         yield Observation(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")

@@ -62,8 +62,8 @@ def few_threads(run: Attempt, context: Context) -> Iterator[Observation]:
     own_cores = number(run.cell.device.count) or 0.0
     cores = max(own_cores, number(run.machine.get("cores")) or 0.0)
     if threads and 0 < threads < cores:
-        where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of its machine's {cores:.0f} cores"
-        text = f"it used {threads:.0f} thread{'s' if threads > 1 else ''} on {where}"
+        where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of the machine's {cores:.0f} cores"
+        text = f"the run used {threads:.0f} thread{'s' if threads > 1 else ''} on {where}"
         yield Observation(text, cores / threads, too_long=cores / threads - 1)
 
 
@@ -102,7 +102,7 @@ def steal(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect time that a hypervisor took from the run's cores."""
     share = core_share(run, "steal_s")
     if share >= STOLEN:
-        text = f"the hypervisor gave {share:.0%} of its cores' time to other machines"
+        text = f"the hypervisor gave {share:.0%} of the run's cores to other machines"
         yield Observation(text, share, too_long=_lost(share, share))
 
 
@@ -116,10 +116,10 @@ def cores_shared(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect other trials at the same time on the same machine."""
     if context.overlap is None:
         if run.runtime_conditions.get("exclusive") is False:
-            yield Observation("it used a part of its machine, and other trials may have run at the same time", 1.0)
+            yield Observation("the run used a part of its machine, and other trials may have run at the same time", 1.0)
     elif context.overlap > OVERLAP:
         others = f"{context.others} other run{'s' if context.others > 1 else ''}"
-        text = f"it shared its machine with {others} during {context.overlap:.0%} of its time"
+        text = f"the run shared its machine with {others} during {context.overlap:.0%} of its time"
         yield Observation(text, context.overlap, too_long=context.overlap)
 
 
@@ -134,12 +134,12 @@ def throttled(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect throttled GPUs and falling core frequencies; a throttled GPU is assumed to keep half its speed."""
     reason, share = _worst(run, SLOWED)
     if share >= THROTTLED_TIME:
-        text = f"its GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
+        text = f"the run's GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
         yield Observation(text, share, too_long=share)
         return
     first, last = audited(run, "host", "mhz", "first"), audited(run, "host", "mhz", "last")
     if first and last and last < SLOWER_CLOCK * first and core_share(run, "own_cpu_s") >= AT_WORK:
-        text = f"its cores ended at {last:.0f} MHz, after {first:.0f} at the start"
+        text = f"the run's cores ended at {last:.0f} MHz, after {first:.0f} at the start"
         yield Observation(text, first / last, too_long=first / last - 1)
 
 
@@ -152,7 +152,7 @@ def limited_clocks(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect GPUs that ran at a configured limit."""
     reason, share = _worst(run, LIMITED)
     if share >= THROTTLED_TIME:
-        text = f"its GPU ran at a configured limit ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
+        text = f"the run's GPU ran at a configured limit ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
         yield Observation(text, share)
 
 
@@ -167,7 +167,7 @@ def energy_shared(run: Attempt, context: Context) -> Iterator[Observation]:
     part = energy.DEVICE if _is_hosted(run) else energy.HOST
     others = energy.others_share(run)
     if others is not None and others >= SHARED_ENERGY and energy.total(run, part) is not None:
-        whose = "its energy" if part == energy.DEVICE else "the energy of its host"
+        whose = "the run's energy" if part == energy.DEVICE else "the energy of the run's host"
         text = f"{whose} includes that of other programs, which used {others:.0%} of the busy time of its sockets"
         yield Observation(text, others)
 
@@ -181,7 +181,7 @@ def resumed(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect training that was resumed in a different process."""
     if run.gaps:
         epochs = " and ".join(map(str, run.gaps))
-        yield Observation(f"it was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
+        yield Observation(f"the run was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
 
 
 def audited(run: Attempt, *path: str) -> float | None:

@@ -37,7 +37,7 @@ class Observation:
     """What a detector saw in a run.
 
     Attributes:
-        text: one sentence about the run ("it …", or without a subject), without full stop.
+        text: one sentence about the run ("the run …", or without a subject), without full stop.
         degree: how bad it is, to choose the worst of several runs.
         too_long: the fraction by which the run's time may be too long, an estimate; None if it is not known.
         too_short: the same for a time that may be too short.

@@ -46,14 +46,14 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
         for group, values in _differing_in(axis, completed):
             name, listed = short_name(axis), join_words(values)
             if in_optimizer and _same([_optimizers(run) for run in group]):
-                text = f"its optimizer has the same learning rate and weight decay with `{name}` {listed}"
+                text = f"the optimizer has the same learning rate and weight decay with `{name}` {listed}"
                 note("optimizer_unchanged", group, text, f"pass `{name}` to the optimizer")
             if in_learning and _same([_metrics(run) for run in group]):
-                note("no_effect", group, f"all its metrics are the same to the last digit with `{name}` {listed}")
+                note("no_effect", group, f"all metrics are the same to the last digit with `{name}` {listed}")
     for repeats in in_groups(completed, lambda run: run.cell_id):
         seeds = {run.seed for run in repeats}
         if len(seeds) > 1 and _same([_metrics(run) for run in repeats]):
-            note("seed_unused", repeats, f"all its metrics are the same to the last digit with {len(seeds)} seeds")
+            note("seed_unused", repeats, f"all metrics are the same to the last digit with {len(seeds)} seeds")
     return observations
 
 
@@ -145,7 +145,7 @@ def other_batch_size(run: Attempt, context: Context) -> Iterator[Observation]:
     sizes = [_examples_per_step(epoch, batch) for epoch in run.full_epochs]
     if sizes and all(sizes):
         per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
-        text = f"a step of its optimizer had {per_step:.4g} examples, and `batch_size` is {batch}"
+        text = f"a step of the run's optimizer had {per_step:.4g} examples, and `batch_size` is {batch}"
         yield Observation(text, max(per_step / batch, batch / per_step))
 
 
@@ -170,4 +170,4 @@ def accelerator_unused(run: Attempt, context: Context) -> Iterator[Observation]:
     if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
         return
     if run.epochs and run.epochs[0].memory_peak_bytes == 0:
-        yield Observation(f"it allocated no memory on its {run.cell.device.kind} device", 1.0)
+        yield Observation(f"the run allocated no memory on its {run.cell.device.kind} device", 1.0)
