@@ -504,7 +504,7 @@ for epoch in 1, 2:
     [
         (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
         (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
-        (0.03, "", "run", "work_not_counted", False),
+        (0.03, "", "epoch", "work_not_counted", False),
         (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
     ],
 )
