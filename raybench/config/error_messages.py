@@ -130,6 +130,8 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             return fallback
     if kind == "list_type" and isinstance(value, dict):
         expected += " whose entries begin with '- '"
+    elif kind == "list_type" and not isinstance(value, bool) and isinstance(value, (str, int, float)):
+        expected += f", such as [{flow(value)}]"
     example = known_keys(()).get(path[0]) if expected == _MAP and len(path) == 1 else None
     problem = "there is no value" if value is None else f"{_described(value)} is not allowed"
     return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "") + _as_axis(path, value)

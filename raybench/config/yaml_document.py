@@ -206,6 +206,8 @@ def _plain_words(error: yaml.YAMLError, text: str) -> tuple[int, int, str]:
         return line + 1, column + 1, "a tab is not allowed here; use spaces"
     for fragment, template in _AT_THE_OPENING:
         if fragment in problem and (mark := error.context_mark) is not None:
+            if rows[mark.line][mark.column : mark.column + 1] == "-":
+                template = "a space is missing after '-'"
             before = "in this line" if mark.line == line else f"before line {line + 1}"
             return mark.line + 1, mark.column + 1, template.format(before=before)
     if isinstance(error, _NotPlainError):
