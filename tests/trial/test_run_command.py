@@ -182,6 +182,21 @@ KNOWN_OUTPUTS = {
         Epoch [2/3] val loss: 0.6""",
         [{"train/loss": 0.9, "val/loss": 0.8}, {"train/loss": 0.7, "val/loss": 0.6}],
     ),
+    "timm": (
+        """
+        Train: 0 [   0/12 (  8%)]  Loss: 2.25 (2.25)  Time: 5.4s
+        Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 (  8.000)  Acc@5: 100.000 ( 50.000)
+        Current checkpoints:
+        Train: 1 [  11/12 (100%)]  Loss: 2.32 (2.35)  Time: 1.3s
+        Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 ( 14.000)  Acc@5: 100.000 ( 50.000)
+        Current checkpoints:""",
+        [{}, {"train/loss": 2.35, "val/accuracy": 14.0}],
+    ),
+    "epoch N … loss": (
+        "I1126 01:21 train.py:150] epoch:  1, train_loss: 0.6, test_loss: 0.3\n"
+        "I1126 01:22 train.py:150] epoch:  2, train_loss: 0.5, test_loss: 0.2",
+        [{"train/loss": 0.6, "val/loss": 0.3}, {"train/loss": 0.5, "val/loss": 0.2}],
+    ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{}, {}]),
 }
 
