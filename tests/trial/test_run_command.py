@@ -197,6 +197,25 @@ def test_epochs_of_known_programs_are_recognised(project, name):
     assert all(0.015 < epoch.ledger["train"] < 2 for epoch in attempt.epochs)
 
 
+@pytest.mark.parametrize(
+    ("script", "ran", "options"),
+    [
+        ("import nothing_there", 1, {}),
+        ("import nothing_there", 4, {"keep_going": True}),
+        ("import sys; assert '--mode=b' in sys.argv", 4, {}),  # may be due to the value of one axis
+        ("raise ValueError('no')", 2, {}),
+        ("import sys; raise ValueError(sys.argv[1:])", 4, {}),  # each error is different
+        ("print('epoch')", 1, {"pattern": r"epoch (\d+)"}),
+    ],
+)
+def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
+    pattern = f"epoch: '{options.pop('pattern')}'\n" if "pattern" in options else ""
+    command = "command: python script.py {args}\n" + pattern
+    outcome = project.run(script, command, "axes: {params.mode: [a, b], params.kind: [c, d]}\n", **options)
+    assert outcome.ran == ran
+    assert any("--keep-going" in text for text in outcome.warnings) == (ran < 4)
+
+
 def test_program_that_prints_no_epochs_is_timed_whole(project):
     lines = "print('step 0: train loss 3'); print('loss 3 after 20 rounds'); print('{1: 2}')"
     attempt = project.one(f"import time; time.sleep(0.1); {lines}")
