@@ -2,7 +2,7 @@
 
     RAYBENCH_DATA=… python benchmarks/replicas.py [--batch 128] [--replicas 8] [--precision fp32] [--threads 2]
 
-Two engines train the same network on the same pictures in one process, in turn: with `replicas: 1`, and with grouped
+Two trainings of the same network run on the same pictures in one process, in turn: with `replicas: 1`, and with grouped
 statistics of so many replicas on the one device. One round is so many steps of one and then of the other, the order
 reversed every round, so that a drift of the machine falls on both alike. Printed: images/s of each, and the ratio of
 the times, round by round: its geometric mean with the 95 % interval of a paired t on logarithms. Of the wall time, and
@@ -16,6 +16,7 @@ import json
 import math
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,19 +25,21 @@ from scipy.special import stdtrit
 
 from raybench import datasets, workloads
 from raybench.core.job import Recipe
-from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, open_device
-from raybench.engines import Engine, EngineParts, open_engine
+from raybench.engines.base import EngineParts
+from raybench.engines.user_loop import open_loop
+from raybench.training.declared import DeclaredTraining
 
 
-def make_engine(data: Data, replicas: int, options: argparse.Namespace) -> Engine:
-    """An engine as a trial uses it, whose epochs are one round."""
+def make_training(data: Data, replicas: int, options: argparse.Namespace) -> Callable[[], None]:
+    """A function that trains an epoch, which is one round, as a trial does."""
     workload = workloads.get("davidnet")
     asked = {
         "batch_size": options.batch,
         "precision": options.precision,
         "channels_last": not options.contiguous,
+        "epochs": 1_000_000,
         "steps_per_epoch": options.steps,
         "schedule": "constant",
         "learning_rate": 0.01,
@@ -48,10 +51,15 @@ def make_engine(data: Data, replicas: int, options: argparse.Namespace) -> Engin
         replicas=replicas,
         replication="grouped" if replicas > 1 else "",
     )
-    engine = open_engine("torch", EngineParts(recipe, workload, opened, Ledger(), 0))
-    engine.load(data)
-    engine.build()
-    return engine
+    training = DeclaredTraining.alone("torch", EngineParts(recipe, workload, opened, open_loop("torch", opened), 0))
+    training.build(lambda: data)
+    epochs = training.trial.epochs()
+
+    def train() -> None:
+        next(epochs)
+        training.train_epoch()  # ends when the device is done
+
+    return train
 
 
 def with_interval(ratios: list[float]) -> str:
@@ -76,15 +84,15 @@ def main() -> None:
     options = parser.parse_args()
     whole = datasets.get("cifar10").load(datasets.data_root())
     data = Data(whole.train.first(max(4096, options.batch * options.steps)), whole.val.first(1000))
-    engines = {replicas: make_engine(data, replicas, options) for replicas in (1, options.replicas)}
-    for engine in engines.values():
-        engine.train_epoch(1)  # warm-up
-    wall: dict[int, list[float]] = {replicas: [] for replicas in engines}
-    cpu: dict[int, list[float]] = {replicas: [] for replicas in engines}
+    trainings = {replicas: make_training(data, replicas, options) for replicas in (1, options.replicas)}
+    for train in trainings.values():
+        train()  # warm-up
+    wall: dict[int, list[float]] = {replicas: [] for replicas in trainings}
+    cpu: dict[int, list[float]] = {replicas: [] for replicas in trainings}
     for number in range(options.rounds):
-        for replicas in sorted(engines, reverse=bool(number % 2)):
+        for replicas in sorted(trainings, reverse=bool(number % 2)):
             begun, begun_cpu = time.perf_counter(), time.process_time()
-            engines[replicas].train_epoch(number + 2)  # ends when the device is done
+            trainings[replicas]()
             wall[replicas].append(time.perf_counter() - begun)
             cpu[replicas].append(time.process_time() - begun_cpu)
     images = options.batch * options.steps

@@ -107,7 +107,7 @@ class Device(Protocol):
 
     Attributes:
         kind: the name of its kind, set by `raybench.devices.open_device`.
-        hardware: what `describe` returned when a trial opened it, set by `raybench.trial.run.open_assigned`.
+        hardware: what `describe` returned when a trial opened it, set by `raybench.trial.opening.open_assigned`.
         synchronous: whether work is done when the call returns, so that the host's clock, which its marks read, times
             every step.
         own_clock: whether marks are events in the device's stream, timed by the device's clock instead of the host's.

@@ -202,9 +202,9 @@ class Epoch:
     )
     recompiles: int | None = measured(
         Kind.WHOLE,
-        "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; in "
-        "PyTorch without a compiler, tensor shapes that were new in this epoch",
-        Quantity("recompiles", "", "shapes that were new", over_epochs=Combine.SUM),
+        "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; missing "
+        "without a compiler",
+        Quantity("recompiles", "", "compilations, as the framework counts them", over_epochs=Combine.SUM),
     )
     cpu: Mapping[str, float] = measured(
         Kind.SECONDS, "processor seconds of all threads in each section of `ledger`", over_ranks=Combine.SUM

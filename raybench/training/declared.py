@@ -54,8 +54,12 @@ class DeclaredTraining:
         """
         self.build(load)
         for _ in self.trial.epochs():
-            self.train_epoch()
-            self.evaluate()
+            try:
+                self.train_epoch()
+                self.evaluate()
+            except BaseException:
+                self.trial.abandon()  # an epoch without its evaluation does not count
+                raise
 
     def build(self, load: Callable[[], Data]) -> None:
         """Load the data and build the model."""

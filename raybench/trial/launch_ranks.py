@@ -113,9 +113,10 @@ class _Process:
 
 
 def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: Connection) -> NoReturn:
-    """Run as a rank: do the work and send its events; then wait to be killed.
+    """Run as a rank: do the work and send its events; with the last one wait to be killed.
 
-    A rank that exited would break its connections, and the others would report that instead of their own error.
+    A rank that exited, or freed what the ranks share, would break its connections, and the others would report that
+    instead of their own error.
     """
     try:
         die_with_parent()
@@ -128,11 +129,12 @@ def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: C
             if os.getpid() != own_pid:  # a process that the training code has forked
                 os._exit(0)
             pipe.send((time.perf_counter_ns(), event))
+            if event["event"] in events.ENDS:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                threading.Event().wait()
 
         work(send)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        threading.Event().wait()
     except BaseException:
         traceback.print_exc()
     finally:

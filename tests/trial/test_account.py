@@ -40,6 +40,5 @@ def test_sections_fit_into_the_wall_time(fork_server, tmp_path, where, steps):
     for name in ("compile", "train", "input_wait", "evaluate"):
         assert sum(epoch["ledger"][name] for epoch in epochs) == pytest.approx(sections[name], abs=1e-5)
         assert sum(epoch["cpu"][name] for epoch in epochs) == pytest.approx(last["cpu"][name], abs=1e-5)
-    assert (sections["input_wait"] > 0) == (where == "host")
     assert [epoch["steps"] for epoch in epochs] == [steps or 4] * 2
     assert last["cpu"].keys() == sections.keys() and last["cpu"]["train"] + last["cpu"]["compile"] > 0
