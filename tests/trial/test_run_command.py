@@ -101,6 +101,13 @@ def test_lines_of_the_output_are_epochs(project):
     assert set(ended["ledger"]) == {"setup", "train", "other"}
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
     assert attempt.warnings == []
+    assert attempt.command == "python script.py --bs=8 --hidden=7 --epochs=2"
+    assert attempt.matched == {
+        "epoch": "epoch 1",
+        "train/loss": "loss=1.0 acc=0.07",
+        "val/accuracy": "loss=1.0 acc=0.07",
+        "test/accuracy": "test acc 0.5",
+    }
 
 
 def test_a_command_without_metrics_has_one_time(project):
