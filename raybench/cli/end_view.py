@@ -39,6 +39,9 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
         show_skipped(outcome, console)
         return
     console.print()
+    if outcome.interrupted:
+        status = outcome.report.answer.status
+        console.print(f"Stopped: {status.completed:,} of {plural(status.planned, 'run')} done.")
     print_report(outcome.report.answer, console, only_skips=True)
     show_ends(outcome, console)
 
