@@ -101,7 +101,7 @@ def test_lines_of_the_output_are_epochs(project):
     assert set(ended["ledger"]) == {"setup", "train", "other"}
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
     assert attempt.warnings == []
-    assert attempt.command == "python script.py --bs=8 --hidden=7 --epochs=2"
+    assert attempt.command == "python script.py --bs=8 --epochs=2 --hidden=7"
     assert attempt.matched == {
         "epoch": "epoch 1",
         "train/loss": "loss=1.0 acc=0.07",
@@ -506,7 +506,8 @@ BATCHES = """
 import sys, time
 for epoch in 1, 2:
     time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
-    print("epoch", epoch, "loss 0.5 own 3")
+    print("loss 0.5 own 3")
+    print("epoch", epoch)
 """
 
 
