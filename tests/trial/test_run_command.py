@@ -101,6 +101,13 @@ def test_lines_of_the_output_are_epochs(project):
     assert set(ended["ledger"]) == {"setup", "train", "other"}
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
     assert attempt.warnings == []
+    assert attempt.command == "python script.py --bs=8 --epochs=2 --hidden=7"
+    assert attempt.matched == {
+        "epoch": "epoch 1",
+        "train/loss": "loss=1.0 acc=0.07",
+        "val/accuracy": "loss=1.0 acc=0.07",
+        "test/accuracy": "test acc 0.5",
+    }
 
 
 def test_a_command_without_metrics_has_one_time(project):
@@ -210,6 +217,25 @@ def test_epochs_of_known_programs_are_recognised(project, name):
     assert [dict(epoch.metrics) for epoch in attempt.epochs] == metrics
     assert name in attempt.known_output
     assert all(0.015 < epoch.ledger["train"] < 2 for epoch in attempt.epochs)
+
+
+@pytest.mark.parametrize(
+    ("script", "ran", "options"),
+    [
+        ("import nothing_there", 1, {}),
+        ("import nothing_there", 4, {"keep_going": True}),
+        ("import sys; assert '--mode=b' in sys.argv", 4, {}),  # may be due to the value of one axis
+        ("raise ValueError('no')", 2, {}),
+        ("import sys; raise ValueError(sys.argv[1:])", 4, {}),  # each error is different
+        ("print('epoch')", 1, {"pattern": r"epoch (\d+)"}),
+    ],
+)
+def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
+    pattern = f"epoch: '{options.pop('pattern')}'\n" if "pattern" in options else ""
+    command = "command: python script.py {args}\n" + pattern
+    outcome = project.run(script, command, "axes: {params.mode: [a, b], params.kind: [c, d]}\n", **options)
+    assert outcome.ran == ran
+    assert any("--keep-going" in text for text in outcome.warnings) == (ran < 4)
 
 
 def test_program_that_prints_no_epochs_is_timed_whole(project):
