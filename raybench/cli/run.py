@@ -13,7 +13,8 @@ from raybench.errors import UsageError
 
 EPILOG = """\b
 Examples:
-  raybench run -- python train.py --batch-size '{16,64}'
+  raybench run -- python train.py --compile '{true,false}'
+  raybench run --work examples=60000 -- python train.py --batch-size '{16,64}'
   raybench run --repeats 5 -- python train.py --lr '{0.1,0.2}' --threads '{1..4}'
   raybench run --epoch 'epoch (\\d+)' --metric val/loss='val loss ([\\d.]+)' -- ./train
   raybench run --save grid.yaml -- torchrun --nproc-per-node '{1,2}' train.py
@@ -86,6 +87,8 @@ def command(
     if save:
         if save.exists():
             raise UsageError(f"{save}: is there already; name a new file, or use `raybench grid {save}`")
+        if save.absolute().parent != Path.cwd():
+            raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
         text = as_yaml(grid)
         requested_grid(grid)  # a grid that is not valid is not written
         save.write_text(text)

@@ -23,6 +23,12 @@ MAX_RANGE = 1_000
 _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 """Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
 
+EXPLANATION = """\
+# A name in braces in the command is the value of the axis below. `epoch` is a regular expression of the line that ends
+# an epoch; without it, the lines of common programs are recognised, or else whole runs are timed. `metrics` are regular
+# expressions whose group is the value, and `work: {examples: 60000}` is what an epoch or a run contains.
+"""
+
 _OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 _FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
 _RUNNERS = re.compile(r"^(python[\d.]*|torchrun|accelerate|uv|env|bash|sh|launch|run|-.*)$")
@@ -86,7 +92,7 @@ def grid_of(
 def as_yaml(grid: Mapping[str, Any]) -> str:
     """Return a grid as the text of a grid file."""
     text = yaml.safe_dump(dict(grid), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
-    return f"# One line as a grid file. Names in braces are axes.\n{text}"
+    return f"{EXPLANATION}{text}"
 
 
 def _kept(found: re.Match[str]) -> str:

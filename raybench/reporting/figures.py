@@ -167,6 +167,10 @@ def speed(answer: Answer) -> Figure:
             start = 1.0 if relative else 0.0
             panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
         _interval(panel, row, point.value, point.low, point.high, colour, hollow=each.is_reference)
+        single = [run.to_target_s if answer.target else run.seconds for run in each.runs]
+        middle = _seconds(answer, each)
+        scaled = [point.value * (middle.value / s if relative else s / middle.value) for s in single if s and middle]
+        panel.plot(scaled, [row] * len(scaled), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
         own = _ratio(answer, each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
         text = text if relative else f"{words.number(point.value)} ({text})" if text else words.number(point.value)
@@ -323,7 +327,7 @@ def time_and_price(answer: Answer) -> Figure:
 FIGURES: Mapping[str, FigureSpec] = {
     "speed": FigureSpec(
         "Speed and quality",
-        "Dots are means over runs, lines 95% intervals, a ring the reference.",
+        "Dots are means over runs, lines 95% intervals, ticks single runs, a ring the reference.",
         speed,
     ),
     "learning": FigureSpec(

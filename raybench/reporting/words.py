@@ -199,7 +199,7 @@ def _incomplete(status: Status) -> str:
     ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
     counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
     if status.is_stopped:
-        return f"This grid is not finished: {counts}. Run the same command again to continue."
+        return f"Not finished: {counts}. Run the same command again to continue."
     return f"Incomplete: {counts}."
 
 

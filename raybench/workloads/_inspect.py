@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main(file: str, name: str, raybench: str, answer_file: str) -> None:
-    """Write the answer about a name in a file, as JSON.
+    """Write the answers about a name and all workloads in a file, as JSON.
 
     Args:
         file: the absolute path.
@@ -26,6 +26,7 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
     import json
     from types import CodeType
 
+    from raybench.workloads.base import Workload
     from raybench.workloads.own_files import import_file, is_installed
 
     executed: dict[str, None] = {}
@@ -37,7 +38,9 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
     sys.addaudithook(note)  # also sees modules that are loaded by path and not in sys.modules
     answer: dict[str, Any]
     try:
-        answer = _describe(import_file(Path(file)), name)
+        module = import_file(Path(file))
+        others = [key for key, value in vars(module).items() if isinstance(value, Workload)]
+        answer = {"answers": {key: _describe(module, key) for key in [*others, name]}}
     except BaseException as error:
         answer = {"problem": _problem(error, file), "missing": getattr(error, "name", None) or ""}
     names = {str(getattr(module, "__file__", "")): name for name, module in [*sys.modules.items()]}

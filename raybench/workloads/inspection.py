@@ -39,12 +39,12 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
     Raises:
         WorkloadError: the file cannot be imported; one line with the place in the user's code.
     """
-    key = f"{__version__} {sys.executable} {file} {name}"
+    key = f"{__version__} {sys.executable} {file}"
     kept = user_cache() / "inspected" / f"{digest_of(key.encode())}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         content = json.loads(kept.read_text())
         if content["digests"] == digests_of(file.parent, content["digests"]):
-            return dict(content["answer"])
+            return {**content["answers"][name], "modules": content["modules"]}
     answer = _run(Path(sys.executable), file, name)
     if _lacks_library(answer, file):
         others = (_run(python, file, name) for python in pythons)
@@ -54,8 +54,8 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
         raise WorkloadError(answer["problem"])
     with suppress(OSError):  # a cache that cannot be written costs only time
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(kept, json.dumps({"digests": digests_of(file.parent, answer["modules"]), "answer": answer}))
-    return answer
+        write_atomic(kept, json.dumps({"digests": digests_of(file.parent, answer["modules"]), **answer}))
+    return {**answer["answers"][name], "modules": answer["modules"]}
 
 
 def _lacks_library(answer: Mapping[str, Any], file: Path) -> bool:

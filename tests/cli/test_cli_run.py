@@ -71,7 +71,8 @@ def test_expanded_braces(words, quoted):
 def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(PROGRAM)
-    arguments = ["--epoch", r"epoch (\d+)", "--metric", r"val/loss=loss ([\d.]+)", "--save", "g.yaml", "--no-tracking"]
+    arguments = ["--epoch", r"epoch (\d+)", "--metric", r"val/loss=loss ([\d.]+)", "--save", "g.yaml"]
+    arguments += ["--work", "examples=100", "--no-tracking"]
     said = raybench("run", "--repeats", 1, *arguments, "--", "python", "train.py", "--batch-size", "{16,64}")
     assert said.status == 0
     assert "batch 64 vs. 16" in said.out and "0.5" in said.out

@@ -42,7 +42,7 @@ def test_every_width_has_sentences_intervals_and_quality(name, width):
 
 
 def test_a_stopped_grid_says_so_first():
-    assert report_text(stopped(), 80).startswith("This grid is not finished: 20 of 24 runs completed;")
+    assert report_text(stopped(), 80).startswith("Not finished: 20 of 24 runs completed;")
 
 
 def test_of_many_configurations_best_and_worst_are_shown():
