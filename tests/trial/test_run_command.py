@@ -519,7 +519,7 @@ def test_work_of_a_command_is_counted(project):
 
 BATCHES = """
 import sys, time
-for epoch in 1, 2:
+for epoch in 1, 2, 3, 4:
     time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
     print("loss 0.5 own 3")
     print("epoch", epoch)
@@ -531,7 +531,7 @@ for epoch in 1, 2:
     [
         (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
         (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
-        (0.03, "", "epoch", "work_not_counted", False),
+        (0.03, "", "run", "work_not_counted", False),
         (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
     ],
 )
