@@ -57,6 +57,9 @@ STARTED = "RAYBENCH_TRIAL_STARTED"
 KEPT_LINES = 20
 """Last lines of the output that are kept with an error."""
 
+_NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
+"""Environment variables of trackers, and those that Ray sets for its workers."""
+
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
 
@@ -233,10 +236,12 @@ class _Run:
         return "threads" in self._command.given
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
-        environ = OFFLINE | {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+        environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
         environ.pop("PYTHONSAFEPATH", None)
+        folders = environ.get("PATH", os.defpath).split(os.pathsep)
         environ |= {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *folders])),
+            "PWD": str(self._job.code_folder),
             "PYTHONUNBUFFERED": "1",
             "RAYBENCH_DATA": self._job.data_root,
             VARIABLE: str(self._channel),

@@ -253,6 +253,7 @@ def test_environment_and_files(project):
     assert (values["hidden"], values["learning_rate"], values["seed"]) == (3, 0.5, 4), values
     assert os.environ["LR"] == "0.5 {x}"
     assert os.environ["WANDB_MODE"] == "offline" and "MLFLOW_SECRET" not in os.environ
+    assert os.environ["PWD"] == os.getcwd() and "RAY_JOB_ID" not in os.environ
     assert os.environ["OMP_NUM_THREADS"] == os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
     assert not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1
     assert os.environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
@@ -263,11 +264,11 @@ def test_environment_and_files(project):
     command: [python, script.py, '{settings_file}', '{output_dir}']
     env: {LR: '{learning_rate} {{x}}'}
     """
-    os.environ["MLFLOW_SECRET"] = "x"
+    os.environ |= {"MLFLOW_SECRET": "x", "RAY_JOB_ID": "x"}
     try:
         attempt = project.one(script, workload, "params: {hidden: 3}\nlearning_rate: 0.5\nseed: 4\nthreads: 1\n")
     finally:
-        del os.environ["MLFLOW_SECRET"]
+        del os.environ["MLFLOW_SECRET"], os.environ["RAY_JOB_ID"]
     assert attempt.status == "completed", attempt.error
     (kept,) = project.folder.rglob("mine.txt")
     assert kept.read_text() == "kept"
@@ -521,18 +522,17 @@ BATCHES = """
 import sys, time
 for epoch in 1, 2, 3, 4:
     time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
-    print("loss 0.5 own 3")
-    print("epoch", epoch)
+    print("round", epoch, "loss 0.5 own 3")
 """
 
 
 @pytest.mark.parametrize(
     ("pace", "workload", "unit", "code", "is_compared"),
     [
-        (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
-        (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
+        (0.03, "epoch: round", "epoch", "work_not_counted", False),
+        (0.03, "epoch: round\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
         (0.03, "", "run", "work_not_counted", False),
-        (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
+        (0.001, "epoch: round\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
     ],
 )
 def test_commands_are_compared_by_known_work(project, pace, workload, unit, code, is_compared):
