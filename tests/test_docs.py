@@ -97,6 +97,7 @@ def test_commands_have_existing_verbs_and_options():
             command = group.get_command(click.Context(group), verb)
             if isinstance(command, click.Group) and (names := re.findall(r"^ ([a-z]+)", rest)):
                 command = command.commands[names[0]]
+            rest = rest.partition(" -- ")[0]
             options = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
             own, _, _ = rest.partition(" -- ")  # before the command of `raybench run`
             assert set(re.findall(r"(?<=\s)--[a-z-]+", own)) <= options, f"{page}: raybench {verb}{rest}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from raybench.devices.base import DeviceKind
+    from raybench.planning.node import Node
 
 
 @click.command("devices", epilog="Example: raybench devices --address ray://head:10001")
@@ -40,10 +45,22 @@ def command(address: str | None) -> None:
                 console.print(f"environment {name}: {_frameworks(interpreter.packages)}, Python {interpreter.version}")
     rows = []
     for kind in KINDS.values():
-        present = "yes" if any(node.find(kind.name) for node in nodes) else "no"
-        rows.append((kind.name, kind.label, ", ".join(kind.adapters), present, kind.status.replace("`", "")))
+        rows.append((kind.name, kind.label, ", ".join(kind.adapters), _here(kind, nodes), kind.status.replace("`", "")))
     console.print()
     print_list(console, ("kind", "device", "frameworks", "here", "status"), rows)
+
+
+def _here(kind: DeviceKind, nodes: Iterable[Node]) -> str:
+    """Whether a node has a kind of device, and one of its frameworks."""
+    from raybench.engines import FRAMEWORKS
+
+    found = [node for node in nodes if node.find(kind.name)]
+    if not found:
+        return "no"
+    usable = [each.packages for node in found for each in node.environments.values() if not each.problem]
+    installed = {package for packages in (*usable, *(node.packages for node in found)) for package in packages}
+    needed = [FRAMEWORKS[name].package for name in kind.adapters]
+    return "yes" if installed.intersection(needed) else f"without {' and '.join(needed)}"
 
 
 def _frameworks(packages: Mapping[str, str]) -> str:

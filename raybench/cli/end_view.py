@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+
 from raybench.cli.console import page
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.cli.ui import in_a_browser
@@ -93,6 +95,7 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     ending = HEADINGS.get(attempt.status, "Trial failed").removeprefix("Trial ")
     lines = [f"{head} {ending}: {attempt.label or attempt.trial}{others}"]
     lines += _error_lines(attempt)
+    lines += [f"Command: {attempt.command}"] if attempt.command else []
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)
 
@@ -104,6 +107,10 @@ def _next(outcome: Outcome) -> list[str]:
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
     for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
         lines.append(f"Epochs  {known}; `epoch` of the command (--epoch) sets a different pattern")
+    if len(outcome.latest) == 1:
+        for attempt in completed:
+            lines += [f"Command {escape(attempt.command)}"] if attempt.command else []
+            lines += [f"  {name}: {escape(repr(line))}" for name, line in attempt.matched.items()]
     if any(each.clock == "run" for each in completed):
         lines.append("Times   of whole runs, as no lines end epochs; `epoch` of the command (--epoch) is their pattern")
     if page.is_file():

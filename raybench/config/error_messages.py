@@ -176,6 +176,8 @@ def _unknown_key(path: Path) -> str:
     if parents and key == "params":
         return "write each parameter with its name, such as `params.hidden`"
     if not parents and key in Command.model_fields:
+        if near := close(key, keys):
+            return f"unknown setting; {near} (a command has `{key}` under `workload`)"
         return f"a key of a command; move it under `workload`, such as `workload: {{{key}: …}}`"
     if parents and key in GridSpec.model_fields:
         return "not allowed here; move it to the top level of the file"

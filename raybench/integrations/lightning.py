@@ -79,8 +79,10 @@ class TrialCallback(Callback):  # type: ignore[misc]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin training."""
-        most = trainer.max_epochs
-        self._loop.begin(most if most is not None and most > 0 else None)
+        most, batches = trainer.max_epochs or -1, trainer.num_training_batches
+        if most < 0 and trainer.max_steps > 0:
+            most = trainer.max_steps * trainer.accumulate_grad_batches / batches
+        self._loop.begin((most or 1) if most >= 0 else None)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin an epoch; the one before ends here, with the metrics and checkpoints after its last batch."""

@@ -32,21 +32,23 @@ def attach(trial: Trial, trainer: Trainer) -> None:
     `epochs` and `steps_per_epoch` of the grid replace the Trainer's own. Metrics `eval_x` become `val/x`, those of an
     evaluation data set `eval_name_x` become `name/x`, and logged training values `train/x`. A gradient norm that is not
     finite ends the training as `diverged`, since the Trainer hides a loss that is none. With `checkpoint_every` a lost
-    trial goes on after its last epoch.
+    trial goes on after its last epoch. With `max_steps`, an epoch is the training between two evaluations or, without
+    any, between two logs.
 
     Args:
         trial: the trial.
         trainer: a Trainer; give its arguments `seed=trial.seed`.
 
     Raises:
-        ValueError: the Trainer counts steps instead of epochs.
+        ValueError: the Trainer counts steps, and the grid epochs.
     """
-    if trainer.args.max_steps > 0:
+    loop = LibraryLoop(trial)
+    if trainer.args.max_steps > 0 and loop.epochs is not None:
         raise ValueError(
-            f"TrainingArguments(max_steps={trainer.args.max_steps}): set num_train_epochs instead, "
-            "and `steps_per_epoch` in the grid file"
+            f"TrainingArguments(max_steps={trainer.args.max_steps}), and the grid has epochs={loop.epochs:g}: remove "
+            "one of them"
         )
-    _Attached(LibraryLoop(trial), trainer)
+    _Attached(loop, trainer)
 
 
 class _Attached(TrainerCallback):  # type: ignore[misc]
@@ -59,6 +61,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
     def __init__(self, loop: LibraryLoop, trainer: Trainer) -> None:
         self._loop, self._trainer = loop, trainer
         self._ends = False
+        self._steps = _steps_of_epoch(trainer.args)
         self._save = trainer._save_checkpoint
         trainer.get_batch_samples = self._timed_batches(trainer.get_batch_samples)
         trainer.get_train_dataloader = self._limited(trainer.get_train_dataloader)
@@ -77,24 +80,27 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
             arguments = self._trainer.args
             if self._loop.epochs is not None:
                 arguments.num_train_epochs = self._loop.epochs
-            if self._loop.begin(arguments.num_train_epochs):
+            if self._loop.begin(arguments.max_steps / self._steps if self._steps else arguments.num_train_epochs):
                 resume_from_checkpoint = str(next((self._loop.output_dir / RESUMED).glob("checkpoint-*")))
             return train(resume_from_checkpoint, *args, **kwargs)
 
         return of_trial
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin an epoch."""
-        self._ends = False
-        self._loop.begin_epoch()
+        """Begin an epoch, unless several passes through the data are one."""
+        if not self._steps or not self._loop.in_epoch:
+            self._ends = False
+            self._loop.begin_epoch()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End a step of the optimizer."""
         self._loop.end_step()
+        if self._steps:
+            self._ends = state.global_step % self._steps == 0 or state.global_step >= args.max_steps
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Note that the epoch ends with the evaluation and the checkpoint that follow."""
-        self._ends = True
+        self._ends = self._ends or not self._steps
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **kwargs: Any) -> None:
         """Log training values; those of evaluations are logged with their time."""
@@ -119,6 +125,9 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
                 control = self._trainer.control
                 control.should_training_stop |= self._loop.is_last
                 self._loop.end_epoch(more=not control.should_training_stop)
+                if self._steps and not control.should_training_stop:
+                    self._ends = False
+                    self._loop.begin_epoch()
             return result
 
         return of_trial
@@ -196,6 +205,17 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
     def _load_state(self, path: Path) -> None:
         """Keep such a folder until `train` reads it."""
         shutil.copytree(path, self._loop.output_dir / RESUMED, dirs_exist_ok=True)
+
+
+def _steps_of_epoch(arguments: Any) -> int:
+    """The steps between two evaluations or logs, if the Trainer counts steps; else 0."""
+    most = max(0, int(arguments.max_steps))
+    steps = float(most)
+    if arguments.eval_strategy == "steps":
+        steps = arguments.eval_steps
+    elif arguments.logging_strategy == "steps":
+        steps = arguments.logging_steps
+    return min(most, math.ceil(steps * most if steps < 1 else steps))
 
 
 def _named(metrics: Mapping[str, Any], prefix: str, name: str) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Attempt:
             there was no measurement.
         clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
             (`raybench.workloads.command.Command`); empty if it is not known.
+        command: the command as it was started, and `matched`: the first line that each of its patterns matched.
         known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
@@ -91,6 +92,8 @@ class Attempt:
     roofline: Mapping[str, Any] = field(default_factory=dict)
     clock: str = ""
     known_output: str = ""
+    command: str = ""
+    matched: Mapping[str, Any] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
@@ -210,6 +213,7 @@ class Attempt:
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
         self.clock = text_in(event.get("clock")) or self.clock
         self.known_output = text_in(event.get("known_output")) or ""
+        self.command, self.matched = text_in(event.get("command")) or "", flat_in(event.get("matched"))
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))

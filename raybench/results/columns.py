@@ -124,10 +124,16 @@ _RULES = {
 
 _TIMES = [Column(f"{name}_s", NUMBER, "s", f"by the rule {name}. {_RULES[name]}") for name in timing.RULES]
 
+_STEPS = (
+    Column("steps_per_s", NUMBER, "steps/s", "steps per second of training, without compilation"),
+    Column("step_median_s", NUMBER, "s", "median time of a step, of at most 64 parts of an epoch; if steps are timed"),
+    Column("step_p95_s", NUMBER, "s", "time that 95% of these do not exceed"),
+)
+
 _RESULTS = [
     Column("steady_cpu_s", NUMBER, "s", "processor time of a steady epoch, the mean: a cross-check"),
     Column("examples_per_s", NUMBER, "examples/s", "training examples per second of steady epochs"),
-    Column("steps_per_s", NUMBER, "steps/s", "training steps per second of steady epochs"),
+    *_STEPS,
     Column("epochs_done", WHOLE, "epochs", "number of completed epochs"),
     *(_total(quantity) for quantity in QUANTITIES if quantity.over_epochs and not quantity.key),
     Column("best_val_accuracy", NUMBER, "fraction", "the highest accuracy of its epochs; missing if it diverged"),
@@ -176,6 +182,7 @@ EPOCHS = (
     *(_column(quantity) for quantity in QUANTITIES if quantity.field == "ledger"),
     Column("epoch_s", NUMBER, "s", "compile_s + train_s + input_wait_s"),
     Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
+    *_STEPS,
     *(_column(quantity) for quantity in QUANTITIES if quantity.field != "ledger"),
     Column("energy_j", NUMBER, "J", "energy of the device, with evaluation; missing if the epoch is too short for it"),
     Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory"),

@@ -199,7 +199,9 @@ def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
     seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
         totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
-        totals["steps_per_s"] = sum(epoch.steps or 0 for epoch in steady) / seconds or None
+        totals["steps_per_s"] = _steps_per_s(steady)
+    totals["step_p95_s"] = _quantile([seconds for epoch in steady for seconds in epoch.step_s], 0.95)
+    totals["step_median_s"] = _quantile([seconds for epoch in steady for seconds in epoch.step_s], 0.5)
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
@@ -344,9 +346,22 @@ def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
         "steady": [epoch.epoch in steady for epoch in attempt.epochs],
         "epoch_s": seconds,
         "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, timing.DIGITS))),
+        "steps_per_s": [_steps_per_s([epoch]) for epoch in attempt.epochs],
+        "step_median_s": [_quantile(epoch.step_s, 0.5) for epoch in attempt.epochs],
+        "step_p95_s": [_quantile(epoch.step_s, 0.95) for epoch in attempt.epochs],
         "energy_j": energy.of_epochs(attempt),
         "host_energy_j": energy.of_epochs(attempt, energy.HOST),
     }
+
+
+def _steps_per_s(epochs: Sequence[Epoch]) -> float | None:
+    seconds = sum(timing.seconds_of_each(epochs, timing.STEADY))
+    return (sum(epoch.steps for epoch in epochs) / seconds or None) if seconds > 0 else None
+
+
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    """Return the value that a share of them does not exceed; None without any."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if len(values) else None
 
 
 def frame(rows: Iterable[Mapping[str, Any]], described: Iterable[c.Column]) -> DataFrame:

@@ -73,6 +73,7 @@ class Metrics:
     Attributes:
         current: the metrics since the last epoch ended.
         number: the number of epochs that have ended.
+        matched: by the name of a metric or a mark, the beginning of the first line that it matched.
     """
 
     def __init__(self, command: Command, values: Mapping[str, Any]) -> None:
@@ -94,6 +95,7 @@ class Metrics:
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.current: dict[str, float] = {}
         self.number = 0
+        self.matched: dict[str, str] = {}
         self._is_known = False
 
     def know(self, known: KnownOutput) -> Command:
@@ -112,6 +114,7 @@ class Metrics:
         self._lines.append(line[:MAX_QUOTED_CHARS])
         values = dict(self._values(line))
         self._counts.update(values.keys())
+        self.matched = dict.fromkeys(values, line[:MAX_QUOTED_CHARS]) | self.matched
         before = self._last.get(EPOCH, (None,))[0]
         marks = [name for name in MARKS if name in values and self._is_next(name, values[name], line)]
         self.current |= {name: _number(name, value, line) for name, value in values.items() if name not in MARKS}

@@ -72,11 +72,19 @@ KNOWN_OUTPUTS = (
     ),
     KnownOutput(
         "the lines `epoch N … loss …`",
-        {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\[]*(\d+).*\b(?:[Ll]oss|[Aa]cc)"},
+        {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\[]*(\d+).*(?:\b|_)(?:[Ll]oss|[Aa]cc)"},
         {
             "train/loss": r"\b[Ee]poch\b.*?(?<!val[ _])(?<!valid[ _])(?<![Tt]est[ _])"
             r"\b(?:train[ _])?[Ll]oss[ :=]+([\d.eE+-]+)",
             "val/loss": r"\b[Ee]poch\b.*\b(?:[Vv]al\w*|[Tt]est)[ _]?[Ll]oss[ :=]+([\d.eE+-]+)",
+        },
+    ),
+    KnownOutput(
+        "the checkpoints of timm",
+        {"epoch": r"^Current checkpoints:"},
+        {
+            "train/loss": r"^Train: \d+ \[.*Loss: +\S+ \( *([\d.]+)\)",
+            "val/accuracy": r"^Test: \[.*Acc@1: +\S+ \( *([\d.]+)\)",
         },
     ),
     KnownOutput("the rounds of XGBoost", {"epoch": r"^\[(\d+)\]\t\S+:"}),

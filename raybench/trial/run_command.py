@@ -11,6 +11,7 @@ import math
 import os
 import re
 import resource
+import shlex
 import signal
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from raybench.core.cell import COMMAND
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
+from raybench.core.secret_masking import mask
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.devices import Device, hosted
@@ -54,6 +56,9 @@ STARTED = "RAYBENCH_TRIAL_STARTED"
 
 KEPT_LINES = 20
 """Last lines of the output that are kept with an error."""
+
+_NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
+"""Environment variables of trackers, and those that Ray sets for its workers."""
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
@@ -97,7 +102,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
     end = ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import)
-    send({**end, **(run.known if run else {})})
+    send({**end, **(run.known | run.evidence() if run else {})})
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -142,7 +147,7 @@ class _Run:
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
         self.cpu: Mapping[str, float] = {}
-        self.known: Mapping[str, str] = {}
+        self.known: dict[str, Any] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
 
@@ -201,6 +206,10 @@ class _Run:
             return self._failed(program.code)
         return self._error() or self._end(program)
 
+    def evidence(self) -> dict[str, Any]:
+        """The command as it was started, and the first line that each pattern matched."""
+        return {"command": mask(shlex.join(self._arguments))} if self._program else {}
+
     def close(self) -> None:
         """Kill the program if it runs."""
         if self._program:
@@ -227,10 +236,12 @@ class _Run:
         return "threads" in self._command.given
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
-        environ = OFFLINE | {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+        environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
         environ.pop("PYTHONSAFEPATH", None)
+        folders = environ.get("PATH", os.defpath).split(os.pathsep)
         environ |= {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *folders])),
+            "PWD": str(self._job.code_folder),
             "PYTHONUNBUFFERED": "1",
             "RAYBENCH_DATA": self._job.data_root,
             VARIABLE: str(self._channel),
@@ -469,6 +480,10 @@ class _Printed(_Run):
         if self._command.counts_epochs and epochs and number not in (epochs, math.ceil(epochs)):
             self._warnings.append(f"epochs in the output: {number}; the grid says epochs: {epochs:g}")
         return TrialStatus.COMPLETED, None
+
+    def evidence(self) -> dict[str, Any]:
+        """The command as it was started, and the first line that each pattern matched."""
+        return super().evidence() | ({"matched": self._metrics.matched} if self._program else {})
 
     def close(self) -> None:
         """Kill the program if it runs; send the last epoch, with the memory of the largest process."""

@@ -15,6 +15,8 @@ KEYS = [
     ("optimiser: sgd", 3, "unknown setting; did you mean optimizer?"),
     ("lr: 0.1", 3, "unknown setting; did you mean learning_rate?"),
     ("command: python train.py", 3, "a key of a command; move it under `workload`, such as `workload: {command: …}`"),
+    ("metrics: {a: b}", 3, "unknown setting; did you mean metric? (a command has `metrics` under `workload`)"),
+    ("epoch: 3", 3, "did you mean epochs?"),
     ("axes: {params: {hidden: [1]}}", 3, "write each parameter with its name, such as `params.hidden`"),
     ("zzz: 1", 3, "unknown setting; `raybench plan --schema` lists them all"),
     ("axes:\n  processes: [1]", 4, "unknown setting; write a parameter of your own as `params.processes`"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.frameworks import call
 
-from raybench.devices import Assignment, Hardware, open_device, torch_tpu, tpu
+from raybench.devices import Assignment, open_device, torch_tpu, tpu
 from raybench.training.local import program_device
 
 SET = ("TPU_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", *tpu.PEERS)
@@ -88,14 +88,6 @@ def test_the_clock_waits_for_all_work(chip, is_program):
     start = device.mark()
     assert (chip.pending, chip.copied) == ([], before + 1)
     assert device.elapsed(start, device.mark()) >= 0
-
-
-def test_memory_hardware_and_conditions(chip, monkeypatch):
-    hardware = Hardware("tpu", "TPU v5e", 1, 16 << 30, ids=("2",))
-    monkeypatch.setattr(tpu, "probe", lambda: [hardware])
-    device = opened()
-    assert (device.peak_memory(), device.describe()) == (7 << 30, hardware)
-    assert device.runtime_conditions()["visible"] == ["2"]
 
 
 def test_no_chip_and_unsupported_precision(chip, monkeypatch):

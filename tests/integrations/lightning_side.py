@@ -72,7 +72,10 @@ def train(
     callback = TrialCallback(trial)
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
     trainer = L.Trainer(
-        callbacks=[callback], accelerator="cpu", default_root_dir=output, **{"max_epochs": 1, **quiet, **given}
+        callbacks=[callback],
+        accelerator="cpu",
+        default_root_dir=output,
+        **{"max_epochs": None if "max_steps" in given else 1, **quiet, **given},
     )
     loader = DataLoader(data, 4, shuffle=True)
     diverged = None

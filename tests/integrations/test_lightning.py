@@ -87,3 +87,9 @@ def test_several_devices_without_torchrun_are_refused(tmp_path):
     message = call("lightning", "lightning_side:several_devices", folder=str(tmp_path))
     assert message.startswith("Lightning starts this program again for each of 2 devices")
     assert "torchrun" in message
+
+
+def test_a_number_of_steps_is_a_part_of_epochs(tmp_path):
+    trained = train(tmp_path, epochs=None, max_steps=20)
+    assert [epoch["steps"] for epoch in trained["epochs"]] == [13, 7]
+    assert trained["warnings"] == []

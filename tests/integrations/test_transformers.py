@@ -78,8 +78,21 @@ def test_hidden_infinite_loss_ends_training(tmp_path):
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
 
 
-def test_steps_instead_of_epochs_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        ({"max_steps": 16, "eval_strategy": "steps", "eval_steps": 6}, [6, 6, 4]),
+        ({"max_steps": 4, "eval_strategy": "no"}, [2, 2]),
+        ({"max_steps": 13, "eval_strategy": "no", "logging_strategy": "no"}, [13]),
+    ],
+)
+def test_steps_between_evaluations_or_logs_are_epochs(tmp_path, arguments, steps):
+    trained = train(tmp_path, epochs=None, arguments=arguments)
+    assert [(epoch["steps"], epoch["examples"]) for epoch in trained["epochs"]] == [(n, 4 * n) for n in steps]
+    assert all(bool(epoch["ledger"]["evaluate"]) == ("eval_steps" in arguments) for epoch in trained["epochs"])
+    assert trained["warnings"] == []
+
+
+def test_steps_and_epochs_of_the_grid_are_refused(tmp_path):
     message = call("transformers", "transformers_side:steps_instead_of_epochs", folder=str(tmp_path))
-    assert message == (
-        "TrainingArguments(max_steps=7): set num_train_epochs instead, and `steps_per_epoch` in the grid file"
-    )
+    assert message == "TrainingArguments(max_steps=7), and the grid has epochs=2: remove one of them"

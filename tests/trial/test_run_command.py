@@ -101,6 +101,13 @@ def test_lines_of_the_output_are_epochs(project):
     assert set(ended["ledger"]) == {"setup", "train", "other"}
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
     assert attempt.warnings == []
+    assert attempt.command == "python script.py --bs=8 --epochs=2 --hidden=7"
+    assert attempt.matched == {
+        "epoch": "epoch 1",
+        "train/loss": "loss=1.0 acc=0.07",
+        "val/accuracy": "loss=1.0 acc=0.07",
+        "test/accuracy": "test acc 0.5",
+    }
 
 
 def test_a_command_without_metrics_has_one_time(project):
@@ -182,6 +189,21 @@ KNOWN_OUTPUTS = {
         Epoch [2/3] val loss: 0.6""",
         [{"train/loss": 0.9, "val/loss": 0.8}, {"train/loss": 0.7, "val/loss": 0.6}],
     ),
+    "timm": (
+        """
+        Train: 0 [   0/12 (  8%)]  Loss: 2.25 (2.25)  Time: 5.4s
+        Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 (  8.000)  Acc@5: 100.000 ( 50.000)
+        Current checkpoints:
+        Train: 1 [  11/12 (100%)]  Loss: 2.32 (2.35)  Time: 1.3s
+        Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 ( 14.000)  Acc@5: 100.000 ( 50.000)
+        Current checkpoints:""",
+        [{}, {"train/loss": 2.35, "val/accuracy": 14.0}],
+    ),
+    "epoch N … loss": (
+        "I1126 01:21 train.py:150] epoch:  1, train_loss: 0.6, test_loss: 0.3\n"
+        "I1126 01:22 train.py:150] epoch:  2, train_loss: 0.5, test_loss: 0.2",
+        [{"train/loss": 0.6, "val/loss": 0.3}, {"train/loss": 0.5, "val/loss": 0.2}],
+    ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{}, {}]),
 }
 
@@ -195,6 +217,25 @@ def test_epochs_of_known_programs_are_recognised(project, name):
     assert [dict(epoch.metrics) for epoch in attempt.epochs] == metrics
     assert name in attempt.known_output
     assert all(0.015 < epoch.ledger["train"] < 2 for epoch in attempt.epochs)
+
+
+@pytest.mark.parametrize(
+    ("script", "ran", "options"),
+    [
+        ("import nothing_there", 1, {}),
+        ("import nothing_there", 4, {"keep_going": True}),
+        ("import sys; assert '--mode=b' in sys.argv", 4, {}),  # may be due to the value of one axis
+        ("raise ValueError('no')", 2, {}),
+        ("import sys; raise ValueError(sys.argv[1:])", 4, {}),  # each error is different
+        ("print('epoch')", 1, {"pattern": r"epoch (\d+)"}),
+    ],
+)
+def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
+    pattern = f"epoch: '{options.pop('pattern')}'\n" if "pattern" in options else ""
+    command = "command: python script.py {args}\n" + pattern
+    outcome = project.run(script, command, "axes: {params.mode: [a, b], params.kind: [c, d]}\n", **options)
+    assert outcome.ran == ran
+    assert any("--keep-going" in text for text in outcome.warnings) == (ran < 4)
 
 
 def test_program_that_prints_no_epochs_is_timed_whole(project):
@@ -212,6 +253,7 @@ def test_environment_and_files(project):
     assert (values["hidden"], values["learning_rate"], values["seed"]) == (3, 0.5, 4), values
     assert os.environ["LR"] == "0.5 {x}"
     assert os.environ["WANDB_MODE"] == "offline" and "MLFLOW_SECRET" not in os.environ
+    assert os.environ["PWD"] == os.getcwd() and "RAY_JOB_ID" not in os.environ
     assert os.environ["OMP_NUM_THREADS"] == os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
     assert not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1
     assert os.environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
@@ -222,11 +264,11 @@ def test_environment_and_files(project):
     command: [python, script.py, '{settings_file}', '{output_dir}']
     env: {LR: '{learning_rate} {{x}}'}
     """
-    os.environ["MLFLOW_SECRET"] = "x"
+    os.environ |= {"MLFLOW_SECRET": "x", "RAY_JOB_ID": "x"}
     try:
         attempt = project.one(script, workload, "params: {hidden: 3}\nlearning_rate: 0.5\nseed: 4\nthreads: 1\n")
     finally:
-        del os.environ["MLFLOW_SECRET"]
+        del os.environ["MLFLOW_SECRET"], os.environ["RAY_JOB_ID"]
     assert attempt.status == "completed", attempt.error
     (kept,) = project.folder.rglob("mine.txt")
     assert kept.read_text() == "kept"
@@ -478,19 +520,19 @@ def test_work_of_a_command_is_counted(project):
 
 BATCHES = """
 import sys, time
-for epoch in 1, 2:
+for epoch in 1, 2, 3, 4:
     time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
-    print("epoch", epoch, "loss 0.5 own 3")
+    print("round", epoch, "loss 0.5 own 3")
 """
 
 
 @pytest.mark.parametrize(
     ("pace", "workload", "unit", "code", "is_compared"),
     [
-        (0.03, "epoch: epoch", "epoch", "work_not_counted", False),
-        (0.03, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
+        (0.03, "epoch: round", "epoch", "work_not_counted", False),
+        (0.03, "epoch: round\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
         (0.03, "", "run", "work_not_counted", False),
-        (0.001, "epoch: epoch\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
+        (0.001, "epoch: round\nwork: {examples: '{batch_size} * 10'}", "examples", "short_epochs", False),
     ],
 )
 def test_commands_are_compared_by_known_work(project, pace, workload, unit, code, is_compared):
