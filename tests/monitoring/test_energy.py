@@ -209,12 +209,6 @@ def test_energy_that_was_not_measured_is_missing(epochs):
     assert energy["missing"][0] == "reason" and "too short, or" in energy["missing"][1]
 
 
-def test_readings_that_begin_slightly_late():
-    energy = summarise_energy(readings(begin=1, end=51, cpu=10), windows(job(), (0.5, 5.5), (5.5, 50.5)), [])
-    assert energy["epochs"]["device_j"] == 500, "the missing part has the mean power"
-    assert energy["each"].keys() == {"2"}
-
-
 def test_a_gpu_counter_lost_during_training():
     read = [
         (second, joules if second <= 10 else {"cpu 0": joules["cpu 0"]}) for second, joules in readings(gpu=3, cpu=1)
@@ -222,10 +216,6 @@ def test_a_gpu_counter_lost_during_training():
     energy = summarise_energy(read, windows(job(kind="cuda"), (1, 9), (9, 18)), ["lost"])
     assert energy["each"] == {"1": {"device_j": 24.0, "host_j": 8.0}, "2": {"host_j": 9.0}}
     assert energy["epochs"] == {"count": 2, "host_j": 17.0}
-
-
-def test_a_counter_that_stands_still_measures_nothing():
-    assert "epochs" not in summarise_energy(readings(cpu=0), windows(job(), (1, 18)), [])
 
 
 @pytest.mark.parametrize(("losses", "target"), [((0.9, 0.4, 0.3), {"count": 2, "device_j": 120.0}), ((0.9,) * 3, None)])
