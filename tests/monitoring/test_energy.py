@@ -117,36 +117,6 @@ def amd_gpu(index, mj, accurate=True, model="AMD Instinct MI300X"):
     )
 
 
-@pytest.fixture
-def zeus_amd(monkeypatch):
-    """Zeus over four AMD GPUs, of which the last two cannot be measured."""
-    gpus = [amd_gpu(0, 1500), amd_gpu(1, 9000), amd_gpu(2, 1, accurate=False), amd_gpu(3, 1, model="AMD MI250")]
-    monkeypatch.setattr("raybench.monitoring.energy._amd_gpus", lambda: SimpleNamespace(gpus=gpus))
-    monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
-
-
-@pytest.mark.parametrize(
-    ("visible", "rocr", "result"),
-    [
-        (["1"], None, {"gpu 1": 9.0}),
-        (["0", "1"], None, {"gpu 0": 1.5, "gpu 1": 9.0}),
-        (["0", "2"], None, "no accurate counter of a single AMD Instinct MI300X"),
-        (["3"], None, "no accurate counter of a single AMD MI250"),
-        (["7"], None, "no GPU with the index 7"),
-        (["GPU-a1"], None, "by index in HIP_VISIBLE_DEVICES"),
-        (["0"], "1", "without ROCR_VISIBLE_DEVICES"),
-    ],
-)
-def test_zeus_reads_the_trials_amd_gpus(zeus_amd, monkeypatch, visible, rocr, result):
-    if rocr:
-        monkeypatch.setenv("ROCR_VISIBLE_DEVICES", rocr)
-    if isinstance(result, dict):
-        assert AmdGpus(visible).read() == result
-    else:
-        with pytest.raises(Unavailable, match=result):
-            AmdGpus(visible)
-
-
 def test_without_zeus_the_extra_is_named(monkeypatch):
     monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
     for name in ("zeus", "zeus.device", "zeus.device.gpu.amd"):
