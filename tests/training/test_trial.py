@@ -48,6 +48,15 @@ def test_steps_counts_steps_and_examples():
     assert len(kept.epochs[0]["step_s"]) == 4, "the first step is partly compilation"
 
 
+def test_a_batch_may_be_a_stack_of_several_steps(sleep):
+    trial, kept, _ = make_trial(2)
+    for _ in trial.epochs():
+        for stack in trial.steps([BATCHES[:2], BATCHES[:3], BATCHES[:3]], examples=4, steps=len):
+            sleep(len(stack))
+    assert [(epoch["steps"], epoch["examples"]) for epoch in kept.epochs] == [(8, 32)] * 2
+    assert kept.epochs[1]["step_s"] == [1.0] * 3, "seconds of a step, not of a call"
+
+
 def test_time_goes_to_its_section(sleep):
     trial, kept, ledger = make_trial(1)
 

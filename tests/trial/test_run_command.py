@@ -510,7 +510,7 @@ def test_work_of_a_command_is_counted(project):
 
 BATCHES = """
 import sys, time
-for epoch in 1, 2:
+for epoch in 1, 2, 3, 4:
     time.sleep(float(sys.argv[2]) * int(sys.argv[1]))
     print("round", epoch, "loss 0.5 own 3")
 """
