@@ -182,7 +182,7 @@ class ToTarget:
 Curve = tuple[tuple[float, float, float], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """One completed run of a configuration, for figures.
 

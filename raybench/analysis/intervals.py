@@ -32,7 +32,7 @@ LEAST_PAIRED = 4
 """Fewest repeats for an interval of differences within repeats; fewer give up too many degrees of freedom."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The number of one run, and when and where it was measured.
 

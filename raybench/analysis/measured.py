@@ -45,7 +45,7 @@ _INFORMATIVE = {TrialStatus.COMPLETED, TrialStatus.TIMEOUT, TrialStatus.OOM, Tri
 """Statuses of runs that tried to reach the target; others, such as failed, say nothing about it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Try:
     """A run towards the target.
 
@@ -271,9 +271,11 @@ def measure(
     joules = [(run, joules_per_unit(run, unit)) for run in completed]
     qualities: dict[str, list[Sample]] = {}
     for run in completed:
+        own = sample_of(run, 0.0)
         for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
             if math.isfinite(value):
-                qualities.setdefault(name, []).append(sample_of(run, scale(name, value)))
+                sample = Sample(own.repeat, scale(name, value), own.host, own.started, own.ended)
+                qualities.setdefault(name, []).append(sample)
     first = next(iter(counted), None)
     kind = _comparable(index, cell, completed, unit)
     named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"

@@ -1,4 +1,4 @@
-"""Trackers, which show a grid's runs: in MLflow, in memory or nowhere.
+"""Trackers, which show a grid's runs: in MLflow or nowhere.
 
 The files of the attempts are the only truth. A tracker receives every event of a grid and keeps a copy for browsing; it
 may be late or fail without affecting the grid.
@@ -7,15 +7,13 @@ may be late or fail without affecting the grid.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from raybench.core.events import Event
-from raybench.results.attempt import attempts
 from raybench.results.executions import Execution
 from raybench.results.history import GridHistory
-from raybench.tracking import mapping
 from raybench.tracking.store import Store
 from raybench.tracking.writer import MlflowWriter, catch_up
 
@@ -95,62 +93,3 @@ class NoTracker:
 
     def close(self, *, progress: Callable[[int], None]) -> None:
         """Do nothing."""
-
-
-@dataclass(frozen=True)
-class RecordedRun:
-    """The MLflow run of one attempt, with the same names and values.
-
-    Attributes:
-        metrics: (name, step) to value; an epoch's step is its number, a summary's step is 0.
-        status: `RUNNING`, `FINISHED`, `FAILED` or `KILLED`.
-    """
-
-    name: str
-    status: str
-    params: dict[str, str]
-    tags: dict[str, str]
-    metrics: dict[tuple[str, int], float]
-
-
-@dataclass
-class MemoryTracker(NoTracker):
-    """Keeps runs in memory, for tests and notebooks: the same as in MLflow, without a database.
-
-        tracker = MemoryTracker()
-        run_grid(load_grid(path), InlineExecutor(), options=Options(tracking=tracker))
-        assert [run.status for run in tracker.runs] == ["FINISHED"]
-
-    Attributes:
-        grid: the name of the last tracked grid.
-        events: every event, in order.
-    """
-
-    grid: str = ""
-    events: list[Event] = field(default_factory=list)
-
-    def open(self, grid: str, history: GridHistory, execution: Execution, warn: Tell, tell: Tell) -> Writer:
-        """Store the grid's name."""
-        self.grid = grid
-        return self
-
-    def put(self, event: Event) -> None:
-        """Store the event."""
-        self.events.append(event)
-
-    @property
-    def runs(self) -> list[RecordedRun]:
-        """A run for each attempt, in the order of their starts."""
-        runs = []
-        for attempt in attempts(self.events).values():
-            metrics = {
-                (name, epoch.epoch): value
-                for epoch in attempt.epochs
-                for name, value in mapping.epoch_metrics(epoch).items()
-            }
-            if attempt.status is not None:
-                metrics |= {(name, 0): value for name, value in mapping.summary_metrics(attempt).items()}
-            status = "RUNNING" if attempt.status is None else mapping.mlflow_status(attempt.status)
-            tags, params = mapping.tags(attempt, self.grid), mapping.parameters(attempt)
-            runs.append(RecordedRun(mapping.run_name(attempt), status, params, tags, metrics))
-        return runs

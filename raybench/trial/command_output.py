@@ -26,7 +26,7 @@ PREFIX = 3
 KEPT_LINES = 200
 """The last lines, of which one is quoted if a pattern matches none."""
 
-_ENDS = re.compile(r"[\r\n]")
+_ENDS = re.compile(r"[\r\n\b]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ESCAPES = re.compile(r"\\.|\(\?P?<?\w*>?")
 
@@ -40,7 +40,7 @@ class OutputError(Exception):
 
 
 class Lines:
-    """The lines of one stream. A carriage return ends one too, and invalid UTF-8 is replaced."""
+    """The lines of one stream. A carriage return and a backspace end one too, and invalid UTF-8 is replaced."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

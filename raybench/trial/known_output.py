@@ -53,7 +53,7 @@ KNOWN_OUTPUTS = (
         {"train/loss": rf"^\{{'loss': {_VALUE}", "val/loss": rf"'eval_loss': {_VALUE}"},
     ),
     KnownOutput(
-        "Keras's progress bars, without validation",
+        "Keras's progress bars (with the validation of `fit`)",
         {"epoch_begins": r"^Epoch (\d+)/\d+\s*$", "epoch": r"^\s*(?P<steps>\d+)/(?P=steps)\b.*/(?:step|epoch)"},
         {
             "train/loss": r"/(?:step|epoch)\b.*[ ]loss: ([\d.eE+-]+)",

@@ -533,6 +533,9 @@ class _Reported(_Run):
         self._forward(final=False)
         if self._reader.conflict:
             raise _End(TrialStatus.FAILED, "RankConflict", self._reader.conflict)
+        for end in self._ends.values():
+            if end["error"] and time.time_ns() - end["at"] > TERMINATION_SECONDS / NANO:  # other ranks may wait for it
+                raise _End(TrialStatus(end["status"]), end["error"]["type"], end["error"]["message"])
 
     def _forward(self, final: bool) -> None:
         """Send the events of rank 0, with the numbers of other ranks added once they are there."""

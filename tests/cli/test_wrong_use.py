@@ -49,7 +49,10 @@ ARGUMENTS = {
     "an unknown verb": (["gird", "g.yaml"], "Error: No such command 'gird'. Did you mean 'grid'?"),
     "an unknown option": (["plan", "g.yaml", "--repeat", "3"], "--repeat"),
     "--set without a value": (["grid", "g.yaml", "--set", "epochs"], "--set epochs: use name=value"),
-    "--set of an unknown key": (["plan", "g.yaml", "--set", "epoch=3"], "--set epoch=…: epoch: unknown setting; did"),
+    "--set of an unknown key": (
+        ["plan", "g.yaml", "--set", "epochss=3"],
+        "--set epochss=…: epochss: unknown setting; did",
+    ),
     "--set below a number": (
         ["grid", "g.yaml", "--set", "name.first=3"],
         "name.first: name is not a map",

@@ -1,6 +1,5 @@
 """The sampler, looking at real processes."""
 
-import json
 import os
 import signal
 import subprocess
@@ -15,9 +14,8 @@ from raybench.core import events
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
-from raybench.monitoring import SAMPLES, Monitor
+from raybench.monitoring import Monitor
 from raybench.monitoring.processes import Session
-from raybench.monitoring.sampler import pause
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the numbers of processes come from /proc")
 
@@ -102,25 +100,6 @@ def test_children_and_short_peaks_count(tmp_path, core, program, cpu_s, peak):
     assert audit["process"]["peak_rss_bytes"] > peak
 
 
-def test_samples_on_disk_add_up(tmp_path, core):
-    with Process(BUSY, core) as trial:
-        audit = audited(make_job(tmp_path, core), trial.pid, 0.6)
-    samples = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
-    assert audit["samples"] == len(samples) >= 3, "a trial of less than a second has samples too"
-    assert sum(sample["own_cpu_s"] for sample in samples) == pytest.approx(audit["host"]["own_cpu_s"], abs=1e-3)
-    assert samples[-1]["at"] == pytest.approx(sum(sample["seconds"] for sample in samples), abs=0.01)
-    assert samples[-1]["at"] >= 0.5
-    assert audit["missing"] == []
-
-
-@pytest.mark.slow
-def test_sampling_ends_with_the_trial(tmp_path, core):
-    trial = Process(BUSY, core)
-    audit = audited(make_job(tmp_path, core), trial.pid, 1.1, lambda: time.sleep(0.5) or trial.__exit__())
-    assert audit["missing"] == []
-    assert all(sample["own_cpu_s"] >= 0 for sample in map(json.loads, (tmp_path / SAMPLES).open()))
-
-
 def test_only_the_time_of_epochs_counts(tmp_path, core):
     with Process(IDLE, core) as trial, Monitor(make_job(tmp_path, core)) as audit:
         audit.begin(trial.pid)
@@ -129,31 +108,6 @@ def test_only_the_time_of_epochs_counts(tmp_path, core):
         summary = audit.end()
     assert summary["within"] == "epochs"
     assert summary["seconds"] == pytest.approx(0.6, abs=0.15)
-
-
-def test_without_a_process_there_is_no_summary(tmp_path, core):
-    with Monitor(make_job(tmp_path, core)) as audit:
-        assert audit.end() is None
-
-
-def test_a_failing_sampler_is_reported(tmp_path, core, monkeypatch):
-    def broken(cores):
-        raise ValueError("unreadable counter")
-
-    monkeypatch.setattr("raybench.monitoring.host.core_times", broken)
-    audit = audited(make_job(tmp_path, core), os.getpid(), 0.1)
-    assert audit["missing"] == ["sampling stopped: ValueError: unreadable counter"]
-    assert audit["samples"] == 0
-
-
-def test_number_of_samples():
-    at, times = 0.0, []
-    while at < 24 * 3600:
-        at += pause(at)
-        times.append(at)
-    assert len([t for t in times if t < 1]) >= 4
-    assert pause(60) == 1.0
-    assert 600 < len(times) < 6000
 
 
 def test_children_in_own_sessions_belong_to_the_trial():

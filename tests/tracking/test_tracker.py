@@ -1,4 +1,4 @@
-"""Trackers: MLflow, memory, none."""
+"""Trackers: MLflow, none."""
 
 import shutil
 
@@ -10,8 +10,6 @@ from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
-from raybench.tracking.tracker import MemoryTracker
-from raybench.tracking.writer import fill
 
 GRID = """
 name: digits
@@ -39,28 +37,6 @@ def run(tmp_path):
         return run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=own)
 
     return run
-
-
-def test_the_memory_tracker_has_what_mlflow_has(run, store):
-    tracker = MemoryTracker()
-    outcome = run(tracker)
-    fill(store, outcome.history)
-    client = MlflowClient(store.uri)
-    experiment = client.get_experiment_by_name("digits").experiment_id
-    there = {run.info.run_name: run for run in client.search_runs([experiment])}
-    assert len(tracker.runs) == 2
-    assert there.keys() == {run.name for run in tracker.runs} | {"grid digits"}
-    for recorded in tracker.runs:
-        stored = there[recorded.name]
-        assert stored.info.status == recorded.status == "FINISHED"
-        assert stored.data.params == recorded.params
-        assert recorded.tags.items() <= stored.data.tags.items()
-        history = {
-            (metric.key, metric.step): metric.value
-            for name in stored.data.metrics
-            for metric in client.get_metric_history(stored.info.run_id, name)
-        }
-        assert history == pytest.approx(recorded.metrics)
 
 
 def test_trials_alone_without_tracking_and_checks(run):

@@ -43,8 +43,8 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a slow start, from the times of steps if they were recorded."""
     steady = run.steady
     steps = [epoch.step_s for epoch in steady]
-    by_steps = slow_start(list(chain(*steps))) if steps and all(steps) else None
-    start = by_steps or (slow_start(timing.steady_seconds(run)) if steady else None)
+    by_steps = bool(steps) and all(steps)
+    start = slow_start(list(chain(*steps)) if by_steps else timing.steady_seconds(run)) if steady else None
     if start is None:
         return
     # Up to the end of the epoch of the change, whose position is known to within a batch.
