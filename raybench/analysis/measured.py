@@ -41,6 +41,9 @@ _WORK = re.compile(
 )
 """Names of axes that change the work of an epoch, unless a unit of work is counted."""
 
+_OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
+"""Those that do not change what a pass over the data contains."""
+
 _INFORMATIVE = {TrialStatus.COMPLETED, TrialStatus.TIMEOUT, TrialStatus.OOM, TrialStatus.DIVERGED}
 """Statuses of runs that tried to reach the target; others, such as failed, say nothing about it."""
 
@@ -143,9 +146,11 @@ def job_of(run: Attempt) -> str:
     return f"{run.cell.workload.name or ''} {run.cell.data.name or ''}"
 
 
-def changes_work(axis: str) -> bool:
-    """Return whether an axis of a command, by its name, changes what an epoch contains."""
-    return _WORK.search(axis.removeprefix(PARAM).lower()) is not None
+def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
+    """Return whether an axis of a command, by its name, changes what an epoch of its runs contains."""
+    found = _WORK.search(axis.removeprefix(PARAM).lower())
+    are_passes = bool(runs) and all(run.are_passes for run in runs)
+    return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
 def _comparable(index: int, cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
@@ -157,7 +162,7 @@ def _comparable(index: int, cell: PlannedCell, completed: Sequence[Attempt], uni
     commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
     if any(is_too_short(run) for run in commands):
         return f"configuration {index + 1}"
-    values = {axis: value for axis, value in cell.axes.items() if changes_work(axis)}
+    values = {axis: value for axis, value in cell.axes.items() if changes_work(axis, commands)}
     return configuration_label(values, values) if commands and not unit.counted else ""
 
 

@@ -245,8 +245,12 @@ def _of_grid(
             configurations=tuple(unknown),
             could_change_best=True,
         )
-    is_printed = any(run.clock in ("output", "program", "run") for each in timed for run in each.completed)
-    changed = [axis for axis in matching.axes if (changes_work(axis) if is_printed else axis in _WORK_AXES)]
+    runs = [run for each in timed for run in each.completed]
+    is_printed = any(run.clock in ("output", "program", "run") for run in runs)
+    changed = [axis for axis in matching.axes if (changes_work(axis, runs) if is_printed else axis in _WORK_AXES)]
+    if is_printed and not changed and not unit.counted and any(changes_work(axis, ()) for axis in matching.axes):
+        text = "an epoch of the program is taken to be one pass over the same data with every batch size"
+        yield Caution("epoch_is_pass", text, "if it is not, state `work` under `workload`")
     if changed and timed and not unit.counted:
         listed = " and ".join(changed)
         text = f"no run counts its examples, and the work of an epoch may depend on {listed}"

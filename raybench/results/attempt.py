@@ -63,6 +63,8 @@ class Attempt:
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, and `matched`: the first line that each of its patterns matched.
         known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
+        are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
+            epochs; not iterations, rounds or evaluations.
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
@@ -92,6 +94,7 @@ class Attempt:
     roofline: Mapping[str, Any] = field(default_factory=dict)
     clock: str = ""
     known_output: str = ""
+    are_passes: bool = False
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -214,6 +217,8 @@ class Attempt:
         self.clock = text_in(event.get("clock")) or self.clock
         self.known_output = text_in(event.get("known_output")) or ""
         self.command, self.matched = text_in(event.get("command")) or "", flat_in(event.get("matched"))
+        marks = "" if self.known_output else f"{self.matched.get('epoch')} {self.matched.get('epoch_begins')}"
+        self.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))

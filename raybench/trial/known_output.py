@@ -16,11 +16,13 @@ class KnownOutput:
         marks: the patterns `epoch`, `epoch_begins` and `begin` of a command in a grid file. A named group is not the
             epoch's number.
         metrics: by name, the pattern whose first group is the value.
+        are_passes: whether an epoch is a pass over the data, whatever the batch size, and not a number of iterations.
     """
 
     name: str
     marks: Mapping[str, str]
     metrics: Mapping[str, str] = field(default_factory=dict)
+    are_passes: bool = True
 
 
 _VALUE = r"'?([^\s',}]+)"
@@ -41,16 +43,19 @@ KNOWN_OUTPUTS = (
         "nanoGPT's evaluations (`step N: train loss …`)",
         {"epoch": r"^step ([1-9]\d*): train loss", "begin": r"^step 0: train loss"},
         {"train/loss": r"^step \d+: train loss ([\d.]+)", "val/loss": r"^step \d+: .*val loss ([\d.]+)"},
+        are_passes=False,
     ),
     KnownOutput(
         "the lines `iter N: … loss …`",
         {"epoch": r"\biter ([1-9]\d*): (?:train )?loss", "begin": r"\biter 0: (?:train )?loss"},
         {"train/loss": r"\biter \d+: (?:train )?loss ([\d.]+)"},
+        are_passes=False,
     ),
     KnownOutput(
         "the logs of Transformers' Trainer",
         {"epoch": rf"^\{{(?!.*'train_runtime').*'epoch': {_VALUE}"},
         {"train/loss": rf"^\{{'loss': {_VALUE}", "val/loss": rf"'eval_loss': {_VALUE}"},
+        are_passes=False,
     ),
     KnownOutput(
         "Keras's progress bars (with the validation of `fit`)",
@@ -87,7 +92,7 @@ KNOWN_OUTPUTS = (
             "val/accuracy": r"^Test: \[.*Acc@1: +\S+ \( *([\d.]+)\)",
         },
     ),
-    KnownOutput("the rounds of XGBoost", {"epoch": r"^\[(\d+)\]\t\S+:"}),
+    KnownOutput("the rounds of XGBoost", {"epoch": r"^\[(\d+)\]\t\S+:"}, are_passes=False),
 )
 
 

@@ -365,7 +365,7 @@ class _Printed(_Run):
     def _lines(self, lines: list[str], at_ns: int) -> None:
         for line in lines:
             if self._command.clock == "run" and not self.known and (known := recognise(line)):
-                self.known = {"clock": "output", "known_output": known.name}
+                self.known = {"clock": "output", "known_output": known.name, "are_passes": known.are_passes}
                 self._command = self._metrics.know(known)
             for mark in self._metrics.read(line):
                 self._mark(mark, at_ns)
