@@ -150,7 +150,7 @@ def _effect(
         axis=row.axis,
         value=row.value,
         other=row.other,
-        sets=len(row.pairs),
+        sets=len(row.speed.sets) if row.speed else len(row.pairs),
         runs=runs,
         speed=as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None,
         least=least,

@@ -171,6 +171,8 @@ def best_difference(
     estimate = difference(side, other, floor=floor)
     if estimate is None or pooled is None or max(len(_by_host(each)) for each in (side, other)) > 1:
         return estimate
+    if min(len(side), len(other)) < 2:  # a single run's own noise is not known
+        return estimate
     error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
     return Estimate(estimate.value, error, pooled.df, paired=estimate.paired)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from string import ascii_lowercase
@@ -35,6 +35,9 @@ LARGE_DIFFERENCE = 1.1
 
 _UNRELATED = frozenset({"python", "raybench", "ray"})
 """Versions that do not affect a steady epoch."""
+
+LARGE_CHANGE = 1.1
+"""Factor by which a ratio may be wrong without a mark."""
 
 _WORK_AXES = ("batch_size", "steps_per_epoch")
 """Axes that change the work of an epoch of a training function."""
@@ -81,15 +84,16 @@ def with_trust(
     alone = {each.index for each in measured}.difference(*compared)
     rows, effects, best = list(answered.configurations), list(answered.effects), list(answered.best)
     for code in codes:
-        turned_rows = [_turns(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows]
-        turned_effects = [
-            _turns(each.speed or _range_ratio(each), pairs, code, shifts)
+        changed_rows = [_resizes(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows]
+        changed_effects = [
+            _resizes(each.speed or _range_ratio(each), pairs, code, shifts)
             for each, pairs in zip(effects, sets, strict=True)
         ]
-        turned_best = [_best_turns(each, code, shifts) for each in best]
+        changed_best = [_best_changes(each, code, shifts, _resizes) for each in best]
+        turned_best = [_best_changes(each, code, shifts, _turns) for each in best]
         concerned = [each.index for each in rows if code in shifts[each.index]]
-        turned_alone = any(index in alone for index in concerned)
-        can_change = turned_alone or any(turned_rows) or any(turned_effects) or any(turned_best)
+        changed_alone = any(index in alone for index in concerned)
+        can_change = changed_alone or any(changed_rows) or any(changed_effects) or any(changed_best)
         caution = _caution(code, measured, found, concerned)
         if not can_change:
             notes.append(caution)
@@ -100,12 +104,12 @@ def with_trust(
         for index in concerned:
             rows[index] = replace(rows[index], cautions=(*rows[index].cautions, mark))
         effects = [
-            replace(each, cautions=(*each.cautions, mark)) if turned else each
-            for each, turned in zip(effects, turned_effects, strict=True)
+            replace(each, cautions=(*each.cautions, mark)) if changed else each
+            for each, changed in zip(effects, changed_effects, strict=True)
         ]
         best = [
-            replace(each, cautions=(*each.cautions, mark)) if turned else each
-            for each, turned in zip(best, turned_best, strict=True)
+            replace(each, cautions=(*each.cautions, mark)) if changed else each
+            for each, changed in zip(best, changed_best, strict=True)
         ]
     for caution in [*further, *_of_grid(rows, measured, matching, unit), *_notes(measured, found)]:
         (cautions if caution.could_change_best else notes).append(caution)
@@ -139,19 +143,29 @@ def _shifts(
     return shifts
 
 
-def _turns(ratio: Ratio | None, pairs: Sequence[tuple[int, int | None]], code: str, shifts: _Shifts) -> bool:
-    """Return whether a caution could change the verdict on a ratio of matched pairs.
+_Pairs = Sequence[tuple[int, int | None]]
 
-    The times of each side are corrected alone and together by the estimates of its findings.
-    """
-    if ratio is None or not pairs:
-        return False
+
+def _turns(ratio: Ratio | None, pairs: _Pairs, code: str, shifts: _Shifts) -> bool:
+    """Return whether a caution could change the verdict on a ratio of matched pairs."""
+    return ratio is not None and any(_verdict(ratio, by) != _verdict(ratio) for by in _corrections(pairs, code, shifts))
+
+
+def _resizes(ratio: Ratio | None, pairs: _Pairs, code: str, shifts: _Shifts) -> bool:
+    """Return whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
+    is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in _corrections(pairs, code, shifts))
+    return _turns(ratio, pairs, code, shifts) or (ratio is not None and is_large)
+
+
+def _corrections(pairs: _Pairs, code: str, shifts: _Shifts) -> tuple[float, ...]:
+    """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
+    if not pairs:
+        return ()
     own = [shifts[first].get(code, (0.0, 0.0)) for first, _ in pairs]
     other = [shifts[second].get(code, (0.0, 0.0)) if second is not None else (0.0, 0.0) for _, second in pairs]
     own_long, own_short = (fmean(each[part] for each in own) for part in range(2))
     other_long, other_short = (fmean(each[part] for each in other) for part in range(2))
-    corrections = (own_long, -own_short, -other_long, other_short)
-    return any(correction and _verdict(ratio, correction) != _verdict(ratio) for correction in corrections)
+    return tuple(each for each in (own_long, -own_short, -other_long, other_short) if each)
 
 
 def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
@@ -172,10 +186,10 @@ def _range_ratio(effect: Effect) -> Ratio | None:
     return Ratio(math.sqrt(effect.least * effect.most), effect.least, effect.most)
 
 
-def _best_turns(best: Best, code: str, shifts: _Shifts) -> bool:
-    """Return whether a caution could change the best configuration, or the verdict on it."""
+def _best_changes(best: Best, code: str, shifts: _Shifts, changes: Callable[..., bool]) -> bool:
+    """Return whether a caution could change a ratio of the best configuration, by a criterion above."""
     ratios = [ratio for ratio in best.ratios.values() if ratio]
-    return any(_turns(ratio, [(best.configuration, best.other)], code, shifts) for ratio in ratios)
+    return any(changes(ratio, [(best.configuration, best.other)], code, shifts) for ratio in ratios)
 
 
 def _caution(

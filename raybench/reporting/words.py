@@ -96,7 +96,7 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
     if ratio is None:
         return NOTHING
     if ratio.low is None or ratio.high is None:
-        return f"{number(ratio.value)}x"
+        return f"{number(ratio.value, 2)}x"  # no more digits than one with an interval
     # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
     narrow = ratio.high < 10 * ratio.low
     decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
@@ -210,6 +210,13 @@ HEADS = {
     Criterion.LEAST_ENERGY: "least energy{to}",
 }
 
+QUANTITIES = {
+    Criterion.FASTEST: "speed",
+    Criterion.FIRST_TO_TARGET: "time to the target",
+    Criterion.CHEAPEST: "price",
+    Criterion.LEAST_ENERGY: "energy",
+}
+
 BETTER = {
     Criterion.FASTEST: ("{}x as fast as {other}", "{} faster than {other}"),
     Criterion.FIRST_TO_TARGET: ("{}x as fast as {other}", "{} faster than {other}"),
@@ -258,7 +265,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
-    head += " in these runs" if best.indistinguishable or best.unproven else ""
+    is_open = best.indistinguishable or best.unproven or not all(r and r.has_interval for r in best.ratios.values())
+    head += " in these runs" if is_open else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
@@ -266,9 +274,10 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     others = (
         sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
     )
-    rest = [f"Not distinguishable from it: {names_text(names)}."] if names else []
+    quantity = QUANTITIES[next(iter(best.ratios))]
+    rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if others > 1 and len(names) == others:
-        rest = ["No other configuration is distinguishable from it."]
+        rest = [f"No other configuration is distinguishable from it in {quantity}."]
     if best.unproven:
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
@@ -389,7 +398,8 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     name, than = metric_name(metric), f" than {other}" if other else ""
     if difference.is_equal and not difference.is_significant and difference.margin is not None:
         margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
-        unseen = f"failures of up to {100 * difference.unseen_failures:.0f}% of runs may have gone unseen"
+        runs = plural(min(difference.runs, difference.other_runs), "run")
+        unseen = f"{runs} each can miss failures that happen in up to {100 * difference.unseen_failures:.0f}% of runs"
         return f"equal {name} within {margin} ({unseen})"
     interval = ""
     if ends and difference.is_significant:
@@ -398,7 +408,9 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     elif ends:
         points = " points" if is_accuracy(metric) else ""
         interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
-        return f"{name} not distinguishable (95% CI {interval_text})"
+        if not float(f"{value:.{decimals}f}"):
+            return f"{name} not distinguishable (95% CI {interval_text})"
+        return f"{name} {signed(value, decimals)}{points}, not distinguishable from equal (95% CI {interval_text})"
     amount = f"{abs(value):.{decimals}f}"
     once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else ", without an interval"
     if not float(amount):
@@ -513,8 +525,9 @@ def trust_sentence(answer: Answer) -> str:
     cautions, level = answer.trust.cautions, answer.trust.level
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
-    could = "that could" if level == TrustLevel.DOUBTFUL else "that could not"
-    return f"{plural(len(cautions), 'caution')} {could} change which configuration is best:"
+    if level == TrustLevel.DOUBTFUL:
+        return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"
+    return f"{plural(len(cautions), 'caution')} that could change how large a difference is, but not which is best:"
 
 
 def caution_text(caution: Caution) -> str:

@@ -121,7 +121,7 @@ def test_caution_marks_every_row_that_it_concerns():
     assert "0.6 of 2 cores" in caution.text
     assert [each.cautions for each in answer.configurations] == [("a",), (), ()]
     assert effect_of(answer, "device", "b").cautions == ("a",)
-    assert effect_of(answer, "device", "c").cautions == ()
+    assert effect_of(answer, "device", "c").cautions == ("a",), "its size could be wrong, although not its sign"
 
 
 def test_caution_that_could_turn_the_best_is_red():
@@ -132,12 +132,12 @@ def test_caution_that_could_turn_the_best_is_red():
     assert by_label(answer)["cpu"].cautions == ("a",)
 
 
-def test_caution_that_turns_nothing_is_a_note():
+def test_caution_about_a_size_leaves_the_best():
     grid = MadeUpGrid().add({"device": "cpu"}, times(100.0), **busy(3.0)).add({"device": "b"}, times(1.0))
     answer = grid.answer()
-    assert answer.trust.level is TrustLevel.CLEAR
-    assert [each.code for each in answer.trust.notes] == ["busy_host"]
-    assert all(each.cautions == () for each in answer.configurations)
+    assert answer.trust.level is TrustLevel.CAUTIONS
+    assert [(each.code, each.could_change_best) for each in answer.trust.cautions] == [("busy_host", False)]
+    assert answer.best[0].cautions == ("a",)
 
 
 def test_busy_host_withholds_what_limits():

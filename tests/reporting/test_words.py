@@ -33,7 +33,7 @@ def test_duration(seconds, text):
         (Ratio(12.9, 12.3, 13.5), "12.9x (12.3–13.5)"),
         (Ratio(0.0567, 0.00223, 1.44), "0.057x (0.0022–1.4)"),
         (Ratio(1, 1e-9, 1e9), "1.0x (<0.001–>9999)"),
-        (Ratio(2.93), "2.93x"),
+        (Ratio(2.93), "2.9x"),
         (None, "–"),
     ],
 )
@@ -59,7 +59,7 @@ def test_ends_of_an_interval_differ(value, width):
         (Ratio(0.625, 0.5, 0.7), FASTEST, "takes 1.6x as long as cpu (95% CI 1.4–2.0)"),
         (Ratio(4, 3.9, 4.1), CHEAPEST, "4.0x cheaper than cpu (95% CI 3.9–4.1)"),
         (Ratio(0.5, 0.4, 0.6), CHEAPEST, "costs 2.0x as much as cpu (95% CI 1.7–2.5)"),
-        (Ratio(2.93), FASTEST, "2.93x as fast as cpu in one run each"),
+        (Ratio(2.93), FASTEST, "2.9x as fast as cpu in one run each"),
     ],
 )
 def test_ratio_in_words(ratio, criterion, text):
@@ -80,11 +80,15 @@ def test_ratio_of_few_successes():
     [
         (Difference(-0.004, -0.007, -0.001), "val/accuracy", "0.4 points less accurate (95% CI 0.1–0.7)"),
         (Difference(0.02, 0.01, 0.03), "val/accuracy", "2.0 points more accurate (95% CI 1.0–3.0)"),
-        (Difference(-0.02, -0.05, 0.01), "val/accuracy", "accuracy not distinguishable (95% CI −5.0 to +1.0 points)"),
         (
-            Difference(0.001, -0.002, 0.004, is_equal=True, margin=0.01, unseen_failures=0.63),
+            Difference(-0.02, -0.05, 0.01),
             "val/accuracy",
-            "equal accuracy within 1 point (failures of up to 63% of runs may have gone unseen)",
+            "accuracy −2.0 points, not distinguishable from equal (95% CI −5.0 to +1.0 points)",
+        ),
+        (
+            Difference(0.001, -0.002, 0.004, runs=3, other_runs=3, is_equal=True, margin=0.01, unseen_failures=0.63),
+            "val/accuracy",
+            "equal accuracy within 1 point (3 runs each can miss failures that happen in up to 63% of runs)",
         ),
         (Difference(-0.01), "val/accuracy", "1.0 points less accurate in one run each"),
         (Difference(0), "val/accuracy", "the same accuracy in one run each"),
