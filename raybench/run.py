@@ -72,8 +72,8 @@ BUSY = """Other programs used {load} before the first trial, so trials take long
 lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
 that wait for one another otherwise keep their cores busy."""
 
-ALL_FAIL = """The grid was stopped, as every trial would fail like this; {left:,} of {total:,} were not run. Mend the \
-cause and run the same command again; --keep-going runs them all the same."""
+ALL_FAIL = """The grid was stopped, as every trial would fail like this; {left:,} of {total:,} were not run. \
+--keep-going runs them all the same."""
 
 OF_EVERY_TRIAL = re.compile(
     r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from raybench.analysis import intervals
@@ -12,7 +12,7 @@ from raybench.analysis.answer import Effect, EffectPart
 from raybench.analysis.intervals import EffectEstimate, Residual, holm
 from raybench.analysis.matching import JOB_AXES, Matching
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import as_difference, as_ratio
+from raybench.analysis.ratios import as_difference, as_ratio, repeat_one_another
 from raybench.core.text import format_value
 
 DEPENDENCE_ALPHA = 0.01
@@ -97,6 +97,8 @@ def _row(
         ]
         floor = max((each.quality_rounding.get(metric, 0.0) for pair in pairs for each in pair), default=0.0)
         if estimate := intervals.effect(sides, residuals.qualities.get(metric), floor):
+            if repeat_one_another(metric, (side for pair in sides for side in pair)):
+                estimate = replace(estimate, mean=replace(estimate.mean, error=None), table=None)
             quality[metric] = estimate
     return _Row(axis, value, other, pairs, speed, quality)
 

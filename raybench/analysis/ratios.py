@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from raybench.analysis.answer import Difference, Ratio, Summary
 from raybench.analysis.intervals import Estimate, Residual, Sample, best_difference, difference, mean
@@ -72,7 +74,18 @@ def quality_difference(
         return None
     floor = max(own.quality_rounding.get(metric, 0.0), other.quality_rounding.get(metric, 0.0))
     estimate = difference(*sides, pooled, floor)
+    if estimate and repeat_one_another(metric, sides):
+        estimate = replace(estimate, error=None)
     return as_difference(estimate, metric, (len(sides[0]), len(sides[1]))) if estimate else None
+
+
+def repeat_one_another(metric: str, sides: Iterable[Sequence[Sample]]) -> bool:
+    """Return whether the runs of each side are equal to the last digit, as without an effect of the seed.
+
+    Then they are one run, not many. Accuracies may be equal by chance, as they are shares of whole examples.
+    """
+    is_share = metric.endswith("accuracy")
+    return not is_share and all(len(side) > 1 and len({each.value for each in side}) == 1 for side in sides)
 
 
 def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:

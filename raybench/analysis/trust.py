@@ -112,7 +112,8 @@ def with_trust(
             for each, changed in zip(best, changed_best, strict=True)
         ]
     for caution in [*further, *_of_grid(rows, measured, matching, unit), *_notes(measured, found)]:
-        (cautions if caution.could_change_best else notes).append(caution)
+        is_shown = caution.could_change_best or caution.code == "metric_missing"
+        (cautions if is_shown else notes).append(caution)
     level = TrustLevel.CLEAR
     if cautions:
         level = TrustLevel.DOUBTFUL if any(each.could_change_best for each in cautions) else TrustLevel.CAUTIONS
@@ -221,7 +222,8 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
         for warning in run.warnings:
             warnings[warning] = warnings.get(warning, 0) + 1
     for text, count in warnings.items():
-        yield Caution("warning", text.rstrip("."), runs=count, of_runs=len(runs))
+        code = "metric_missing" if text.startswith("no line of the output matches") else "warning"
+        yield Caution(code, text.rstrip("."), runs=count, of_runs=len(runs))
     if any(each.energies for each in measured):
         without = [run for run in runs if energy.total(run) is None]
         if without:
@@ -271,7 +273,8 @@ def _of_grid(
         yield Caution(
             "work_not_counted",
             f"{text}: nothing is compared across {listed}" if is_printed else f"{text}: the ratios are of epochs",
-            f'state it under `workload`, such as `work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`'
+            f'state it under `workload`, such as `work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`, or '
+            "with `--work` of `raybench run`"
             if is_printed
             else "count the examples of an epoch",
             configurations=tuple(each.index for each in timed),

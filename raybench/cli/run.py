@@ -49,6 +49,7 @@ Quote the braces: a shell would expand them itself.
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.address
 @opt.rerun
+@opt.retry
 @opt.keep_going
 @opt.results
 @opt.tracking_uri
@@ -58,6 +59,7 @@ def command(
     save: Path | None,
     address: str | None,
     rerun: bool,
+    retry: tuple[str, ...],
     keep_going: bool,
     results: Path,
     tracking_uri: str | None,
@@ -102,5 +104,6 @@ def command(
         tracking_uri,
         no_tracking,
         rerun=rerun,
+        retry=frozenset(retry),
         keep_going=keep_going,
     )

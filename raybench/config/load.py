@@ -128,7 +128,9 @@ def _read(path: Path) -> str:
                 f"`raybench run -- python {path}`",
             )
         if not path.exists():
-            raise _error(path, f"no such file{near_file(path)}")
+            is_shipped = (shipped_grids() / path.name).is_file()
+            hint = f"; the grid that comes with raybench is `{path.stem}`" if is_shipped else near_file(path)
+            raise _error(path, f"no such file{hint}")
         if not path.is_file():
             raise _error(path, "is not a regular file; name a grid file")
         if path.stat().st_size > MAX_BYTES:

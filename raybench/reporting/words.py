@@ -21,6 +21,7 @@ from raybench.analysis.answer import (
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.settings import label
+from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING
 
@@ -100,8 +101,19 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
     # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
     narrow = ratio.high < 10 * ratio.low
     decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
-    ends = f"{_end(ratio.low, decimals)}–{_end(ratio.high, decimals)}"
+    low, high = (
+        _end(end, decimals if ratio.low <= 1 <= ratio.high else _beside_1(end, decimals))
+        for end in (ratio.low, ratio.high)
+    )
+    ends = f"{low}–{high}"
     return f"{_end(ratio.value, decimals)}x ({prefix}{ends})"
+
+
+def _beside_1(end: float, decimals: int | None) -> int | None:
+    """Decimals that show on which side of 1 the end of an interval is."""
+    if decimals is None:
+        return None
+    return next((each for each in range(decimals, decimals + 4) if round(end, each) != 1), decimals)
 
 
 def range_text(low: float | None, high: float | None) -> str:
@@ -198,7 +210,7 @@ def _incomplete(status: Status) -> str:
         return ""
     ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
     counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
-    if status.is_stopped:
+    if status.is_stopped and not status.endings.get(TrialStatus.FAILED):  # what follows failures is said below
         return f"Not finished: {counts}. Run the same command again to continue."
     return f"Incomplete: {counts}."
 

@@ -88,6 +88,14 @@ def test_unused_settings_are_found():
     assert {"no_effect", "seed_unused"} <= {each.code for each in trust.notes}
 
 
+def test_runs_that_repeat_one_another_have_no_interval():
+    grid = MadeUpGrid()
+    for batch, loss in ((32, 0.5), (64, 0.7)):
+        grid.add({"batch_size": batch}, times(1.0), epochs=epochs(metrics={"train/loss": loss}))
+    (effect,) = grid.answer().effects
+    assert effect.quality["train/loss"].low is None and effect.speed.low is not None
+
+
 def test_batch_of_a_different_size_is_found():
     grid = MadeUpGrid().add({"batch_size": 32}, [1.0], form="function")
     grid.attempts[0].epochs = epochs()  # 64 examples per step

@@ -88,7 +88,7 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
     cpu = [epoch.cpu_s for epoch in timing.steady_epochs(run) if epoch.cpu_s]
     if cpu:  # which other programs hardly change
-        text += f"; its own processor time is {fmean(cpu):.3g} s per epoch (column `cpu_s` of `raybench.load`)"
+        text += f"; the measured program itself used {fmean(cpu):.3g} s of processor time per epoch"
     yield Observation(text, share, too_long=_lost(share, waiting) if share < MOST_TAKEN else None)
 
 
