@@ -124,8 +124,9 @@ class MlflowWriter:
 
     @property
     def left(self) -> int:
-        """Number of runs that are not up to date in MLflow."""
-        return len(self._pending) + bool(self._files)
+        """Number of runs that are not up to date in MLflow; all, while the store has not answered."""
+        pending = self._pending if self._opened.is_set() else self._history.attempts
+        return len(pending) + bool(self._files)
 
     def close(self, timeout: float = PATIENCE_S, progress: Callable[[int], None] | None = None) -> int:
         """Write all remaining data and stop the thread.
