@@ -117,9 +117,10 @@ def _weight(item: pytest.Item) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose framework is missing; undo the core affinity of trials that earlier tests ran here."""
+    """Skip a test whose framework is missing; undo what trials changed that earlier tests ran in this process."""
     if CORES:
         os.sched_setaffinity(0, CORES)
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"  # they delete MLflow's variables
     for marker, framework in {"tensorflow": "tensorflow", "xla": "torch_xla"}.items():
         if item.get_closest_marker(marker):
             interpreter(framework)

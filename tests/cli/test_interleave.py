@@ -87,7 +87,7 @@ def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     assert len(started()) == 12
     said = compare("--max-slowdown", "400%")
     assert (said.status, len(started())) == (0, 12)
-    assert "No configuration is slower by more than 400%." in said.out
+    assert "slower by more than 400%" in said.out
     write(tmp_path / "new", seconds=1.2)
     compare()
     assert len(started()) == len(set(started())) == 24, "the base version too, next to the new one"
