@@ -40,7 +40,7 @@ def test_time_is_charged_to_its_sections(trained):
         (evaluation,) = epoch["evaluations"]
         assert (evaluation["name"], evaluation["step"]) == ("val", 13)
         ledger = epoch["ledger"]
-        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.1, abs=0.01)
+        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.2, abs=0.05)
         assert ledger["evaluate"] >= 0.07, "the reading of 50 examples and two batches"
         assert ledger["input_wait"] >= 0.05
         assert min(ledger["train"], ledger["checkpoint"]) > 0

@@ -37,7 +37,7 @@ def test_time_is_that_of_training_evaluation_and_checkpoints(trained):
         (evaluation,) = epoch["evaluations"]
         assert (evaluation["name"], evaluation["step"]) == ("val", 11)
         ledger = epoch["ledger"]
-        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.1, abs=0.01)
+        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.2, abs=0.05)
         assert all(ledger[name] > 0 for name in ("train", "input_wait", "evaluate", "checkpoint"))
     assert trained["ledger"]["evaluate"] > sum(epoch["ledger"]["evaluate"] for epoch in trained["epochs"])
     assert trained["saved"] == ["checkpoint-12", "checkpoint-6"]
