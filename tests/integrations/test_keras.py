@@ -31,7 +31,7 @@ def test_metrics_have_the_name_of_their_data(trained):
 def test_time_is_that_of_training_and_evaluation(trained):
     for epoch in trained["epochs"]:
         ledger, (evaluation,) = epoch["ledger"], epoch["evaluations"]
-        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.1, abs=0.01)
+        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.2, abs=0.05)
         assert ledger["evaluate"] >= 0.02
         assert ledger["train"] > 0
         assert "input_wait" not in ledger and "step_s" not in epoch, "not measured"
