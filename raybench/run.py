@@ -72,8 +72,8 @@ BUSY = """Other programs used {load} before the first trial, so trials take long
 lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
 that wait for one another otherwise keep their cores busy."""
 
-ALL_FAIL = """The grid was stopped, as every trial would fail like this; {left:,} of {total:,} were not run. \
---keep-going runs them all the same."""
+ALL_FAIL = """The grid was stopped, as the other trials would probably fail like this; {left:,} of {total:,} were not \
+run. --keep-going runs them all the same."""
 
 OF_EVERY_TRIAL = re.compile(
     r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
@@ -340,7 +340,7 @@ class _Session:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
     def _would_all_fail(self, event: Event) -> bool:
-        """Return whether an end shows, before any result, that every other trial would fail in the same way."""
+        """Return whether an end makes it likely, before any result, that all other trials fail in the same way."""
         status = TrialStatus.parse(event.get("status"))
         if event["event"] != "trial_ended" or status is None:
             return False

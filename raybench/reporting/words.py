@@ -210,7 +210,8 @@ def _incomplete(status: Status) -> str:
         return ""
     ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
     counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
-    if status.is_stopped and not status.endings.get(TrialStatus.FAILED):  # what follows failures is said below
+    # After a failure, the end of the output says what to do.
+    if status.is_stopped and not status.endings.get(TrialStatus.FAILED):
         return f"Not finished: {counts}. Run the same command again to continue."
     return f"Incomplete: {counts}."
 

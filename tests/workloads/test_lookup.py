@@ -55,7 +55,7 @@ def write(folder, text, name="w.py"):
 
 
 def problem(folder, reference):
-    """What is said about a reference, without the folder."""
+    """The message about a wrong reference, without the folder."""
     with pytest.raises(WorkloadError) as caught:
         read_workload(reference, folder)
     assert "\n" not in str(caught.value)

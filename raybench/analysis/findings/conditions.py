@@ -45,6 +45,9 @@ OVERLAP = 0.01
 MOST_TAKEN = 0.8
 """Largest fraction of the cores taken by others at which the cost can be estimated."""
 
+ALMOST_ALL = 0.99
+"""Largest fraction of the cores taken by others in that estimate."""
+
 
 @detects(
     "few_threads",
@@ -225,4 +228,4 @@ def _is_hosted(run: Attempt) -> bool:
 
 def _lost(share: float, waiting: float) -> float:
     """Return the relative slowdown if others took a share of the cores, and that time was waited for."""
-    return waiting / (1 - min(share, 0.99))
+    return waiting / (1 - min(share, ALMOST_ALL))
