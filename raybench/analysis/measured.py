@@ -12,9 +12,9 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import Sample, rounding
-from raybench.analysis.labels import configuration_label
 from raybench.core.cell import COMMAND
 from raybench.core.job import Target
+from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing

@@ -13,9 +13,9 @@ import numpy as np
 from raybench.analysis.answer import Best, Caution, Configuration, Effect, Ratio, Trust, TrustLevel, Unit
 from raybench.analysis.findings.finding import Finding, kinds, span_of
 from raybench.analysis.intervals import TwoWayTable, f_probability
-from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, changes_work
+from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import format_value, join_words
 from raybench.results import energy, timing

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from raybench.checks import roofline
 from raybench.checks.weight_decay import DecayCheckResult
-from raybench.cli.cell_table import TrialLabels, hardware_texts, size_text
+from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
@@ -170,7 +170,7 @@ class Display(ProgressListener):
         self._fetch_console = console
         self._services = services
         self._live: Live | None = None
-        self._labels: TrialLabels | None = None
+        self._plan: Plan | None = None
         self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, Cell] = {}
@@ -199,7 +199,7 @@ class Display(ProgressListener):
         self._history, self._total = history, len(todo)
         self._estimator = Estimator(history.attempts.values())
         self._waiting = {work.trial.trial_id: work.trial.cell.content for work in todo}
-        self._labels = TrialLabels(plan)
+        self._plan = plan
         self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._began = time.monotonic()
         skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
@@ -226,9 +226,9 @@ class Display(ProgressListener):
             self._line(f"{self._phase} …")
 
     def _label(self, trial: str, with_device: bool = False) -> str:
-        if self._labels is None or trial not in self._trials:
+        if self._plan is None or trial not in self._trials:
             return trial
-        return self._labels.text(self._trials[trial], with_device)
+        return self._plan.label(self._trials[trial], with_device)
 
     def _show_phase(self, text: str) -> None:
         """Set the current phase; the display shows it with its elapsed time."""
