@@ -81,7 +81,7 @@ def analyze(
     target = _in_fractions(request.target)
     matching = Matching(measured, request.baseline if baseline is None else baseline)
     names = dict.fromkeys(name for each in measured for name in each.qualities)
-    metric = (request.metric if request.metric in names else main_metric(names, request.target)) or ""
+    metric = main_metric(names, request.metric)
     metrics = list(dict.fromkeys(name for name in (metric, target.metric if target else "") if name in names))
     residuals = Residuals(
         residual(each.times for each in measured),

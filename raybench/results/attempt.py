@@ -247,16 +247,15 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
     return records
 
 
-def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
-    """The quality metric: the target's, else `val/accuracy`, else the first of validation, with a loss last.
+def main_metric(names: Collection[str], requested: str = "") -> str:
+    """The quality metric: the requested one, else `val/accuracy`, else the first of validation, with a loss last.
 
     Args:
-        names: the available metrics, in their order.
-        target: the target, if one was set.
+        names: the available metrics, in their order; if there are none, the result is empty.
+        requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
     by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss")))
-    preferred = [*([target.metric] if target else []), "val/accuracy", *by_quality]
-    return next((name for name in preferred if name in names), None)
+    return next((name for name in (requested, "val/accuracy", *by_quality) if name in names), "")
 
 
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
@@ -86,8 +85,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         job = replace(job, code=str(folder))
         try:
             device = open_assigned(job)
-            form = {"form": COMMAND, "clock": command.clock}
-            send(events.trial_started(job.trial, job.attempt, **opening(job, device), **form))
+            send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
             kind = _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
             phase.enter("train")

@@ -86,7 +86,7 @@ def test_lines_of_the_output_are_epochs(project):
     attempt = project.one(PRINTS, command, "batch_size: 8\nparams: {hidden: 7}\nepochs: 2\n")
     assert attempt.status == "completed", attempt.error
     (started,) = project.events("trial_started")
-    assert (started["form"], started["clock"]) == ("command", "output")
+    assert started["clock"] == "output"
     cell = started["cell"]
     assert (cell["settings"], cell["params"]) == ({"batch_size": 8, "epochs": 2}, {"hidden": 7})
     assert (cell["workload"]["name"], cell["workload"]["form"]) == ("script.py", "command")
@@ -275,7 +275,7 @@ def test_a_script_reports_by_itself(project):
     attempt = project.one(REPORTS, grid="epochs: 3\nsteps_per_epoch: 2\n")
     assert attempt.status == "completed", attempt.error
     (started,) = project.events("trial_started")
-    assert (started["form"], started["clock"]) == ("command", "trial")
+    assert started["clock"] == "trial"
     assert [(epoch.steps, epoch.examples) for epoch in attempt.epochs] == [(2, 16)] * 3
     assert attempt.metric("val/accuracy") == 0.2
     assert [each["name"] for each in attempt.epochs[0].evaluations] == ["val"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 from raybench.devices.tensorflow import TensorFlowHost
-from raybench.engines.user_loop import UserLoop
+from raybench.engines.loop_facts import LoopFacts
 
 _TYPES = {"cuda": "GPU", "tpu": "TPU"}
 """TensorFlow's types of devices, by device kind."""
 
 
-class Loop(UserLoop):
+class Loop(LoopFacts):
     """A loop in TensorFlow or Keras."""
 
     @property
