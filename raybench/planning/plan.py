@@ -132,6 +132,11 @@ def notes(plan: Plan) -> Iterator[str]:
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
         yield f"A change of {text} makes new trials; name other files that should count under `inputs`."
+    cores = max((node.cores for node in plan.nodes), default=0)
+    writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
+    if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):
+        where = "{output_dir}" if workload.command else "trial.output_dir"
+        yield f"Trials may run at once in {workload.folder}; let them write to {where}, or set `isolate: true`."
 
 
 def plan_warnings(plan: Plan) -> Iterator[str]:

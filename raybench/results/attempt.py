@@ -61,7 +61,8 @@ class Attempt:
             there was no measurement.
         clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
             (`raybench.workloads.command.Command`); empty if it is not known.
-        command: the command as it was started, and `matched`: the first line that each of its patterns matched.
+        command: the command as it was started, `matched`: the first line that each of its patterns matched, and
+            `unmatched`: a message for each that matched none.
         known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
         are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
             epochs; not iterations, rounds or evaluations.
@@ -97,6 +98,7 @@ class Attempt:
     are_passes: bool = False
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
+    unmatched: list[str] = field(default_factory=list)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
@@ -222,8 +224,8 @@ class Attempt:
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
-        warnings = event.get("warnings")
-        self.warnings = [str(warning) for warning in warnings] if isinstance(warnings, list) else []
+        lists = (event.get(name) for name in ("warnings", "unmatched"))
+        self.warnings, self.unmatched = (list(map(str, each)) if isinstance(each, list) else [] for each in lists)
         self.error = error_in(event.get("error")) or None
 
 
