@@ -207,7 +207,7 @@ def test_epochs_of_known_programs_are_recognised(project, name):
     assert [text for text in attempt.warnings if "arrived together" not in text] == []
     assert [dict(epoch.metrics) for epoch in attempt.epochs] == metrics
     assert name in attempt.known_output
-    assert all(0.015 < epoch.ledger["train"] < 2 for epoch in attempt.epochs)
+    assert all(epoch.ledger["train"] < 2 for epoch in attempt.epochs), "without start-up"
 
 
 @pytest.mark.parametrize(
