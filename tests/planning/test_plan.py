@@ -212,10 +212,6 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
             HEAD + "optimizer: adam\nmaster_weights: false\nprecision: bf16\n",
             "grid.yaml:4:1: master_weights: false needs optimizer sgd, not adam",
         ),
-        (
-            HEAD + "batch_size: 64\naxes: {device: [x]}\ndevices: {x: {kind: xla_cpu, count: 3, replication: spmd}}\n",
-            "batch_size: 64 is not a multiple of the 3 devices",
-        ),
         (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no cell left; change --where or exclude"),
     ],
 )
@@ -312,9 +308,12 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
         ),
         (
             {"kind": "cuda", "count": 2},
-            "count: 2 with replicas: 1 leaves devices idle; set replicas: 2 or replication: spmd",
+            "count: 2 with replicas: 1 leaves devices idle; set replicas: 2",
         ),
-        ({"replicas": 8, "replication": "spmd"}, "torch has no replication: spmd; use grouped or devices"),
+        (
+            {"replicas": 8, "replication": "devices", "framework": "tensorflow"},
+            "tensorflow has no replication: devices; use count: 1 and replication: grouped",
+        ),
         ({"environment": "xla"}, "environment xla was not inspected on server"),
     ],
 )

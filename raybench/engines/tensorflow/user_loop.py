@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.user_loop import UserLoop
-
-_TYPES = {"cuda": "GPU", "tpu": "TPU"}
-"""TensorFlow's types of devices, by device kind."""
 
 
 class Loop(UserLoop):
@@ -17,8 +11,4 @@ class Loop(UserLoop):
     @property
     def device_name(self) -> str:
         """The name for `tf.device`."""
-        return f"{_TYPES.get(self._device.kind, 'CPU')}:0"
-
-    def strategy(self) -> Any:
-        """The `tf.distribute` strategy over the trial's devices."""
-        return cast(TensorFlowHost, self._device).strategy()
+        return "GPU:0" if self._device.kind == "cuda" else "CPU:0"
