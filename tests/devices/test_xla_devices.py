@@ -129,6 +129,10 @@ def test_eight_replicas(kind, model, count, replication, result):
     assert result in resolved if isinstance(result, str) else resolved == result
 
 
+def test_framework_without_replicas_on_devices():
+    assert "tensorflow has no replication: devices" in resolve_replication("cpu", "tensorflow", "", 2, 1, "devices")
+
+
 @on_xla
 def test_hardware_and_conditions():
     found = call("torch_xla", "xla_side:described")

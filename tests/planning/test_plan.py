@@ -295,7 +295,7 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
     ("need", "reason"),
     [
         ({"kind": "tpu", "framework": "torch_xla"}, "no TPU"),
-        ({"kind": "tpu"}, "torch does not run on tpu; use torch_xla, tensorflow or torch_tpu"),
+        ({"kind": "tpu"}, "torch does not run on tpu; use torch_xla or torch_tpu"),
         ({"kind": "cuda", "accelerator_type": "A100"}, "needs A100; server has Tesla T4"),
         ({"kind": "cuda", "count": 4}, "needs 4 x CUDA GPU; server has 2"),
         ({"cpus": 64}, "needs 64 cores; server has 16"),
@@ -309,10 +309,6 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
         (
             {"kind": "cuda", "count": 2},
             "count: 2 with replicas: 1 leaves devices idle; set replicas: 2",
-        ),
-        (
-            {"replicas": 8, "replication": "devices", "framework": "tensorflow"},
-            "tensorflow has no replication: devices; use count: 1 and replication: grouped",
         ),
         ({"environment": "xla"}, "environment xla was not inspected on server"),
     ],
