@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
-from raybench.core.job import DEVICES, GROUPED, SPMD
+from raybench.core.job import DEVICES, GROUPED
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from raybench.planning.resume import OtherMachines
     from raybench.results.attempt import Attempt
 
-FORMS = {GROUPED: " grouped", DEVICES: "", SPMD: " by SPMD"}
+FORMS = {GROUPED: " grouped", DEVICES: ""}
 """Suffix of the number of replicas, by the form of replication."""
 
 TO_RUN = "to run"

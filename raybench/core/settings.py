@@ -427,11 +427,12 @@ class RunOptions:
         affects=(SPEED, LEARNING, DECAY_FORM),
         ge=1,
     )
-    replication: Literal["grouped", "devices", "spmd"] | None = setting(
+    replication: Literal["grouped", "devices"] | None = setting(
         None,
-        "How replicas are made: grouped in one computation on one device, on separate devices, or spmd, one "
-        "program that XLA spreads over the devices. By default devices if there is one for each, else grouped.",
-        examples=["grouped", "devices", "spmd"],
+        "How replicas are made: grouped in one computation on one device, or on devices of their own. By default "
+        "devices if there is one for each, else grouped."
+        " torch has a process for each device, torch_xla one program (SPMD).",
+        examples=["grouped", "devices"],
         affects=(SPEED, DECAY_FORM),
     )
     threads: int | None = setting(

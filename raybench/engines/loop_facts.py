@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from raybench.devices.base import Device
 from raybench.engines import FRAMEWORKS, NONE
@@ -61,14 +60,6 @@ class LoopFacts:
     def device_name(self) -> str:
         """The framework's name of the device."""
         return self._device.kind
-
-    def strategy(self) -> Any:
-        """The strategy by which TensorFlow shares work out to its devices.
-
-        Raises:
-            RuntimeError: the framework has none.
-        """
-        raise RuntimeError("trial.strategy() is for TensorFlow; use trial.device")
 
     def on_host(self, array: object) -> bool:
         """Return whether a batch's array is in the host's memory."""

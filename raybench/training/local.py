@@ -62,7 +62,7 @@ def open_clock(framework: str) -> TrainingClock:
 def program_device(framework: str, kind: str, devices: int = 1) -> Device:
     """The device adapter, without any change to the process: its settings are the program's.
 
-    `devices` is the number of accelerators that TensorFlow's strategy spreads over.
+    `devices` is the number of accelerators that the program computes on.
     """
     kind = kind if kind in KINDS and framework in loop_frameworks(kind) else "cpu"
     framework = framework if framework in loop_frameworks(kind) else "none"

@@ -272,17 +272,6 @@ class Trial:
             )
         self._state = SavedState(save, load)
 
-    def strategy(self) -> Any:
-        """The `tf.distribute` strategy over the devices of this trial.
-
-        TensorFlow's default for one device, `MirroredStrategy` for a command with a `count` of several GPUs, and
-        `TPUStrategy` on a TPU.
-
-        Raises:
-            RuntimeError: another framework than TensorFlow.
-        """
-        return self._loop.strategy()
-
     # What raybench asks ---------------------------------------------------------------------------------------------
 
     @property
