@@ -229,7 +229,6 @@ class Configuration:
         hosts: number of machines that its runs ran on.
         seconds: steady time per unit of work; None if unknown.
         rate: `Unit.counted` per second, such as tokens per second; None if nothing is counted.
-        mfu: model FLOPs utilization: share of the device's measured peak; None if the FLOPs or the peak are unknown.
         from_warmup: whether a run has no epoch after its warm-up, so that its warm-up is used.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
         total_s: wall time of a whole run, median over runs; None if unknown.
@@ -264,7 +263,6 @@ class Configuration:
     hosts: int = 1
     seconds: Summary | None = None
     rate: Summary | None = None
-    mfu: Summary | None = None
     from_warmup: bool = False
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
     total_s: float | None = None

@@ -152,7 +152,7 @@ class GridSpec(CellSettings):
         None,
     )
     unit: v.Text | None = key(
-        "The unit of work of rates and prices, one that the trials count; by default one that all count, else examples.",
+        "The unit of work of rates and prices, one that trials count; by default one that all count, else examples.",
         "tokens",
         None,
     )

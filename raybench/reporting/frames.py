@@ -69,7 +69,6 @@ _COMPARISON = (
     *_interval("time_s", "s", "steady time per unit, geometric mean over runs", lambda _, row: row.seconds),
     _field("rate_unit", TEXT, "", "what `rate` counts, such as tokens", lambda a, _: a.unit.counted or None),
     *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean", lambda _, row: row.rate),
-    *_interval("mfu", "fraction", "model FLOPs utilization, of the measured peak", lambda _, row: row.mfu),
     *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster", lambda _, row: row.ratio),
     _field("metric", TEXT, "", "the metric of quality, such as val/accuracy", lambda a, _: a.metric or None),
     *_interval("quality", "", "the metric after training, mean over runs", lambda _, row: row.quality),

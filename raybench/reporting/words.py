@@ -20,7 +20,7 @@ from raybench.analysis.answer import (
 )
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
-from raybench.core.settings import label
+from raybench.core.labels import axis_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING
@@ -181,7 +181,7 @@ def signed(value: float, decimals: int) -> str:
 
 def axis_text(axis: str, value: object) -> str:
     """Format a value of an axis: batch 512; a device is known by its own name."""
-    return f"{label(axis)} {format_value(value)}"
+    return f"{axis_label(axis)} {format_value(value)}"
 
 
 def target_text(target: Target) -> str:
@@ -335,16 +335,10 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
 
 
 def speed_text(answer: Answer, configuration: Configuration) -> str:
-    """Speed with its unit: 12,300 examples/s, MFU 41%; 0.43 s per epoch if nothing is counted."""
+    """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted."""
     if configuration.rate:
-        mfu = f", MFU {mfu_text(configuration.mfu.value)}" if configuration.mfu else ""
-        return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s{mfu}"
+        return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s"
     return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else NOTHING
-
-
-def mfu_text(share: float) -> str:
-    """Format a share of the measured peak: 41%, 0.7%."""
-    return f"{number(100 * share, 2)}%"
 
 
 def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
