@@ -334,7 +334,6 @@ class Effect:
     speed: Ratio | None = None
     least: float | None = None
     most: float | None = None
-    rates: tuple[float, float] | None = None
     varies: bool = False
     parts: tuple[EffectPart, ...] = ()
     quality: Mapping[str, Difference] = field(default_factory=dict)
@@ -342,6 +341,7 @@ class Effect:
     quality_most: float | None = None
     quality_varies: bool = False
     tied: Mapping[str, Any] = field(default_factory=dict)
+    rates: tuple[float, float] | None = None
     cautions: tuple[str, ...] = ()
 
 

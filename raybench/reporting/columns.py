@@ -95,8 +95,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     rate = column(f"{unit.counted}/s", lambda each: each.rate and each.rate.value, words.rate_number, drop=1)
     columns.append(replace(rate, drop=6) if target else rate)
     if not unit.has_rate:
-        drop = 6 if target or not rate.is_empty else 1
-        columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=drop))
+        columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
