@@ -92,7 +92,7 @@ def run_requested(
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
     from raybench.cli.end_view import show_end
-    from raybench.cli.notebook import progress_display
+    from raybench.cli.live import progress_display
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     tracking = None if no_tracking else tracking_uri or DEFAULT_STORE
