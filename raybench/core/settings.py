@@ -161,6 +161,7 @@ class Settings:
         "The learning rate, for a loss averaged over the batch; the schedule multiplies it.",
         examples=[0.1, 1e-3],
         affects=(LEARNING,),
+        label="lr",
         optimizers=(*SGD, *ADAM),
         gt=0,
     )
@@ -515,11 +516,6 @@ PARAM = "params."
 def short_name(name: str) -> str:
     """The name of an axis in tables: that of a user's own parameter has no prefix."""
     return name.removeprefix(PARAM)
-
-
-def label(name: str) -> str:
-    """The name of a setting or another axis of a grid in sentences."""
-    return SETTINGS[name].label if name in SETTINGS else short_name(name).replace("_", " ")
 
 
 def is_of_type(value: Any, declared: Any) -> bool:

@@ -17,7 +17,7 @@ from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, Cel
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
-from raybench.engines.user_loop import recognise
+from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
 from raybench.errors import UsageError
 from raybench.planning.expand import Point, matches

@@ -13,7 +13,7 @@ from raybench import datasets
 from raybench.core.ledger import Ledger
 from raybench.devices import KINDS, Assignment, Device, hosted, loop_frameworks, open_device
 from raybench.devices.host import usable_cores
-from raybench.engines.user_loop import available_kind, loaded_framework, open_loop
+from raybench.engines.loop_facts import available_kind, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.trial import Recorder, Trial, TrialOptions
 

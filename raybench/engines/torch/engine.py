@@ -18,11 +18,11 @@ from raybench.engines.torch.distributed import ProcessGroup
 from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
+from raybench.engines.torch.loop_facts import graphs
 from raybench.engines.torch.losses import accuracy, cross_entropy
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
-from raybench.engines.torch.user_loop import graphs
 
 REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from raybench.engines.user_loop import UserLoop
+from raybench.engines.loop_facts import LoopFacts
 
 
-class Loop(UserLoop):
+class Loop(LoopFacts):
     """A loop in TensorFlow or Keras."""
 
     @property
