@@ -161,6 +161,11 @@ class _Running:
         return "   ".join(parts)
 
 
+def progress_display(ray: bool, mlflow: bool) -> Display:
+    """Return the display; `ray` and `mlflow` say whether these are started before the first trial."""
+    return Display(services=[name for name, is_used in (("Ray", ray), ("MLflow", mlflow)) if is_used])
+
+
 class Display(ProgressListener):
     """The listener of the command line.
 
