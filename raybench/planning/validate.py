@@ -36,11 +36,8 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
     schedule = resolved.get("schedule")
     is_relative = isinstance(schedule, Mapping) and (schedule.get("stretch") or schedule["name"] == "cosine")
     if spec.budget and not resolved.get("epochs") and is_relative:
-        message = (
-            f"the learning rate's schedule ({schedule['name']}) stretches over all epochs, of which a budget alone "
-        )
-        message += "does not say how many; add `epochs`, or `schedule: constant`"
-        raise UsageError(f"{spec.place('budget')}budget: {message}")
+        message = "the schedule of the learning rate stretches over all epochs, whose number a budget leaves open"
+        raise UsageError(f"{spec.place('budget')}budget: {message}; add `epochs`, or `schedule: constant`")
     # An accuracy of the user's own may be in percent.
     target = Target(**spec.target.model_dump()) if spec.target and "accuracy" in info.metric_names else None
     if target and target.in_percent:

@@ -75,7 +75,7 @@ VALUES = [
     ("target: {metric: val/accuracy, at_least: 940}", 3, "use a fraction from 0 to 1"),
     ("axes: [1]", 3, "the list [1] is not allowed; use a map (name: value), such as {device: [cpu, cuda], "),
     ("target: 0.9", 3, "use a map (name: value), such as {metric: val/accuracy, at_least: 0.94}"),
-    ("budget: {time: 5 minutes}", 3, "budget.time: the text '5 minutes' is not allowed; use seconds above 0, or a text"),
+    ("budget: {time: 5 minutes}", 3, "the text '5 minutes' is not allowed; use seconds above 0, or a text such as 90s"),
     ("budget: {energy: 50kJoule}", 3, "use joules above 0, or a text such as 500J, 50kJ"),
     ("budget: {time: 5m, price: 1}", 3, "needs exactly one of time, price and energy"),
     ("budget: {tiem: 5m}", 3, "did you mean time?"),
