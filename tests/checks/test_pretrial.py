@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from support.checks import cell, work
 
+from raybench.analysis.bottleneck import unknown_mfu
 from raybench.checks import roofline, weight_decay
-from raybench.checks.pretrial import PretrialChecks, describe, missing_rooflines
+from raybench.checks.pretrial import PretrialChecks, describe
 from raybench.core import events
 from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
@@ -97,7 +98,10 @@ def test_result_of_the_decay_check_in_words(changes, says):
 
 def test_trial_has_the_measured_rates():
     found = ended("roofline", cell(), **RATES)
-    assert labels_of(cell(), found) == {"grid": "g", "roofline": {"key": roofline.key(cell()), **RATES}}
+    assert labels_of(cell(), found) == {
+        "grid": "g",
+        "roofline": {"key": roofline.key(cell()), **RATES, "precision": "fp32"},
+    }
     assert labels_of(cell(precision="bf16"), found) == {"grid": "g"}
 
 
@@ -112,8 +116,8 @@ def test_trial_has_the_measured_rates():
 def test_missing_rates_are_reported_once(error, why):
     label = labels_of(cell(), ended("roofline", cell(), error=error))["roofline"]
     runs = [Attempt("a-r0", 1, roofline=label, status=status) for status in ("completed", "completed", "failed")]
-    assert missing_rooflines(runs) == [f"no roofline: {why}"]
-    assert missing_rooflines(runs[2:]) == []
+    assert unknown_mfu(runs) == [f"no MFU: {why}"]
+    assert unknown_mfu(runs[2:]) == []
 
 
 @pytest.mark.parametrize(("own", "timeout"), [(0.0, TIMEOUT), (9.0, 9.0), (10 * TIMEOUT, TIMEOUT)])
