@@ -29,7 +29,6 @@ from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
 from raybench.analysis.intervals import residual
-from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
@@ -49,6 +48,7 @@ from raybench.analysis.targets import expected, joules_of, least_probability, se
 from raybench.analysis.trust import Answered, with_trust
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
+from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
 from raybench.results import energy, timing
@@ -83,7 +83,7 @@ def analyze(
     target = _in_fractions(request.target)
     matching = Matching(measured, request.baseline if baseline is None else baseline)
     names = dict.fromkeys(name for each in measured for name in each.qualities)
-    metric = (request.metric if request.metric in names else main_metric(names, request.target)) or ""
+    metric = main_metric(names, request.metric)
     metrics = list(dict.fromkeys(name for name in (metric, target.metric if target else "") if name in names))
     residuals = Residuals(
         residual(each.times for each in measured),

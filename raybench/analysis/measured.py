@@ -12,9 +12,9 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import Sample, rounding
-from raybench.analysis.labels import configuration_label
 from raybench.core.cell import COMMAND
 from raybench.core.job import Target
+from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
@@ -36,7 +36,7 @@ SHORT_EPOCH_S = 0.05
 """Least seconds of an epoch that the arrival of a program's output can time."""
 
 _WORK = re.compile(
-    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
+    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
     r"examples|samples|tokens)(?![a-z])"
 )
 """Names of axes that change the work of an epoch, unless a unit of work is counted."""
@@ -147,7 +147,7 @@ def job_of(run: Attempt) -> str:
 
 
 def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
-    """Return whether an axis of a command, by its name, changes what an epoch of its runs contains."""
+    """Return whether an axis, by its name, changes what an epoch of some runs contains."""
     found = _WORK.search(axis.removeprefix(PARAM).lower())
     are_passes = bool(runs) and all(run.are_passes for run in runs)
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)

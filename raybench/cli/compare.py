@@ -198,8 +198,7 @@ def _run_both(
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
-    from raybench.cli.live import Display
-    from raybench.cli.notebook import progress_display
+    from raybench.cli.live import Display, progress_display
     from raybench.planning.request import request_of
     from raybench.results.machines import as_requested
     from raybench.run import DEFAULT_STORE, Options, run_grid

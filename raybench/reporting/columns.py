@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
-from raybench.core.settings import label
+from raybench.core.labels import axis_label
 from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
@@ -81,7 +81,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         texts = [format_value(each.axes[axis]) if axis in each.axes else NOTHING for each in shown]
         values = [each.axes.get(axis) for each in shown]
         is_number = all(isinstance(value, (int, float)) for value in values)
-        columns.append(Column(label(axis), texts, values if is_number else (), right=False, kind=AXIS))
+        columns.append(Column(axis_label(axis), texts, values if is_number else (), right=False, kind=AXIS))
     if target:
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [

@@ -22,7 +22,7 @@ from raybench.analysis.answer import (
 from raybench.analysis.bottleneck import COUNTED
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
-from raybench.core.settings import label
+from raybench.core.labels import axis_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words
 from raybench.reporting.layout import NOTHING
@@ -168,7 +168,7 @@ def signed(value: float, decimals: int) -> str:
 
 def axis_text(axis: str, value: object) -> str:
     """Format a value of an axis: batch 512; a device is known by its own name."""
-    return f"{label(axis)} {format_value(value)}"
+    return f"{axis_label(axis)} {format_value(value)}"
 
 
 def target_text(target: Target) -> str:

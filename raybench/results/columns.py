@@ -76,7 +76,7 @@ _CELL = [
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),
     Column("device_count", WHOLE, "", "number of accelerators, or of cores of a CPU", "device.count"),
     Column("replicas", WHOLE, "", "copies of the model that share each batch", "device.replicas"),
-    Column("replication", TEXT, "", "the form of the replicas: grouped, devices or spmd", "device.replication"),
+    Column("replication", TEXT, "", "the form of the replicas: grouped or devices", "device.replication"),
     Column("devices", WHOLE, "", "devices that share the replicas", "device.devices"),
     Column("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),

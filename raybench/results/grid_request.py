@@ -220,7 +220,9 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
         cells.append(PlannedCell(cell_id, own, repeats, skip, price, run.cell))
     target = next((run.target for run in runs.values() if run.target), None)
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
-    return GridRequest(name, cells, workload=", ".join(workloads) or name, target=target)
+    return GridRequest(
+        name, cells, workload=", ".join(workloads) or name, target=target, metric=target.metric if target else ""
+    )
 
 
 def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -43,31 +43,10 @@ At the end: `summary/steady_epoch_s` is the median epoch after the warm-up; `sum
 process; `summary/mfu` is the share of the measured peak.
 """
 
-VIEW = "raybench"
-SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
-VIEW_COLUMNS = (
-    "metrics.`summary/steady_epoch_s`",
-    "metrics.`val/accuracy`",
-    "metrics.`throughput/examples_per_s`",
-    "metrics.`summary/total_s`",
-    "params.`device`",
-    "params.`settings.batch_size`",
-)
 
-
-def experiment_tags(grid: str, now: int) -> dict[str, str]:
-    """Tags of a grid's experiment: its description, and a view of the table of runs, fastest first.
-
-    By default MLflow's table shows no metrics. `?viewStateShareKey=raybench` opens the view.
-
-    Args:
-        grid: the grid's name.
-        now: the time in milliseconds since 1970.
-    """
-    state = {"orderByKey": VIEW_COLUMNS[0], "orderByAsc": True, "selectedColumns": VIEW_COLUMNS}
-    view = {"name": "Times and accuracy", "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    kind = {"mlflow.experimentKind": "custom_model_development"}
-    return kind | {"mlflow.note.content": NOTE.format(grid=grid), SAVED_VIEW: json.dumps(view)}
+def experiment_tags(grid: str) -> dict[str, str]:
+    """Tags of a grid's experiment: its kind, without which MLflow opens its pages for language models, and a note."""
+    return {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": NOTE.format(grid=grid)}
 
 
 def run_name(attempt: Attempt) -> str:
