@@ -128,7 +128,7 @@ class GridSpec(CellSettings):
         "6 * {parameters} + 12 * {layers} * {width} * {context}",
         None,
     )
-    flops_per_example: Arithmetic | None = key("The same per example.", 3 * 8.2e9, None)
+    flops_per_example: Arithmetic | None = key("The same per example.", "3 * 8.2e9", None)
     flops_precision: v.Text | None = key(
         "The number format of the model's matrix products, to whose peak MFU refers: fp32, tf32, bf16, fp16, or a name "
         "in braces; by default `precision`, else fp32.",
