@@ -36,6 +36,10 @@ from raybench.planning.node import Node, probe_node
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Ray's object store on a local Ray: nothing passes through it."""
 
+MEMORY_BYTES = 1 << 30
+"""Memory that a local Ray is told to have; nothing asks for any. By default Ray subtracts what is used from what there
+is now, and does not start in a virtual machine whose memory grows with its use."""
+
 PROBE_TIMEOUT_S = 120.0
 
 HEARTBEAT_S = 3.0
@@ -97,7 +101,8 @@ def start_ray(address: str | None, cores: int) -> None:
     """Start a local Ray, or join the cluster at an address."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        ray.init("local", num_cpus=cores, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **quiet)
+        quiet |= {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, "_memory": MEMORY_BYTES}
+        ray.init("local", include_dashboard=False, **quiet)
     else:
         ray.init(address, **quiet)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -30,6 +31,8 @@ UNAUTHORIZED = (
 
 ANALYZED_ROWS = 400
 """Rows of an index from which sqlite estimates its statistics; this takes less than 0.1 s for 10,000 runs."""
+
+FULL_DISK = re.compile("disk (is )?full|" + os.strerror(errno.ENOSPC), re.IGNORECASE)
 
 MESSAGE_LENGTH = 250
 """Maximum length of another library's message within raybench's."""
@@ -147,6 +150,8 @@ def redacted_errors(store: Store) -> Iterator[None]:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
+        if FULL_DISK.search(message):
+            message = "its disk is full"
         # Shortened last, because a truncated secret would not be found.
         text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None

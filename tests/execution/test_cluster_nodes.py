@@ -1,6 +1,8 @@
 """What is known of a cluster's nodes, and files on their way home: without Ray."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing.connection import Listener
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
 from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
+from raybench.execution.node_agent import NodeAgent
 from raybench.execution.ray_executor import disambiguate, limit_to_ray
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
@@ -99,3 +102,18 @@ def test_too_large_file_stays_on_its_node(tmp_path, monkeypatch):
     assert files["small"] == b"one"
     assert files[LEFT].decode() == f"{tmp_path}/large\n"
     assert (tmp_path / "large").exists()
+
+
+def test_error_of_a_node_ends_the_trial(tmp_path, monkeypatch):
+    """A node on whose disk nothing can be written; the driver must not wait."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {"folder": ""}, "", str(tmp_path / "away" / "attempt"))
+    with Listener(authkey=b"key") as listener, ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: NodeAgent(listener.address, b"key", "node", {}).serve())
+        with listener.accept() as driver:
+            assert driver.recv()["node"] == "node"
+            driver.send({"job": job.to_json(), "code": {}, "remote": True})
+            assert driver.poll(30)
+            event = driver.recv()["event"]
+    assert (event["status"], event["error"]["type"]) == ("failed", "NotADirectoryError")
