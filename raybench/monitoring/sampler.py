@@ -59,7 +59,7 @@ def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
 
 
 LATE_S = 5.0
-"""A sample that is later by more than this, while the trial used hardly any processor time, was late as both stopped."""
+"""Seconds by which a sample may be late; if the trial used no processor time either, the machine was stopped."""
 
 SLEEP_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that goes on while the machine sleeps; `time.perf_counter`, which times epochs, does not."""

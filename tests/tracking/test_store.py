@@ -109,7 +109,7 @@ def test_messages_of_libraries_lose_the_secrets(monkeypatch):
 
 
 def test_full_disk_is_said_in_plain_words(tmp_path):
-    with pytest.raises(StoreError, match="its disk is full$"), redacted_errors(resolve(tmp_path)):
+    with pytest.raises(StoreError, match="its disk is full"), redacted_errors(resolve(tmp_path)):
         raise sqlite3.OperationalError("database or disk is full\n[SQL: INSERT INTO metrics]")
 
 
