@@ -150,7 +150,7 @@ def redacted_errors(store: Store) -> Iterator[None]:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
-        if FULL_DISK.search(message):
+        if FULL_DISK.search(str(error)):
             message = "its disk is full"
         # Shortened last, because a truncated secret would not be found.
         text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
