@@ -31,14 +31,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from raybench.core.process_guard import adopt_orphans, watch
 from raybench.core.temp_folders import sweep
 from raybench.execution.node_agent import NodeAgent
+from raybench.execution.ray_settings import MEMORY
 from raybench.planning.node import Node, probe_node
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Ray's object store on a local Ray: nothing passes through it."""
-
-MEMORY_BYTES = 1 << 30
-"""Memory that a local Ray is told to have; nothing asks for any. By default Ray subtracts what is used from what there
-is now, and does not start in a virtual machine whose memory grows with its use."""
 
 PROBE_TIMEOUT_S = 120.0
 
@@ -101,7 +98,7 @@ def start_ray(address: str | None, cores: int) -> None:
     """Start a local Ray, or join the cluster at an address."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        quiet |= {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, "_memory": MEMORY_BYTES}
+        quiet |= {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, **MEMORY}
         ray.init("local", include_dashboard=False, **quiet)
     else:
         ray.init(address, **quiet)

@@ -32,7 +32,12 @@ UNAUTHORIZED = (
 ANALYZED_ROWS = 400
 """Rows of an index from which sqlite estimates its statistics; this takes less than 0.1 s for 10,000 runs."""
 
-FULL_DISK = re.compile("disk (is )?full|" + os.strerror(errno.ENOSPC), re.IGNORECASE)
+PLAIN = {
+    f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
+    f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
+    "database is locked": "another program has locked it",
+}
+"""Plain words for libraries' messages that match a pattern."""
 
 MESSAGE_LENGTH = 250
 """Maximum length of another library's message within raybench's."""
@@ -150,8 +155,7 @@ def redacted_errors(store: Store) -> Iterator[None]:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
-        if FULL_DISK.search(str(error)):
-            message = "its disk is full"
+        message = next((text for part, text in PLAIN.items() if re.search(part, str(error), re.IGNORECASE)), message)
         # Shortened last, because a truncated secret would not be found.
         text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None

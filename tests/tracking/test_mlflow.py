@@ -106,14 +106,10 @@ def test_nothing_is_written_while_a_trial_is_timed(own_store, grid):
 
 
 def test_next_command_completes_the_store(own_store, grid):
-    killed = FileWriter(own_store, grid, interval_s=0.0)
+    writer = FileWriter(own_store, grid)
     for event in (started("t-r0"), epoch("t-r0", 1)):
-        killed.put(event)
-    eventually(lambda: "t-r0" in runs(own_store, grid.name))
-    killed._closing.set()  # its thread ends, and nothing else of it happens
-    killed._pending.clear()
-    killed._queue.put(None)
-    killed._thread.join()
+        writer.put(event)
+    assert writer.close() == 0 and runs(own_store, grid.name)["t-r0"].info.status == "RUNNING"
     history = GridHistory.read(grid)
     history.close_lost()
     (grid / INCOMPLETE).touch()
