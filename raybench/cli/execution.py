@@ -52,7 +52,7 @@ def _run(
 ) -> int:
     """Run a grid with a display of its progress, print the comparison, and return the exit status."""
     from raybench.cli.end_view import show_end
-    from raybench.cli.notebook import progress_display
+    from raybench.cli.live import progress_display
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     tracking = None if no_tracking else tracking_uri or DEFAULT_STORE
