@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raybench.analysis.answer import Unit
 from raybench.analysis.datasheets import peak_flops
-from raybench.analysis.measured import work_per_second
 from raybench.core.cell import Cell
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text
@@ -160,7 +158,7 @@ def utilization(attempt: Attempt) -> Utilization | None:
             unit, flops, source = "examples", float(counted["train_flops"]), COUNTED
         else:
             unit, flops, source = "examples", float(PASSES * counted["flops"]), TRIPLED
-        rate = work_per_second(attempt, Unit(unit, 1, unit))
+        rate = timing.rate(attempt, unit)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
     if not timing.steady(attempt) or peak <= 0:
@@ -192,7 +190,7 @@ def roofline(attempt: Attempt) -> Roofline | None:
     Returns:
         None without MFU, or if the traffic of its model is not known.
     """
-    used, examples_per_s = utilization(attempt), work_per_second(attempt, Unit("examples", 1, "examples"))
+    used, examples_per_s = utilization(attempt), timing.rate(attempt, "examples")
     try:
         bytes_moved = train_bytes(attempt.roofline["work"], attempt.cell)
         memory = float(attempt.roofline["probes"]["memory"])
