@@ -34,7 +34,7 @@ from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
-from raybench.reporting.words import plural
+from raybench.reporting.words import plural, rate_number
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
@@ -141,16 +141,20 @@ class _Running:
     quality: str = ""
     """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
     epoch_s: float | None = None
+    rate: str = ""
+    """What the last epoch counted per second, such as `41,200 tokens/s`; empty if it counted nothing but examples."""
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
     def words(self) -> str:
-        """Epoch, epoch time and main metric, as far as they are known."""
+        """Epoch, its time or rate, and main metric, as far as they are known."""
         parts = []
         if self.epochs:
             parts.append(f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}")
         elif self.epoch:  # it may be the last, with an evaluation after it
             parts.append(f"{plural(self.epoch, 'epoch')} done")
-        if self.epoch_s is not None:
+        if self.rate:
+            parts.append(self.rate)
+        elif self.epoch_s is not None:
             parts.append(f"{duration(self.epoch_s)}{'/' if self.epoch_s < 59.5 else ' per '}epoch")
         if self.quality:
             parts.append(self.quality)
@@ -319,6 +323,9 @@ class Display(ProgressListener):
         ledger = event["ledger"]
         running.epoch = event["epoch"]
         running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+        trained = running.epoch_s - ledger.get("compile", 0.0)
+        units = event.get("units", {}) if trained > 0 else {}
+        running.rate = next((f"{rate_number(count / trained)} {unit}/s" for unit, count in units.items()), "")
         since_heard = time.monotonic() - running.heard
         running.heard += since_heard
         # Compilation is not repeated in later epochs.

@@ -47,9 +47,11 @@ class GridRequest:
         baseline: axes and the baseline's values on them; empty for the first value of every axis.
         target: the quality to reach.
         metric: the metric of quality; empty to choose it from what the runs logged.
+        unit: the unit of work that the runs count, such as `tokens`; empty to choose it.
         description: the purpose of the grid.
         text: the grid file.
         part: a description of the selection if only some cells were requested; empty if all were.
+        currency: of its prices.
         price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
     """
 
@@ -59,9 +61,11 @@ class GridRequest:
     workload: str = ""
     target: Target | None = None
     metric: str = ""
+    unit: str = ""
     description: str = ""
     text: str = ""
     part: str = ""
+    currency: str = "USD"
     price_per_kwh: float | None = None
     gco2_per_kwh: float | None = None
 

@@ -6,7 +6,7 @@ Any program may write it. The first line names the columns, by the names they ha
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
 - optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
   `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
-  and any metric by a name with a slash in it, such as `val/accuracy` (a fraction);
+  any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
   `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
   `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
@@ -38,7 +38,7 @@ from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
-from raybench.results.epoch import Epoch, epoch_of_columns
+from raybench.results.epoch import UNITS, Epoch, epoch_of_columns
 from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
@@ -138,7 +138,8 @@ class _Reader:
             return
         for number, name in enumerate(self._head, 1):
             duplicate = name in self._head[: number - 1]
-            if duplicate or not (name in KNOWN or "/" in name):
+            rate = f"{UNITS}{name.removesuffix('_per_s')}"
+            if duplicate or not (name in KNOWN or "/" in name or rate in self._head):
                 message = f"there are two columns {_cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
         if "epoch" not in self._head:
