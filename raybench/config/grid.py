@@ -19,6 +19,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
+from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
 
 
@@ -184,6 +185,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
+    _prices: PriceList | None = PrivateAttr(None)
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -203,6 +205,16 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    @property
+    def prices(self) -> PriceList | None:
+        """Prices that replace those of the grid; None without a file of them."""
+        return self._prices
+
+    @property
+    def price_currency(self) -> str:
+        """The currency of all prices."""
+        return self._prices.currency if self._prices and self._prices.currency else self.currency
 
     @property
     def scaled_down(self) -> str:

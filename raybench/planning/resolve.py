@@ -24,9 +24,13 @@ from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options
+from raybench.results.prices import Price
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL
 from raybench.workloads.parameters import key_of
+
+GRID_FILE = "the grid file"
+"""The source of prices of the grid file."""
 
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""
@@ -56,7 +60,7 @@ class ResolvedCell:
     fit: Placement | None = None
     skip: str | None = None
     timeout: float = 0.0
-    price_per_hour: float | None = None
+    price: Price | None = None
     memory_limit: int = 0
     checkpoint_every: int = 0
     repeats: int = 1
@@ -125,12 +129,18 @@ class Resolver:
             fit=fit,
             skip=skip,
             timeout=float(resolved.get("timeout") or 0.0),
-            price_per_hour=profile.price_per_hour,
+            price=self._price(point["device"], content),
             memory_limit=self._memory_limit(point["device"], profile.kind, resolved),
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
             repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats),
             request_id=digest(self._request(profile, resolved, content)),
         )
+
+    def _price(self, name: str, content: Cell) -> Price | None:
+        per_hour = self._spec.profile(name).price_per_hour
+        own = None if per_hour is None else Price(per_hour, GRID_FILE)
+        prices = self._spec.prices
+        return prices.price(name, content.device, own, self._spec.currency) if prices else own
 
     def _request(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
         """The request in the grid file: the cell without values that depend on the training machine."""

@@ -126,9 +126,9 @@ def currency_sign(answer: Answer) -> str:
     return "$" if answer.currency == "USD" else answer.currency
 
 
-def money_text(answer: Answer, amount: float) -> str:
+def money_text(amount: float, currency: str) -> str:
     """Format a price: $0.018; 0.018 EUR."""
-    return f"${number(amount)}" if answer.currency == "USD" else f"{number(amount)} {answer.currency}"
+    return f"${number(amount)}" if currency == "USD" else f"{number(amount)} {currency}"
 
 
 def range_text(low: float | None, high: float | None) -> str:
@@ -356,7 +356,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
         yield f"{seconds_text(to.expected_s)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
-        yield money_text(answer, to.price)
+        yield money_text(to.price, answer.currency)
 
 
 def _relative(answer: Answer, best: Best) -> Iterable[str]:
@@ -374,7 +374,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
         if criterion is Criterion.FASTEST and configuration.seconds:
             yield speed_text(answer, configuration)
         if criterion is Criterion.CHEAPEST and answer.target is None and configuration.price is not None:
-            yield f"{money_text(answer, configuration.price)} per {answer.unit.label}"
+            yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
         yield text.removesuffix(once) if once else text
@@ -510,7 +510,32 @@ def table_caption(answer: Answer) -> str:
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
     parts = [reference_text(answer), runs_text(answer), "95% intervals in parentheses" if intervals else ""]
     text = "; ".join(filter(None, parts))
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}." if text else "", _selection_text(answer))))
+
+
+def _selection_text(answer: Answer) -> str:
+    """Why the answer has a wider interval than the table for the same two configurations; empty if it has not."""
+    for best in answer.best:
+        each, ratio = answer.configurations[best.configuration], next(iter(best.ratios.values()))
+        own = each.to_target.ratio if answer.target and each.to_target else each.ratio
+        if ratio and own and ratio.has_interval and ratio.comparisons > 1 and best.other == each.reference:
+            return (
+                "The answer's intervals are wider than the table's: they allow for choosing the best of "
+                f"{ratio.comparisons + 1} configurations."
+            )
+    return ""
+
+
+def hardware_text(answer: Answer) -> str:
+    """The hardware of each device with its price and where this comes from: `AMD EPYC, 2 cores, $0.10/h (Hetzner)`."""
+    texts: dict[str, str] = {}
+    for each in answer.configurations:
+        price = "" if each.price_per_hour is None else f"{money_text(each.price_per_hour, answer.currency)} per hour"
+        price += f" ({each.price_source})" if price and each.price_source else ""
+        if text := ", ".join(filter(None, (each.hardware, price))):
+            texts.setdefault(text, format_value(each.axes.get("device", "")))
+    named = len(texts) > 1
+    return "; ".join(f"{name}: {text}" if named and name else text for text, name in texts.items())
 
 
 def reference_text(answer: Answer) -> str:
