@@ -20,6 +20,7 @@ from raybench.analysis.answer import (
 )
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
+from raybench.core.settings import SETTINGS
 from raybench.core.labels import axis_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
@@ -128,7 +129,8 @@ def currency_sign(answer: Answer) -> str:
 
 def money_text(amount: float, currency: str) -> str:
     """Format a price: $0.018; 0.018 EUR."""
-    return f"${number(amount)}" if currency == "USD" else f"{number(amount)} {currency}"
+    text = f"{amount:,.2f}" if amount == round(amount, 2) else number(amount)
+    return f"${text}" if currency == "USD" else f"{text} {currency}"
 
 
 def range_text(low: float | None, high: float | None) -> str:
@@ -199,6 +201,13 @@ def name_of(answer: Answer, index: int, workload: str = "") -> str:
     """The label of a configuration, without a workload that the sentence has named already."""
     parts = answer.configurations[index].label.split(", ")
     return ", ".join(part for part in parts if part != workload) or answer.workload
+
+
+def spoken(name: str) -> str:
+    """A label with `weight decay` for `decay` and `learning rate` for `lr`, as the answer begins."""
+    full = {each.label: key.replace("_", " ") for key, each in SETTINGS.items() if not key.startswith(each.label)}
+    parts = (part.partition(" ") for part in name.split(", "))
+    return ", ".join(f"{full.get(label, label)}{space}{value}" for label, space, value in parts)
 
 
 # Sentences at the top
@@ -289,7 +298,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head = join_words([HEADS[criterion].format(**words) for criterion in best.ratios])
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload else ""
-    name = name_of(answer, best.configuration, best.workload)
+    name = spoken(name_of(answer, best.configuration, best.workload))
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
@@ -373,11 +382,19 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             other, once = "", ONCE if text.endswith(ONCE) else once
         if criterion is Criterion.FASTEST and configuration.seconds:
             yield speed_text(answer, configuration)
+        if criterion is Criterion.CHEAPEST and ratio is not None and best.other is not None:
+            yield from _break_even(answer, configuration, answer.configurations[best.other], ratio)
         if criterion is Criterion.CHEAPEST and answer.target is None and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
         yield text.removesuffix(once) if once else text
+
+
+def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio: Ratio) -> Iterable[str]:
+    """The price of its device at which it would cost as much as the other, if their devices have different prices."""
+    if own.price_per_hour and own.price_per_hour != other.price_per_hour:
+        yield f"cheaper below {money_text(float(f'{own.price_per_hour * ratio.value:.3g}'), answer.currency)} per hour"
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:

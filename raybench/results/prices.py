@@ -77,6 +77,10 @@ class PriceList:
                 continue
             name = next((row[column] for column in NAMES if row.get(column)), "")
             currency = currency or row.get("currency", "")
+            if len(values) != len(head):
+                message = f"{len(values)} values for {len(head)} columns"
+                problems.append(Problem(str(path), line, 1, "", message))
+                continue
             wrong = _wrong(row, name, currency)
             if name.casefold() in places:
                 wrong[next(filter(row.get, NAMES))] = f"{name} has a price on line {places[name.casefold()]}"
