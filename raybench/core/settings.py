@@ -475,7 +475,7 @@ class RunOptions:
     )
     memory_limit: int | None = setting(
         None,
-        "Memory limit of each process of a trial on the host's cores: bytes, or a text such as 2GiB. A trial that "
+        "Memory limit of a trial's processes together on the host's cores: bytes, or a text such as 2GiB. A trial that "
         "needs more ends with status oom. Linux only; also in a device's profile.",
         examples=["2GiB", 1000000000],
         unit="bytes",
