@@ -20,8 +20,8 @@ from raybench.analysis.answer import (
 )
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
-from raybench.core.settings import SETTINGS
 from raybench.core.labels import axis_label
+from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING

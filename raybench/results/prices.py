@@ -144,7 +144,7 @@ class PriceList:
         known = [text for name, each in listed for text in (name, each.model, each.kind) if isinstance(text, str)]
         hint = next((hint for name in names if (hint := close(name, dict.fromkeys(known)))), "")
         more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-        text = f"{self.path.name}: no device here matches {', '.join([*names[:SHOWN], *more])}"
+        text = f"Prices of {self.path.name} match no device here: {', '.join([*names[:SHOWN], *more])}"
         return f"{text}; {hint}" if hint else text
 
 
