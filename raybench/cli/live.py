@@ -230,7 +230,8 @@ class Display(ProgressListener):
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        # A command imports its libraries itself.
+        frameworks = dict.fromkeys(w.trial.cell.content.framework for w in todo if not plan.workload.command)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)

@@ -245,7 +245,6 @@ def _target(attempt: Attempt) -> dict[str, Any]:
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
         "target_reached": epoch is not None,
-        "target_runs": int(epoch is not None),
         "time_to_target_s": timing.time_to_target(attempt, target),
         "epochs_to_target": epoch,
     }
