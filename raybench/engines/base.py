@@ -90,8 +90,9 @@ class Engine(ABC):
                 divisible by the replicas, or fewer validation examples than ranks.
         """
         recipe = self._recipe
-        if recipe.batch_size % recipe.replicas:
-            raise ValueError(f"batch_size {recipe.batch_size} does not divide into {recipe.replicas} replicas")
+        parts = recipe.replicas * recipe.gradient_accumulation
+        if recipe.batch_size % parts:
+            raise ValueError(f"batch_size {recipe.batch_size} does not divide into {parts} parts")
         augmentation = Augmentation.from_settings(recipe.augmentation)
         train, size = data.train, (0, 0)
         if is_images(train.inputs):

@@ -311,7 +311,12 @@ class Resolver:
                 )
         train, batch = counts["train"], resolved["batch_size"]
         at = f"{self._spec.place('batch_size')}batch_size: {batch}"
-        for divisor, noun in ((resolved["replicas"], "replicas"), (devices, "devices")):
+        parts = resolved["gradient_accumulation"]
+        for divisor, noun in (
+            (resolved["replicas"], "replicas"),
+            (devices, "devices"),
+            (resolved["replicas"] * parts, f"parts (gradient_accumulation {parts})"),
+        ):
             if batch % divisor:
                 raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
         if train and batch > train:

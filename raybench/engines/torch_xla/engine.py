@@ -132,6 +132,8 @@ class XlaEngine(TorchEngine):
 
     def _update(self) -> None:
         self._group.average_gradients(self.model.parameters())
+        if self._recipe.gradient_clipping is not None:
+            self._clip(self._recipe.gradient_clipping)
         self._optimizer.step(self._select(self._numbers))
         self._step += 1
 
