@@ -193,11 +193,11 @@ class TensorFlowEngine(Engine):
         scalars = draws["scalars"]
         draws = {name: share(values) for name, values in draws.items() if name != "scalars"}
         count = self._recipe.gradient_accumulation
-        total, gradients = tf.zeros([len(self._names)]), None
-        for part in zip(*(tf.split(values, count) for values in self._input.train(fed, draws)), strict=True):
-            with tf.control_dependencies(gradients or []), tf.GradientTape(watch_accessed_variables=False) as tape:
+        total, gradients = tf.zeros([len(self._names)]), list[tf.Tensor | None]()
+        for inputs, targets in zip(*(tf.split(values, count) for values in self._input.train(fed, draws)), strict=True):
+            with tf.control_dependencies(gradients), tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(self._variables)
-                losses, values = self._forward(*part, training=True)
+                losses, values = self._forward(inputs, targets, training=True)
                 loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses]) / count
             new = tape.gradient(loss, self._variables)
             if count > 1:  # an embedding's gradient has sparse rows
