@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -11,7 +10,6 @@ from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
-from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
@@ -25,7 +23,8 @@ from raybench.core.job import Job
 from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
-from raybench.execution.base import Executor, TemporaryMessage
+from raybench.execution.base import Executor, Tell, TemporaryMessage
+from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
@@ -71,14 +70,6 @@ DEFAULT_STORE = "default"
 BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
 lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
 that wait for one another otherwise keep their cores busy."""
-
-ALL_FAIL = """The grid was stopped, as the other trials would probably fail like this; {left:,} of {total:,} were not \
-run. --keep-going runs them all the same."""
-
-OF_EVERY_TRIAL = re.compile(
-    r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
-)
-"""Errors that do not depend on the values of the axes, unless these select a Python."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
@@ -250,24 +241,25 @@ class _Session:
         self._busy = False
         self._busy_warning = ""
         planned = {trial.trial_id for trial in plan.trials}
-        self._has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
-        self._failed_points: dict[str, list[Mapping[str, Any]]] = {}
+        has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
+        self._common_failure = CommonFailure(plan, has_result)
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
     def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
         """Run the given work; each event goes to the history, the MLflow writer and the view."""
-        if not todo:
-            self._renew()
-            return
-        execution = self._begin()
-        works = self._evidence.with_checks(todo) if self._options.checks else todo
-        dispatcher = Dispatcher(works, self._plan.nodes, self._plan.spec.retries)
 
         def tell(message: str) -> None:
             if not isinstance(message, TemporaryMessage):
                 self._warnings.append(message)
             view.warn(message)
+
+        if not todo:
+            self._renew(tell)
+            return
+        execution = self._begin()
+        works = self._evidence.with_checks(todo) if self._options.checks else todo
+        dispatcher = Dispatcher(works, self._plan.nodes, self._plan.spec.retries)
 
         load = executor.host_load()  # before raybench starts processes of its own
         view.begin(self._plan, todo, self._history)
@@ -281,9 +273,7 @@ class _Session:
         def watch(load: HostLoad) -> None:
             view.busy(f"Other programs use {load}." if load.high else "")
 
-        writer = self._tracker.open(
-            self._plan.spec.name, self._history, execution, warn=self._warnings.append, tell=view.warn
-        )
+        writer = self._tracker.open(self._plan.spec.name, self._history, execution, warn=tell, tell=view.warn)
         waited = False
 
         def job(placement: AssignedWork) -> Job:
@@ -311,7 +301,7 @@ class _Session:
             self._record(event)
             writer.put(event)
             view.event(event)
-            stops = not self._options.keep_going and self._would_all_fail(event)
+            stops = self._common_failure.stops(event) and not self._options.keep_going
             if stops and (left := dispatcher.stop()):
                 tell(ALL_FAIL.format(left=left, total=len(todo)))
             error = event.get("error") or {}
@@ -332,34 +322,12 @@ class _Session:
             try:
                 self._close_open(record)
                 view.end("Writing the report")
-                if page := self._write_page():
+                if page := self._write_page(tell):
                     writer.put_file(page)
                 message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
                 writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
             finally:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
-
-    def _would_all_fail(self, event: Event) -> bool:
-        """Return whether an end makes it likely, before any result, that all other trials fail in the same way."""
-        status = TrialStatus.parse(event.get("status"))
-        if event["event"] != "trial_ended" or status is None:
-            return False
-        self._has_result |= status.is_result
-        error = event.get("error") or {}
-        if self._has_result or status is not TrialStatus.FAILED or not error:
-            return False
-        kind = f"{error.get('type')}: {error.get('message')}"
-        cells = [cell for cell in self._plan.cells if cell.fit]
-        if error.get("type") == "UsageError" or (OF_EVERY_TRIAL.search(kind) and len({c.profile for c in cells}) == 1):
-            return True
-        point = next((trial.cell.axes for trial in self._plan.trials if trial.trial_id == event["trial"]), {})
-        points = self._failed_points.setdefault(re.sub(r"\d+", "#", kind), [])
-        points.append(point)
-        # A value that the failed trials have in common, and others do not have, may be the cause.
-        return len(points) > 1 and not any(
-            all(failed.get(axis) == value for failed in points) and any(cell.axes.get(axis) != value for cell in cells)
-            for axis, value in point.items()
-        )
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""
@@ -469,26 +437,26 @@ class _Session:
         self._report = with_warnings(self._report, self._warnings)
         return self._report
 
-    def _write_page(self) -> Path | None:
+    def _write_page(self, tell: Tell) -> Path | None:
         """Write the report's page; an error becomes a warning."""
         if not self._options.report:
             return None
         try:
             write_page(self._folder, files(self._current_report()))
         except Exception as error:
-            self._warnings.append(f"The report could not be made: {type(error).__name__}: {error}")
+            tell(f"The report could not be made: {type(error).__name__}: {error}")
             return None
         return self._folder / HTML
 
-    def _renew(self) -> None:
+    def _renew(self, tell: Tell) -> None:
         """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
         if self._history.attempts:
             is_same = self._request.is_same(latest_request(self._history))
             if not is_same:
                 self._begin()
             if not is_same or not self._page_is_current():
-                self._write_page()
-        self._tracker.catch_up(self._history, self._warnings.append)
+                self._write_page(tell)
+        self._tracker.catch_up(self._history, tell)
 
     def _page_is_current(self) -> bool:
         page = self._folder / HTML

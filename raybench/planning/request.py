@@ -22,9 +22,11 @@ def request_of(plan: Plan) -> GridRequest:
         workload=plan.workload.name,
         target=Target(**spec.target.model_dump()) if spec.target else None,
         metric=spec.metric or (spec.target.metric if spec.target else _first_metric(plan)),
+        unit=spec.unit or "",
         description=spec.description or "",
         text=spec.source_text or "",
         part=_part(plan),
+        currency=spec.currency,
         price_per_kwh=spec.price_per_kwh,
         gco2_per_kwh=spec.gCO2_per_kwh,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -28,8 +28,12 @@ UNAUTHORIZED = (
     "the server refuses the user or password (401); set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 )
 
-ANALYZED_ROWS = 400
-"""Rows of an index from which sqlite estimates its statistics; this takes less than 0.1 s for 10,000 runs."""
+PLAIN = {
+    f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
+    f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
+    "database is locked": "another program has locked it",
+}
+"""Plain words for libraries' messages that match a pattern."""
 
 MESSAGE_LENGTH = 250
 """Maximum length of another library's message within raybench's."""
@@ -113,17 +117,9 @@ def is_server(uri: str) -> bool:
     return _scheme(uri) in SERVERS
 
 
-def update_statistics(store: Store) -> None:
-    """Update the statistics of a sqlite store, from which its queries are planned; other databases do it themselves.
-
-    Without them, sorting a table of runs by a metric takes quadratic time: 3 s of processor time for 10,000 runs.
-    """
-    if store.path is None or not store.path.is_file():
-        return
-    with suppress(sqlite3.Error), closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("SELECT 1 FROM experiments")  # fails in an empty or other database, which stays as it is
-        connection.execute(f"PRAGMA analysis_limit={ANALYZED_ROWS}")
-        connection.execute("ANALYZE")
+def in_a_browser(store: Store) -> str:
+    """The address of an MLflow server for the browser: without secrets, and without asterisks in their place."""
+    return str(store).replace(f"{HIDDEN}@", "")
 
 
 def redact_text(text: str, uri: str) -> str:
@@ -147,6 +143,7 @@ def redacted_errors(store: Store) -> Iterator[None]:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
+        message = next((text for part, text in PLAIN.items() if re.search(part, str(error), re.IGNORECASE)), message)
         # Shortened last, because a truncated secret would not be found.
         text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None

@@ -36,6 +36,7 @@ CASES = {
     "few_threads": {"runtime_conditions": {"threads": 1}},
     "busy_host": {"audit": audit(other_cpu_s=18.0)},
     "steal": {"audit": audit(steal_s=2.0)},
+    "stopped": {"audit": audit(stopped_s=4.0)},
     "cores_shared": {"runtime_conditions": {"exclusive": False}},
     "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
     "limited_clocks": {"audit": gpu("power_cap", 0.5)},
