@@ -27,7 +27,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import flops_text, join_words
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
@@ -109,9 +109,7 @@ def starting_text(services: Iterable[str], frameworks: Iterable[str]) -> str:
 
 def peak_text(probes: Mapping[str, float]) -> str:
     """The best arithmetic rate of a roofline measurement: `94 GFLOP/s`."""
-    rate = max(probes["product"], probes["convolution"])
-    power = min(5, max(0, int(math.log10(rate) // 3))) if rate > 0 else 0
-    return f"{rate / 1000**power:.3g} {('', 'k', 'M', 'G', 'T', 'P')[power]}FLOP/s"
+    return flops_text(max(probes["product"], probes["convolution"]))
 
 
 def shown_path(path: Path) -> Path:
@@ -230,7 +228,8 @@ class Display(ProgressListener):
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        # A command imports its libraries itself.
+        frameworks = dict.fromkeys(w.trial.cell.content.framework for w in todo if not plan.workload.command)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
-from raybench.config.command import Workload
+from raybench.config.command import Arithmetic, Workload
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
@@ -122,6 +122,19 @@ class GridSpec(CellSettings):
         True,
         False,
     )
+    flops_per_token: Arithmetic | None = key(
+        "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
+        "braces with + - * / ( ). A declared workload's are counted by raybench.",
+        "6 * {parameters} + 12 * {layers} * {width} * {context}",
+        None,
+    )
+    flops_per_example: Arithmetic | None = key("The same per example.", "3 * 8.2e9", None)
+    flops_precision: v.Text | None = key(
+        "The number format of the model's matrix products, to whose peak MFU refers: fp32, tf32, bf16, fp16, or a name "
+        "in braces; by default `precision`, else fp32.",
+        "{dtype}",
+        None,
+    )
     axes: Axes = key(
         "The axes: device and any setting, each with its values. The grid is their product.",
         {"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]},
@@ -179,6 +192,12 @@ class GridSpec(CellSettings):
         "http://localhost:5000",
         None,
     )
+
+    @model_validator(mode="after")
+    def _one_unit_of_flops(self) -> GridSpec:
+        if self.flops_per_token and self.flops_per_example:
+            raise v.complaint("has flops_per_token and flops_per_example; remove one")
+        return self
 
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
@@ -19,13 +19,13 @@ from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING,
 from raybench.devices import frameworks, hosted
 from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
-from raybench.errors import UsageError
+from raybench.errors import UsageError, nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import SPECIAL
+from raybench.workloads.command import SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import key_of
 
 FLOAT32 = ("fp32", "tf32")
@@ -33,6 +33,14 @@ FLOAT32 = ("fp32", "tf32")
 
 KEPT = ("epochs", "steps_per_epoch", "precision")
 """Settings of a training function that are part of its cell if they are given, whether they are parameters or not."""
+
+
+class ModelFlops(NamedTuple):
+    """FLOPs of the model that the grid states: per unit of work, and the number format of its matrix products."""
+
+    unit: str
+    per_unit: float
+    precision: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +55,7 @@ class ResolvedCell:
         fit: the placement; None if the cell cannot run, and then `skip` is the reason.
         repeats: requested number of runs.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
+        flops: the FLOPs of its model, if the grid states them.
     """
 
     content: Cell
@@ -61,6 +70,7 @@ class ResolvedCell:
     checkpoint_every: int = 0
     repeats: int = 1
     request_id: str = ""
+    flops: ModelFlops | None = None
 
     @cached_property
     def cell_id(self) -> str:
@@ -130,7 +140,36 @@ class Resolver:
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
             repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats),
             request_id=digest(self._request(profile, resolved, content)),
+            flops=self._flops(resolved),
         )
+
+    def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:
+        """The FLOPs that the grid states, with the values of a cell.
+
+        Raises:
+            UsageError: they name what the cell has no value for, or are not a number.
+        """
+        spec = self._spec
+        key, unit = ("flops_per_token", "tokens") if spec.flops_per_token else ("flops_per_example", "examples")
+        text = spec.flops_per_token or spec.flops_per_example
+        if text is None:
+            return None
+        values = {name.removeprefix(PARAM): value for name, value in resolved.items()}
+        try:
+            flops = arithmetic(text, values)
+            written = fill(spec.flops_precision or str(resolved.get("precision", "fp32")), values)
+        except KeyError as error:
+            name = error.args[0]
+            raise UsageError(f"{spec.place(key)}no value for {{{name}}}; {nearest(name, values)}") from None
+        precision = TORCH_NAMES.get(written, written)
+        if not flops or flops <= 0:
+            raise UsageError(f"{spec.place(key)}{key}: {fill(text, values)} is not a number above 0")
+        if precision not in PRECISION_NAMES:
+            at = spec.place("flops_precision") or spec.place("precision")
+            raise UsageError(
+                f"{at}{written} is not a precision whose peak is measured; {nearest(written, PRECISION_NAMES)}"
+            )
+        return ModelFlops(unit, flops, precision)
 
     def _request(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
         """The request in the grid file: the cell without values that depend on the training machine."""
@@ -318,6 +357,9 @@ class Resolver:
             raise UsageError(f"{at} is larger than the training set of {train} examples; use a smaller one")
         return counts
 
+
+TORCH_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+"""Names that programs give to number formats."""
 
 PRECISION_NAMES = SETTINGS["precision"].names
 """Values of `precision` that a device may lack."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.analyze import analyze
 from raybench.analysis.answer import Caution
-from raybench.checks.pretrial import PretrialChecks, missing_rooflines
+from raybench.analysis.bottleneck import unknown_mfu
+from raybench.checks.pretrial import PretrialChecks
 from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
@@ -88,7 +89,7 @@ def history_warnings(history: GridHistory) -> list[str]:
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
     decay_checks = PretrialChecks(history.checks).decay_checks(cells.values())
-    warnings = [*(check.warning for check in decay_checks if check.warning), *missing_rooflines(runs)]
+    warnings = [*(check.warning for check in decay_checks if check.warning), *unknown_mfu(runs)]
     if history.damaged:
         warnings.append(f"{words.plural(len(history.damaged), 'damaged line')} of the results left out")
     return warnings

@@ -14,15 +14,17 @@ from raybench.analysis.answer import (
     Criterion,
     Difference,
     Effect,
+    Mfu,
     Ratio,
     Status,
     TrustLevel,
 )
+from raybench.analysis.bottleneck import COUNTED
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import axis_label
 from raybench.core.status import TrialStatus
-from raybench.core.text import format_value, join_words
+from raybench.core.text import flops_text, format_value, join_words
 from raybench.reporting.layout import NOTHING
 
 PERCENT_BELOW = 1.1
@@ -330,6 +332,9 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
         yield speed_text(answer, configuration)
     if configuration.quality:
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
+    if configuration.mfu:
+        peak = f"{flops_text(configuration.mfu.peak)} ({configuration.mfu.precision} {configuration.mfu.probe})"
+        yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {peak}"
     yield from _absolute(answer, configuration, best)
     yield "nothing to compare it with"
 
@@ -508,9 +513,40 @@ def effect_quality(effect: Effect, metric: str) -> str:
 def table_caption(answer: Answer) -> str:
     """How to read the table of configurations."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
-    parts = [reference_text(answer), runs_text(answer), "95% intervals in parentheses" if intervals else ""]
+    parts = [
+        reference_text(answer),
+        runs_text(answer),
+        "95% intervals in parentheses" if intervals else "",
+        peaks_text(answer),
+    ]
     text = "; ".join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def percent_text(share: float) -> str:
+    """Format a share: 41%, 0.32%."""
+    return f"{number(100 * share, 2)}%"
+
+
+def mfu_text(mfu: Mfu) -> str:
+    """Format the share of the measured peak with its interval, if there is one: 41% (39–43)."""
+    share = mfu.share
+    if share.low is None or share.high is None:
+        return percent_text(share.value)
+    decimals = _decimals(100 * share.low, 100 * share.high, 2, 100 * share.value)
+    value, low, high = (f"{100 * each:.{decimals}f}" for each in (share.value, share.low, min(share.high, 1.0)))
+    return f"{value}% ({low}–{high})"
+
+
+def peaks_text(answer: Answer) -> str:
+    """The peaks that MFU refers to, and how the FLOPs are known unless they were counted."""
+    known = [each.mfu for each in answer.configurations if each.mfu]
+    peaks = list(dict.fromkeys(f"{flops_text(each.peak)} ({each.precision} {each.probe})" for each in known))
+    if not peaks:
+        return ""
+    text = f"MFU of the measured peak, {join_words(peaks)}" if len(peaks) <= MAX_NAMES else "MFU of measured peaks"
+    sources = dict.fromkeys(each.source for each in known if each.source != COUNTED)
+    return f"{text}; FLOPs {join_words(list(sources))}" if sources else text
 
 
 def reference_text(answer: Answer) -> str:

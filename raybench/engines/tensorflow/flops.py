@@ -17,15 +17,16 @@ from raybench.datasets.splits import Array
 Shape = tuple[int, ...]
 
 
-def count(model: Any, example: Array) -> dict[str, int]:
+def count(model: Any, example: Array) -> dict[str, int | None]:
     """Count one forward pass, in evaluation mode.
 
     Args:
         example: one model input, [1, …].
 
     Returns:
-        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
-        numbers that all layers read and write except the weights; and `parameters`, the number of trained values.
+        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, `train_flops`, which is
+        None as a backward pass is not counted, and `values`, the numbers that all layers read and write except the
+        weights; and `parameters`, the number of trained values.
 
     Raises:
         TypeError: a layer has a weight matrix, and the number of products with it is unknown.
@@ -36,6 +37,7 @@ def count(model: Any, example: Array) -> dict[str, int]:
     parameter_count = sum(_size(variable.shape) for variable in model.trainable_variables)
     return {
         "flops": 2 * sum(_multiply_accumulates(layer, inputs, outputs) for layer, inputs, outputs, _ in calls),
+        "train_flops": None,
         "values": sum(values for *_, values in calls),
         "parameters": parameter_count,
     }
