@@ -389,8 +389,10 @@ class Resolver:
                 )
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
         at = f"{self._spec.place('batch_size')}batch_size: {batch}"
-        if batch % replicas:
-            raise UsageError(f"{at} is not a multiple of the {replicas} replicas; use one that is")
+        parts = resolved["gradient_accumulation"]
+        for divisor, noun in ((replicas, "replicas"), (replicas * parts, f"parts (gradient_accumulation {parts})")):
+            if batch % divisor:
+                raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
         if train and batch > train:
             raise UsageError(f"{at} is larger than the training set of {train} examples; use a smaller one")
         return counts
