@@ -297,7 +297,7 @@ def budget_text(answer: Answer) -> str:
     if name == "time":
         unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
         return f"{amount / size:.3g} {unit} of training"
-    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(answer, amount)}"
+    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(amount, answer.currency)}"
 
 
 def _at_budget_text(answer: Answer, best: Best) -> BestText:
