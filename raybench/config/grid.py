@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
-from raybench.config.command import Workload
+from raybench.config.command import Arithmetic, Workload
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
@@ -19,6 +19,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
+from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
 
 
@@ -61,6 +62,29 @@ class Target(Strict):
             raise v.complaint(f"a loss falls in training; use at_most: {self.at_least:g}")
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
+        return self
+
+
+class Budget(Strict):
+    """What each trial may spend on training; it ends completed when that is spent."""
+
+    time: v.Duration | None = key("Seconds of training, or a text such as 90s, 5m, 1h30m.", "5m", None)
+    price: v.Positive | None = key("Price of the device during training, in `currency`.", 0.10, None)
+    energy: v.Energy | None = key(
+        "Energy of the device from the first epoch on, with evaluations: joules, or a text such as 50kJ, 20Wh.",
+        "50kJ",
+        None,
+    )
+    compile: Literal["included", "excluded"] = key(
+        "Whether the time of compilation is part of a budget of time or price.", "excluded", "included"
+    )
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Budget:
+        if [self.time, self.price, self.energy].count(None) != 2:
+            raise v.complaint("needs exactly one of time, price and energy")
+        if self.energy and self.compile == "excluded":
+            raise v.complaint("compile: excluded is for a budget of time or price; remove it")
         return self
 
 
@@ -122,6 +146,19 @@ class GridSpec(CellSettings):
         True,
         False,
     )
+    flops_per_token: Arithmetic | None = key(
+        "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
+        "braces with + - * / ( ). A declared workload's are counted by raybench.",
+        "6 * {parameters} + 12 * {layers} * {width} * {context}",
+        None,
+    )
+    flops_per_example: Arithmetic | None = key("The same per example.", "3 * 8.2e9", None)
+    flops_precision: v.Text | None = key(
+        "The number format of the model's matrix products, to whose peak MFU refers: fp32, tf32, bf16, fp16, or a name "
+        "in braces; by default `precision`, else fp32.",
+        "{dtype}",
+        None,
+    )
     axes: Axes = key(
         "The axes: device and any setting, each with its values. The grid is their product.",
         {"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]},
@@ -157,6 +194,12 @@ class GridSpec(CellSettings):
         None,
     )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
+    budget: Budget | None = key(
+        "What each trial may spend on training: time, price or energy. Without `epochs` it trains until that is spent; "
+        "the report compares the quality then.",
+        {"time": "5m"},
+        None,
+    )
     include: list[Entry] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",
@@ -180,10 +223,17 @@ class GridSpec(CellSettings):
         None,
     )
 
+    @model_validator(mode="after")
+    def _one_unit_of_flops(self) -> GridSpec:
+        if self.flops_per_token and self.flops_per_example:
+            raise v.complaint("has flops_per_token and flops_per_example; remove one")
+        return self
+
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
+    _prices: PriceList | None = PrivateAttr(None)
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -203,6 +253,16 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    @property
+    def prices(self) -> PriceList | None:
+        """Prices that replace those of the grid; None without a file of them."""
+        return self._prices
+
+    @property
+    def price_currency(self) -> str:
+        """The currency of all prices."""
+        return self._prices.currency if self._prices and self._prices.currency else self.currency
 
     @property
     def scaled_down(self) -> str:

@@ -87,7 +87,7 @@ _CELL = [
 
 
 def _column(quantity: Quantity) -> Column:
-    dtype = WHOLE if quantity.kind in (Kind.WHOLE, Kind.COUNT) else NUMBER
+    dtype = {Kind.WHOLE: WHOLE, Kind.COUNT: WHOLE, Kind.FLAG: YES_NO}.get(quantity.kind, NUMBER)
     return Column(quantity.column, dtype, quantity.unit, quantity.meaning)
 
 
@@ -140,7 +140,9 @@ _RESULTS = [
     Column("time_to_target_s", NUMBER, "s", "training time until the target; missing if it was not reached"),
     Column("epochs_to_target", WHOLE, "epochs", "epochs until the target"),
     Column("bottleneck", TEXT, "", "the bottleneck: compute, memory, input or overhead"),
-    Column("compute_share", NUMBER, "fraction", "arithmetic performance, relative to the probes on its device"),
+    Column("flop_rate", NUMBER, "FLOP/s", "FLOPs of the model per second of steady epochs"),
+    Column("mfu", NUMBER, "fraction", "flop_rate over the measured peak of its devices"),
+    Column("datasheet_mfu", NUMBER, "fraction", "the same over the peak of the vendor's data sheet, if it is known"),
     Column("memory_share", NUMBER, "fraction", "memory traffic, relative to the probe on its device"),
     Column("input_share", NUMBER, "fraction", "fraction of the steady time that it waited for input"),
     Column("findings", TEXT, "", "codes of its findings, separated by commas"),

@@ -112,7 +112,7 @@ def test_what_is_not_known_has_no_value(golden):
     nothing |= {
         "bottleneck",
         "findings",
-        "compute_share",
+        "mfu",
         "decay_factor",
         "steps_per_epoch",
         "betas",
