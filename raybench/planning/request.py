@@ -27,6 +27,7 @@ def request_of(plan: Plan) -> GridRequest:
         part=_part(plan),
         price_per_kwh=spec.price_per_kwh,
         gco2_per_kwh=spec.gCO2_per_kwh,
+        rule=spec.rule,
     )
 
 
