@@ -28,7 +28,7 @@ from raybench.core.job import Recipe
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, open_device
 from raybench.engines.base import EngineParts
-from raybench.engines.user_loop import open_loop
+from raybench.engines.loop_facts import open_loop
 from raybench.training.declared import DeclaredTraining
 
 

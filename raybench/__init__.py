@@ -107,7 +107,7 @@ def run_grid(
     """
     import json
 
-    from raybench.cli.notebook import progress_display
+    from raybench.cli.live import progress_display
     from raybench.core.text import format_value
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -11,7 +10,6 @@ from functools import cached_property, reduce
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
-from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
@@ -28,6 +26,7 @@ from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
 from raybench.execution.base import Executor, TemporaryMessage
+from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
@@ -73,14 +72,6 @@ DEFAULT_STORE = "default"
 BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
 lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
 that wait for one another otherwise keep their cores busy."""
-
-ALL_FAIL = """The grid was stopped, as the other trials would probably fail like this; {left:,} of {total:,} were not \
-run. --keep-going runs them all the same."""
-
-OF_EVERY_TRIAL = re.compile(
-    r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
-)
-"""Errors that do not depend on the values of the axes, unless these select a Python."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
@@ -266,8 +257,8 @@ class _Session:
         self._busy = False
         self._busy_warning = ""
         planned = {trial.trial_id for trial in plan.trials}
-        self._has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
-        self._failed_points: dict[str, list[Mapping[str, Any]]] = {}
+        has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
+        self._common_failure = CommonFailure(plan, has_result)
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
@@ -340,7 +331,7 @@ class _Session:
             self._record(event)
             writer.put(event)
             view.event(event)
-            stops = not self._options.keep_going and self._would_all_fail(event)
+            stops = self._common_failure.stops(event) and not self._options.keep_going
             if stops and (left := dispatcher.stop()):
                 tell(ALL_FAIL.format(left=left, total=len(todo)))
             error = event.get("error") or {}
@@ -374,28 +365,6 @@ class _Session:
         todo = [work for work in self._later if work.trial.repeat < needed[work.trial.cell.cell_id]]
         self._later = [work for work in self._later if work.trial.repeat >= needed[work.trial.cell.cell_id]]
         return found, todo
-
-    def _would_all_fail(self, event: Event) -> bool:
-        """Return whether an end makes it likely, before any result, that all other trials fail in the same way."""
-        status = TrialStatus.parse(event.get("status"))
-        if event["event"] != "trial_ended" or status is None:
-            return False
-        self._has_result |= status.is_result
-        error = event.get("error") or {}
-        if self._has_result or status is not TrialStatus.FAILED or not error:
-            return False
-        kind = f"{error.get('type')}: {error.get('message')}"
-        cells = [cell for cell in self._plan.cells if cell.fit]
-        if error.get("type") == "UsageError" or (OF_EVERY_TRIAL.search(kind) and len({c.profile for c in cells}) == 1):
-            return True
-        point = next((trial.cell.axes for trial in self._plan.trials if trial.trial_id == event["trial"]), {})
-        points = self._failed_points.setdefault(re.sub(r"\d+", "#", kind), [])
-        points.append(point)
-        # A value that the failed trials have in common, and others do not have, may be the cause.
-        return len(points) > 1 and not any(
-            all(failed.get(axis) == value for failed in points) and any(cell.axes.get(axis) != value for cell in cells)
-            for axis, value in point.items()
-        )
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""

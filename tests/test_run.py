@@ -100,8 +100,8 @@ def test_grid_leaves_files_runs_and_rows(whole):
     assert sorted(file.parent.name for file in files) == sorted(started)
     assert [status for _, status in runs_in(outcome.store)] == ["FINISHED"] * 3
     assert {name for name, _ in runs_in(outcome.store)} == {
-        "b32 r0 digits_cnn cpu torch wd0.005",
-        "b64 r0 digits_cnn cpu torch wd0.005",
+        "batch 32",
+        "batch 64",
         "grid digits",
     }
 
@@ -394,11 +394,12 @@ def test_unreachable_store_loses_nothing_and_hides_secrets(grid):
 def test_labels_of_other_settings_are_told_apart(grid):
     one = DIGITS.replace("[32, 64]", "[32]")
     first, _ = grid(one)
-    name = "digits_cnn cpu torch b32 wd0.005"
-    assert {attempt.label for attempt in first.latest.values()} == {f"{name} r0"}
+    assert {attempt.label for attempt in first.latest.values()} == {"digits_cnn on cpu"}
     longer = one.replace("epochs: 1", "epochs: 2")
     outcome, _ = grid(longer + "repeats: 2\n")
-    assert {attempt.label for attempt in outcome.latest.values()} == {f"epochs=2 r{repeat} {name}" for repeat in (0, 1)}
+    assert {attempt.label for attempt in outcome.latest.values()} == {
+        f"epochs 2, digits_cnn on cpu, repeat {repeat}" for repeat in (0, 1)
+    }
     outcome, started = grid(longer)
     assert started == []
     assert len(list(outcome.folder.glob("executions/*.json"))) == 3, "the last one asked for less"

@@ -56,13 +56,12 @@ def train(
         images, labels = read_mnist(folder, "train", train_examples)
         validation = read_mnist(folder, "t10k", val_examples)
     count = (steps_per_epoch or len(images) // batch_size) * batch_size
-    with trial.strategy().scope():  # raybench
-        model = build_model(width)
-        model.compile(
-            keras.optimizers.AdamW(learning_rate, weight_decay),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-        )
+    model = build_model(width)
+    model.compile(
+        keras.optimizers.AdamW(learning_rate, weight_decay),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
     model.fit(
         images[:count, ..., None],
         labels[:count],

@@ -28,7 +28,6 @@ from raybench.analysis.bottleneck import roofline
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
 from raybench.analysis.intervals import residual
-from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
@@ -37,14 +36,14 @@ from raybench.analysis.measured import (
     joules_per_unit,
     measure_all,
     seconds_per_unit,
-    work_per_second,
 )
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary, rate_summary
 from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
 from raybench.analysis.trust import Answered, with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
+from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
 from raybench.results import energy, timing
@@ -81,7 +80,7 @@ def analyze(
     target = _in_fractions(request.target)
     matching = Matching(measured, request.baseline if baseline is None else baseline)
     names = dict.fromkeys(name for each in measured for name in each.qualities)
-    metric = (request.metric if request.metric in names else main_metric(names, request.target)) or ""
+    metric = main_metric(names, request.metric)
     metrics = list(dict.fromkeys(name for name in (metric, target.metric if target else "") if name in names))
     residuals = Residuals(
         residual(each.times for each in measured),
@@ -131,6 +130,7 @@ def analyze(
         synthetic_data=synthetic,
         target=target,
         description=request.description,
+        currency=request.currency,
     )
 
 
@@ -183,7 +183,7 @@ class _Grid:
             runs=tuple(self._run(run) for run in runs),
             hosts=len(set(map(host_of, runs))),
             seconds=seconds,
-            rate=_mean(work_per_second(run, self._unit) for run in runs),
+            rate=rate_summary(own.paces, own.time_rounding),
             from_warmup=any(map(timing.steady_from_warmup, runs)),
             run_parts_s=_run_parts(runs),
             total_s=_median(map(timing.total, runs)),

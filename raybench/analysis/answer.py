@@ -44,6 +44,11 @@ class Unit:
             return self.name
         return f"million {self.name}" if self.amount == 1_000_000 else f"{self.amount:,} {self.name}"
 
+    @property
+    def short(self) -> str:
+        """The unit in a heading, such as `epoch` or `M tokens`."""
+        return self.label.replace("million", "M")
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -223,7 +228,7 @@ class Configuration:
         runs: the completed runs, in order of repeat.
         hosts: number of machines that its runs ran on.
         seconds: steady time per unit of work; None if unknown.
-        rate: work per second, such as examples per second (not per 1,000); None if the work is not known.
+        rate: `Unit.counted` per second, such as tokens per second; None if nothing is counted.
         from_warmup: whether a run has no epoch after its warm-up, so that its warm-up is used.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
         total_s: wall time of a whole run, median over runs; None if unknown.
@@ -257,7 +262,7 @@ class Configuration:
     runs: tuple[Run, ...] = ()
     hosts: int = 1
     seconds: Summary | None = None
-    rate: float | None = None
+    rate: Summary | None = None
     from_warmup: bool = False
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
     total_s: float | None = None
@@ -312,6 +317,7 @@ class Effect:
         speed: geometric mean over the sets; None if the effect changes its sign between sets, if sets have different
             workloads, or if no time can be compared. Without interval if a configuration has one run.
         least, most: smallest and largest ratio of a set; shown if `varies` or without interval. None without times.
+        rates: `Unit.counted` per second with the value and with the baseline's, as `speed`; None if not counted.
         varies: whether the effect differs between sets beyond noise, or `speed` is None for a reason above.
         parts: the effect by the axis it depends on (Holm-corrected); empty if it is not shown to depend on one.
         quality: difference of quality by metric, the main metric first, as in `Answer.metric`.
@@ -335,6 +341,7 @@ class Effect:
     quality_most: float | None = None
     quality_varies: bool = False
     tied: Mapping[str, Any] = field(default_factory=dict)
+    rates: tuple[float, float] | None = None
     cautions: tuple[str, ...] = ()
 
 
@@ -461,6 +468,7 @@ class Answer:
         grid: its name.
         workload: name of the workload; several are separated by commas.
         description: of the grid file; may be empty.
+        currency: of the prices, such as USD.
         metric: the metric of quality, such as `val/accuracy`; empty if no run logged one.
         higher_is_better: the metric's direction.
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
@@ -492,3 +500,4 @@ class Answer:
     synthetic_data: str = ""
     target: Target | None = None
     description: str = ""
+    currency: str = "USD"

@@ -11,11 +11,11 @@ from typing import Any
 from raybench.analysis.analyze import analyze, error_text
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.intervals import ALPHA, Estimate, difference, mean, quantile
-from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
 from raybench.analysis.ratios import ACCURACY_MARGIN, as_difference, as_ratio, cost_summary
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
+from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value
 from raybench.results import timing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from raybench.analysis import intervals
@@ -157,6 +158,7 @@ def _effect(
         speed=as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None,
         least=least,
         most=most,
+        rates=_rates(row),
         varies=bool(axis) or opposite,
         parts=_parts(row, axis, metrics, residuals) if axis else (),
         quality={
@@ -173,6 +175,15 @@ def _effect(
             if master == row.axis and name in row.pairs[0][0].axes
         },
     )
+
+
+def _rates(row: _Row) -> tuple[float, float] | None:
+    """Return the geometric means per second of both sides over the matched sets; None if a side counted nothing."""
+    sides = [[fmean(sample.value for sample in side.paces) for side in pair if side.paces] for pair in _timed(row)]
+    if not sides or any(len(pair) < 2 for pair in sides):
+        return None
+    own, other = (math.exp(-fmean(each)) for each in zip(*sides, strict=True))
+    return own, other
 
 
 def _is_opposite(speed: EffectEstimate | None, least: float, most: float, depends_on: str | None) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Sample, Stopping, rounding
-from raybench.analysis.labels import configuration_label
 from raybench.core.cell import COMMAND
 from raybench.core.job import Target
+from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
@@ -36,7 +36,7 @@ SHORT_EPOCH_S = 0.05
 """Least seconds of an epoch that the arrival of a program's output can time."""
 
 _WORK = re.compile(
-    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
+    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
     r"examples|samples|tokens)(?![a-z])"
 )
 """Names of axes that change the work of an epoch, unless a unit of work is counted."""
@@ -78,6 +78,7 @@ class Measured:
         job: its workload, data and kind; different jobs are never compared.
         kind: the values that change the work of a command's epoch, if this is not counted.
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
+        paces: logs of the seconds of one of what is counted, such as a token; without runs that did not count it.
         qualities: metrics after training, by name.
         tries: runs towards the target.
         price_per_hour: price of its device.
@@ -93,6 +94,7 @@ class Measured:
     kind: str = ""
     times: tuple[Sample, ...] = ()
     energies: tuple[Sample, ...] = ()
+    paces: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
@@ -114,21 +116,30 @@ def host_of(run: Attempt) -> str:
     return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
 
 
-def choose_unit(attempts: Iterable[Attempt]) -> Unit:
+def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
+    """Return what completed runs count, such as examples and tokens, with the number of runs that do."""
+    units: dict[str, int] = {}
+    for run in attempts:
+        steady = timing.steady_epochs(run) if run.status == TrialStatus.COMPLETED else []
+        for name in steady[0].counts if steady else ():
+            units[name] = units.get(name, 0) + all(epoch.counts.get(name, 0) > 0 for epoch in steady)
+    return {name: runs for name, runs in units.items() if runs}
+
+
+def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
     """Return the unit of work of a report.
 
-    A unit that all runs count, else an epoch if all full epochs of a workload have the same examples, else 1,000
-    examples. If no run counts anything, it is an epoch.
+    The wanted one if a run counts it, else a unit that all runs count, else an epoch if all full epochs of a workload
+    have the same examples, else 1,000 examples. If no run counts anything, it is an epoch.
     """
     runs = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED and attempt.epochs]
-    epochs = [list(timing.steady_epochs(run)) for run in runs]
-    counts: dict[str, int] = {}
-    for steady in epochs:
-        for name in steady[0].units if steady else ():
-            counts[name] = counts.get(name, 0) + all(epoch.units.get(name, 0) > 0 for epoch in steady)
-    known = sum(all(epoch.examples > 0 for epoch in steady) for steady in epochs)
-    most = max(counts, key=lambda name: counts[name], default="")
-    if most and counts[most] and counts[most] >= known:
+    counts = counted_units(runs)
+    known = counts.get("examples", 0)
+    own = {name: number for name, number in counts.items() if name != "examples"}
+    most = wanted if wanted in counts else max(own, key=lambda name: own[name], default="")
+    if most == "examples":
+        return EXAMPLES
+    if most and (most == wanted or own[most] >= known):
         return Unit(most, 1_000_000, most)
     if not known:
         return Unit("run") if runs and all(run.clock == "run" for run in runs) else Unit()
@@ -147,7 +158,7 @@ def job_of(run: Attempt) -> str:
 
 
 def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
-    """Return whether an axis of a command, by its name, changes what an epoch of its runs contains."""
+    """Return whether an axis, by its name, changes what an epoch of some runs contains."""
     found = _WORK.search(axis.removeprefix(PARAM).lower())
     are_passes = bool(runs) and all(run.are_passes for run in runs)
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
@@ -176,8 +187,7 @@ def work_of(epoch: Epoch, unit: Unit) -> float | None:
     """Return the work of an epoch in a unit; None if it is not known."""
     if not unit.has_rate:
         return 1.0
-    counted = epoch.examples if unit.name == "examples" else epoch.units.get(unit.name, 0)
-    return counted / unit.amount or None
+    return epoch.counts.get(unit.name, 0) / unit.amount or None
 
 
 def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
@@ -200,14 +210,6 @@ def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> floa
     if not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)
-
-
-def work_per_second(run: Attempt, unit: Unit) -> float | None:
-    """Return what is counted per second of the steady epochs, such as examples; None if nothing is counted."""
-    if not unit.counted:
-        return None
-    pace = seconds_per_unit(run, Unit(unit.counted, 1, unit.counted))
-    return 1 / pace if pace else None
 
 
 def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
@@ -276,6 +278,7 @@ def measure(
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
     seconds = [(run, seconds_per_unit(run, unit)) for run in completed]
     joules = [(run, joules_per_unit(run, unit)) for run in completed]
+    rates = [(run, timing.rate(run, unit.counted)) for run in completed]
     qualities: dict[str, list[Sample]] = {}
     for run in completed:
         own = sample_of(run, 0.0, stopping)
@@ -292,6 +295,7 @@ def measure(
         kind=kind,
         times=tuple(sample_of(run, math.log(value), stopping) for run, value in seconds if value),
         energies=tuple(sample_of(run, math.log(value), stopping) for run, value in joules if value),
+        paces=tuple(sample_of(run, -math.log(value), stopping) for run, value in rates if value),
         qualities={name: tuple(samples) for name, samples in qualities.items()},
         tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
         price_per_hour=cell.price_per_hour,
@@ -321,7 +325,7 @@ def measure_all(
     runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
     stopping = stopping_of(request)
     scale = percent_scale(run for each in runs for run in each)
-    unit = choose_unit(run for each in runs for run in each)
+    unit = choose_unit([run for each in runs for run in each], request.unit)
     steps = RoundingSteps.of([run for each in runs for run in each], scale)
     measured = [
         measure(index, cell, own, unit, request.target, scale, steps, stopping)

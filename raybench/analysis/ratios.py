@@ -97,6 +97,15 @@ def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary 
     return Summary(_exp(summary.value), low, high, _exp(summary.least), _exp(summary.most), summary.runs)
 
 
+def rate_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
+    """Return the geometric mean per second from logs of the seconds of one; None without runs."""
+    cost = cost_summary(samples, rounding)
+    if cost is None:
+        return None
+    low, high = (1 / end if end else None for end in (cost.high, cost.low))
+    return Summary(1 / cost.value, low, high, 1 / cost.most, 1 / cost.least, cost.runs)
+
+
 def quality_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
     """Return the mean of numbers of runs; None without runs."""
     if not samples:

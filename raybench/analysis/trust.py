@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -13,9 +14,9 @@ import numpy as np
 from raybench.analysis.answer import Best, Caution, Configuration, Effect, Ratio, Trust, TrustLevel, Unit
 from raybench.analysis.findings.finding import Finding, kinds, span_of
 from raybench.analysis.intervals import TwoWayTable, f_probability
-from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, changes_work
+from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import format_value, join_words
 from raybench.results import energy, timing
@@ -38,9 +39,6 @@ _UNRELATED = frozenset({"python", "raybench", "ray"})
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
-
-_WORK_AXES = ("batch_size", "steps_per_epoch")
-"""Axes that change the work of an epoch of a training function."""
 
 _OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
 
@@ -217,12 +215,10 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
                 if any(finding.code == code for run in each.completed for finding in found.get(id(run), ()))
             ]
             yield _caution(code, measured, found, concerned)
-    warnings: dict[str, int] = {}
-    for run in (run for each in measured for run in each.attempts):
-        for warning in run.warnings:
-            warnings[warning] = warnings.get(warning, 0) + 1
-    for text, count in warnings.items():
-        code = "metric_missing" if text.startswith("no line of the output matches") else "warning"
+    attempts = [run for each in measured for run in each.attempts]
+    missing = [("metric_missing", text) for run in attempts for text in run.unmatched]
+    warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
+    for (code, text), count in warnings.items():
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(runs))
     if any(each.energies for each in measured):
         without = [run for run in runs if energy.total(run) is None]
@@ -263,7 +259,7 @@ def _of_grid(
         )
     runs = [run for each in timed for run in each.completed]
     is_printed = any(run.clock in ("output", "program", "run") for run in runs)
-    changed = [axis for axis in matching.axes if (changes_work(axis, runs) if is_printed else axis in _WORK_AXES)]
+    changed = [axis for axis in matching.axes if changes_work(axis, runs)]
     if is_printed and not changed and not unit.counted and any(changes_work(axis, ()) for axis in matching.axes):
         text = "an epoch of the program is taken to be one pass over the same data with every batch size"
         yield Caution("epoch_is_pass", text, "if it is not, state `work` under `workload`")

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from raybench.analysis.intervals import Estimate, difference
-from raybench.analysis.labels import configuration_label
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
+from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt

@@ -19,7 +19,7 @@ from raybench.datasets.splits import Array, Data, Split
 from raybench.engines import FRAMEWORKS, open_inspection
 from raybench.engines.base import EngineParts
 from raybench.engines.images import model_inputs, plain
-from raybench.engines.user_loop import open_loop
+from raybench.engines.loop_facts import open_loop
 from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
 from raybench.training.declared import DeclaredTraining
 from raybench.trial.opening import open_assigned

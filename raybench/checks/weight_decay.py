@@ -24,7 +24,7 @@ from raybench.core.settings import DECAY_FORM, SETTINGS, TRAINING
 from raybench.datasets.splits import Array, Data, Split
 from raybench.engines import open_inspection
 from raybench.engines.base import EngineParts
-from raybench.engines.user_loop import open_loop
+from raybench.engines.loop_facts import open_loop
 from raybench.training.declared import DeclaredTraining
 from raybench.trial.opening import open_assigned
 from raybench.workloads.base import Workload

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
-from raybench.core.job import DEVICES, GROUPED, SPMD
-from raybench.core.settings import SETTINGS, short_name
+from raybench.core.job import DEVICES, GROUPED
+from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
-from raybench.core.text import format_value, join_words
+from raybench.core.text import join_words
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
 from raybench.reporting.words import plural
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
-    from raybench.planning.plan import Plan, Trial, WorkItem
+    from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import ResolvedCell
     from raybench.planning.resume import OtherMachines
     from raybench.results.attempt import Attempt
 
-FORMS = {GROUPED: " grouped", DEVICES: "", SPMD: " by SPMD"}
+FORMS = {GROUPED: " grouped", DEVICES: ""}
 """Suffix of the number of replicas, by the form of replication."""
 
 TO_RUN = "to run"
@@ -164,65 +164,16 @@ def cell_columns(
     plan: Plan, cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator
 ) -> list[Column]:
     """The table of some cells of a plan: settings that differ, device with its hardware, state, time of a trial."""
-    labels = TrialLabels(plan)
+    axes = [axis for axis in plan.varied if axis != "device"]
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
     times = [duration(each) if each else NOTHING for each in seconds]
     columns = [
-        Column("configuration", [labels.settings(cell) for cell in cells], right=False, kind=LABEL),
+        Column("configuration", [configuration_label(cell.axes, axes) for cell in cells], right=False, kind=LABEL),
         Column("device", [_device(cell) for cell in cells], right=False, drop=1),
         Column("state", [states[cell.cell_id] for cell in cells], right=False, kind=TEXT),
         Column("per trial", times, drop=2),
     ]
     return [column for column in columns if not column.is_empty]
-
-
-def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
-    """The axes on which cells differ, except the device: with their short names; and those that some cells lack.
-
-    An axis has the setting's own name if the short name would have two meanings.
-    """
-    counts = Counter[str]()
-    for names, count in Counter(tuple(cell.axes) for cell in cells).items():
-        counts.update({name: count for name in names if name != "device"})
-    labels = [SETTINGS[name].label if name in SETTINGS else short_name(name) for name in counts]
-    titles = {
-        name: name if labels.count(label) > 1 else label
-        for name, label in zip(counts, labels, strict=True)
-        if counts[name] == len(cells) and _varies(name, cells)
-    }
-    return titles, [name for name, count in counts.items() if count < len(cells)]
-
-
-def _varies(name: str, cells: Sequence[ResolvedCell]) -> bool:
-    """Return whether cells differ visibly on an axis that all have."""
-    first = cells[0].axes[name]
-    text = format_value(first)
-    values = (cell.axes[name] for cell in cells)
-    return any(value is not first and format_value(value) != text for value in values)
-
-
-def _partial_texts(cell: ResolvedCell, names: Iterable[str]) -> list[str]:
-    return [f"{short_name(name)}={format_value(cell.axes[name])}" for name in names if name in cell.axes]
-
-
-class TrialLabels:
-    """Labels of a plan's trials: `gpu, batch 128, decay 5e-4, repeat 2`, only with what differs between them."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._titles, self._partial = _axes(plan.cells)
-        self._has_devices = len({cell.profile for cell in plan.cells}) > 1
-
-    def settings(self, cell: ResolvedCell) -> str:
-        """The values in which a cell differs from others, without its device: `batch 128, decay 5e-4`."""
-        values = [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
-        return ", ".join([*values, *_partial_texts(cell, self._partial)])
-
-    def text(self, trial: Trial, with_device: bool = False) -> str:
-        """The label of a trial; with the device, even if there is only one."""
-        cell = trial.cell
-        parts = [cell.profile] if with_device or self._has_devices else []
-        parts += [self.settings(cell), f"repeat {trial.repeat}" if cell.repeats > 1 else ""]
-        return ", ".join(filter(None, parts)) or f"{cell.content.shown_name} on {cell.profile}"
 
 
 def hardware_texts(plan: Plan) -> list[str]:

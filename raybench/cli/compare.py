@@ -198,8 +198,7 @@ def _run_both(
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
-    from raybench.cli.live import Display
-    from raybench.cli.notebook import progress_display
+    from raybench.cli.live import Display, progress_display
     from raybench.planning.request import request_of
     from raybench.results.machines import as_requested
     from raybench.run import DEFAULT_STORE, Options, run_grid
@@ -257,17 +256,24 @@ def _write(comparison: Comparison, data: Path | None) -> None:
 def _show(comparison: Comparison) -> None:
     from raybench.cli.console import page, print_text
     from raybench.reporting.layout import LABEL, NOTHING, Column, table_lines
-    from raybench.reporting.words import caution_text, difference_text, number, ratio_text
+    from raybench.reporting.words import caution_text, difference_text, number, rate_number, ratio_text
 
     console, changes = page(), comparison.changes
     for sentence in _sentences(comparison):
         print_text(console, sentence)
     if changes:
-        times = f"s/{comparison.unit.label}"
+        unit = comparison.unit
+        times = f"{unit.name}/s" if unit.has_rate else f"s/{unit.label}"
+
+        def speed(seconds: float | None) -> str:
+            if not seconds:
+                return NOTHING
+            return rate_number(unit.amount / seconds) if unit.has_rate else number(seconds)
+
         columns = [
             Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
-            Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
-            Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
+            Column(f"base, {times}", [speed(each.base_s) for each in changes], drop=2),
+            Column(f"new, {times}", [speed(each.new_s) for each in changes], drop=1),
             Column("speed (95% CI)", [ratio_text(each.speed) for each in changes], right=False),
             Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
             Column("verdict", [str(each.verdict) for each in changes], right=False),

@@ -17,10 +17,13 @@ WIDE = 200
 
 
 class Terminal(Console):
-    """A console that strips control codes from text; colours and the live display are rich's own."""
+    """A console that strips control codes from text; colours and the live display are rich's own.
+
+    A notebook gets plain lines.
+    """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(markup=False, highlight=False, **options)
+        super().__init__(markup=False, highlight=False, force_jupyter=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of a renderable: text and rich's own control codes."""

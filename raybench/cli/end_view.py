@@ -9,7 +9,6 @@ from rich.markup import escape
 
 from raybench.cli.console import page
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
-from raybench.cli.ui import in_a_browser
 from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
@@ -17,7 +16,7 @@ from raybench.reporting.build import HTML
 from raybench.reporting.text import print_report
 from raybench.reporting.words import plural
 from raybench.results.folder import ATTEMPTS, attempt_folder
-from raybench.tracking.store import cli_flags, is_server
+from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

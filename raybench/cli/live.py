@@ -19,7 +19,7 @@ from rich.text import Text
 
 from raybench.checks import roofline
 from raybench.checks.weight_decay import DecayCheckResult
-from raybench.cli.cell_table import TrialLabels, hardware_texts, size_text
+from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
@@ -33,8 +33,9 @@ from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
+from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
-from raybench.reporting.words import plural
+from raybench.reporting.words import plural, rate_number
 from raybench.results.attempt import Attempt, Key, latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
@@ -144,18 +145,29 @@ class _Running:
     quality: str = ""
     """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
     epoch_s: float | None = None
+    rate: str = ""
+    """What the last epoch counted per second, such as `41,200 tokens/s`; empty if it counted nothing but examples."""
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
     def words(self) -> str:
-        """Epoch, epoch time and main metric, as far as they are known."""
-        parts = [
-            f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}" if self.epochs else f"epoch {self.epoch + 1}"
-        ]
-        if self.epoch_s is not None:
+        """Epoch, its time or rate, and main metric, as far as they are known."""
+        parts = []
+        if self.epochs:
+            parts.append(f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}")
+        elif self.epoch:  # it may be the last, with an evaluation after it
+            parts.append(f"{plural(self.epoch, 'epoch')} done")
+        if self.rate:
+            parts.append(self.rate)
+        elif self.epoch_s is not None:
             parts.append(f"{duration(self.epoch_s)}{'/' if self.epoch_s < 59.5 else ' per '}epoch")
         if self.quality:
             parts.append(self.quality)
         return "   ".join(parts)
+
+
+def progress_display(ray: bool, mlflow: bool) -> Display:
+    """Return the display; `ray` and `mlflow` say whether these are started before the first trial."""
+    return Display(services=[name for name, is_used in (("Ray", ray), ("MLflow", mlflow)) if is_used])
 
 
 class Display(ProgressListener):
@@ -174,7 +186,8 @@ class Display(ProgressListener):
         self._fetch_console = console
         self._services = services
         self._live: Live | None = None
-        self._labels: TrialLabels | None = None
+        self._plan: Plan | None = None
+        self._metric = ""
         self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, Cell] = {}
@@ -203,7 +216,7 @@ class Display(ProgressListener):
         self._history, self._total = history, len(todo)
         self._estimator = Estimator(history.attempts.values())
         self._waiting = {work.trial.trial_id: work.trial.cell.content for work in todo}
-        self._labels = TrialLabels(plan)
+        self._plan, self._metric = plan, request_of(plan).metric
         self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._began = time.monotonic()
         skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
@@ -247,9 +260,9 @@ class Display(ProgressListener):
             print_text(self._console, "; ".join(texts))
 
     def _label(self, trial: str, with_device: bool = False) -> str:
-        if self._labels is None or trial not in self._trials:
+        if self._plan is None or trial not in self._trials:
             return trial
-        return self._labels.text(self._trials[trial], with_device)
+        return self._plan.label(self._trials[trial], with_device)
 
     def _show_phase(self, text: str) -> None:
         """Set the current phase; the display shows it with its elapsed time."""
@@ -331,6 +344,9 @@ class Display(ProgressListener):
         ledger = event["ledger"]
         running.epoch = event["epoch"]
         running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+        trained = running.epoch_s - ledger.get("compile", 0.0)
+        units = event.get("units", {}) if trained > 0 else {}
+        running.rate = next((f"{rate_number(count / trained)} {unit}/s" for unit, count in units.items()), "")
         since_heard = time.monotonic() - running.heard
         running.heard += since_heard
         # Compilation is not repeated in later epochs.
@@ -340,7 +356,7 @@ class Display(ProgressListener):
             running.ahead = epochs_left * (sum(ledger.values()) - compilation)
         elif running.ahead is not None:
             running.ahead = max(0.0, running.ahead - since_heard)
-        metric = main_metric(event["metrics"])
+        metric = main_metric(event["metrics"], self._metric)
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:
             self._line(f"running    {running.label}   {running.words()}")

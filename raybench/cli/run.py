@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from raybench.cli import options as opt
+from raybench.cli.execution import with_execution
 from raybench.cli.terminal import say
 from raybench.errors import UsageError
 
@@ -54,30 +56,15 @@ Quote the braces: a shell would expand them itself.
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.address
-@opt.rerun
-@opt.retry
-@opt.keep_going
-@opt.results
-@opt.tracking_uri
-@opt.no_tracking
+@with_execution
 def command(
-    words: tuple[str, ...],
-    save: Path | None,
-    address: str | None,
-    rerun: bool,
-    retry: tuple[str, ...],
-    keep_going: bool,
-    results: Path,
-    tracking_uri: str | None,
-    no_tracking: bool,
-    **options: Any,
+    words: tuple[str, ...], save: Path | None, address: str | None, run: Callable[..., int], **options: Any
 ) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
 
     '{16,64}' and '{1..4}' are axes, named by the option before them. The time of an epoch is measured if its lines are
     recognised in the output or matched by --epoch, else that of a whole run.
     """
-    from raybench.cli.grid import run_requested
     from raybench.config.one_line import as_yaml, expanded_braces, grid_of
     from raybench.devices import hosted
     from raybench.execution.executors import make_executor
@@ -102,14 +89,4 @@ def command(
         save.write_text(text)
         source = save
     spec, cells = requested_grid(source)
-    return run_requested(
-        spec,
-        cells,
-        executor,
-        results,
-        tracking_uri,
-        no_tracking,
-        rerun=rerun,
-        retry=frozenset(retry),
-        keep_going=keep_going,
-    )
+    return run(spec, cells, executor)

@@ -113,14 +113,16 @@ class Command(Strict):
     )
     epoch_begins: Line | None = Field(
         default=None,
-        description="The same for the line that begins an epoch. Without `epoch`, it ends the epoch before; with it, "
-        "the time between two epochs does not count, and metrics printed there are of the epoch before.",
+        description="The same for the line that begins an epoch. Without `epoch`, it ends the epoch before, and "
+        "the time by which the last epoch is longer than that one is the end of the program. With `epoch`, the time "
+        "between two epochs does not count, and metrics printed there are of the epoch before.",
         examples=[r"^Epoch (\d+)/"],
     )
     begin: Line | None = Field(
         default=None,
         description="A regular expression for the first line of the training: what is before it is start-up. Without "
-        "it, the time by which the first epoch is longer than the second counts as start-up.",
+        "it, the time by which the first epoch is longer than the second counts as start-up. Without `epoch` and known "
+        "output, the result is the time from this line to the program's end.",
         examples=["^start training"],
     )
     time: Time | None = Field(

@@ -40,7 +40,7 @@ class DeviceProfile(Settings):
     )
     count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
-    price_per_hour: v.NotNegative | None = key("Price of an hour, in any one currency for the whole grid.", 0.35, None)
+    price_per_hour: v.NotNegative | None = key("Price of an hour, in `currency`.", 0.35, None)
     resources: dict[v.Text, v.Positive] | None = key(
         "Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",
         {"big": 1},
@@ -170,9 +170,8 @@ class GridSpec(CellSettings):
     devices: dict[str, DeviceProfile] = key(
         "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}, {}
     )
-    price_per_kwh: v.NotNegative | None = key(
-        "Price of a kilowatt-hour, in the currency of the devices' prices, for measured energy.", 0.30, None
-    )
+    currency: v.Text = key("The currency of all prices of the grid.", "EUR", "USD")
+    price_per_kwh: v.NotNegative | None = key("Price of a kilowatt-hour, for measured energy.", 0.30, None)
     gCO2_per_kwh: v.NotNegative | None = key(  # noqa: N815
         "Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.", 380, None
     )
@@ -188,6 +187,11 @@ class GridSpec(CellSettings):
         "The metric of quality in tables and figures; by default the target's, else the first of a command that is not "
         "of training data, else val/accuracy.",
         "val/loss",
+        None,
+    )
+    unit: v.Text | None = key(
+        "The unit of work of rates and prices, one that trials count; by default one that all count, else examples.",
+        "tokens",
         None,
     )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)

@@ -119,9 +119,9 @@ def _alternatives(text: str) -> list[Any]:
 
 
 def _name(before: str, number: int) -> str:
-    """Return the name of an axis after the text before its braces: `--batch-size`, `lr=` or the word's position."""
+    """Return the name of an axis from the text before its braces: `--data.batch-size`, `lr=`; else its position."""
     flag = _FLAG.match(before)
-    return re.sub(r"\W", "_", flag[1] or flag[2]).lower() if flag else f"argument_{number}"
+    return re.sub(r"\W", "_", (flag[1] or flag[2]).split(".")[-1]).lower() if flag else f"argument_{number}"
 
 
 def expanded_braces(words: Sequence[str]) -> str | None:

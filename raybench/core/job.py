@@ -16,10 +16,8 @@ EVALUATION_BATCH_SIZE = 1000
 
 It does not change the result, only memory and time."""
 
-GROUPED, DEVICES, SPMD = "grouped", "devices", "spmd"
-"""Replication modes: one computation on one device, one device each, or one SPMD program.
-
-XLA spreads an SPMD program over the devices."""
+GROUPED, DEVICES = "grouped", "devices"
+"""Replication modes: one computation on one device, or one device each."""
 
 SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial.
@@ -175,8 +173,7 @@ class Recipe(Settings):
 
     Attributes:
         replicas: parts of the global batch with their own batch statistics.
-        replication: `grouped` (one computation on one device), `devices` (one device each) or `spmd` (one program that
-            a compiler spreads over the devices); empty for one replica on one device.
+        replication: `grouped` (one computation on one device) or `devices` (one device each); empty for one replica.
         devices: how many devices the trial computes on.
         stop_at_target: whether training ends when it reaches the target.
     """

@@ -161,6 +161,7 @@ class Settings:
         "The learning rate, for a loss averaged over the batch; the schedule multiplies it.",
         examples=[0.1, 1e-3],
         affects=(LEARNING,),
+        label="lr",
         optimizers=(*SGD, *ADAM),
         gt=0,
     )
@@ -426,11 +427,12 @@ class RunOptions:
         affects=(SPEED, LEARNING, DECAY_FORM),
         ge=1,
     )
-    replication: Literal["grouped", "devices", "spmd"] | None = setting(
+    replication: Literal["grouped", "devices"] | None = setting(
         None,
-        "How replicas are made: grouped in one computation on one device, on separate devices, or spmd, one "
-        "program that XLA spreads over the devices. By default devices if there is one for each, else grouped.",
-        examples=["grouped", "devices", "spmd"],
+        "How replicas are made: grouped in one computation on one device, or on devices of their own. By default "
+        "devices if there is one for each, else grouped."
+        " torch has a process for each device, torch_xla one program (SPMD).",
+        examples=["grouped", "devices"],
         affects=(SPEED, DECAY_FORM),
     )
     threads: int | None = setting(
@@ -514,11 +516,6 @@ PARAM = "params."
 def short_name(name: str) -> str:
     """The name of an axis in tables: that of a user's own parameter has no prefix."""
     return name.removeprefix(PARAM)
-
-
-def label(name: str) -> str:
-    """The name of a setting or another axis of a grid in sentences."""
-    return SETTINGS[name].label if name in SETTINGS else short_name(name).replace("_", " ")
 
 
 def is_of_type(value: Any, declared: Any) -> bool:

@@ -50,7 +50,7 @@ class DeviceKind:
         label: its name in messages, such as "CUDA GPU".
         adapters: for each framework that runs on it, the class that implements `Device`; the default framework first.
         loop_adapters: the same for frameworks of which raybench has no training loop, only the user has
-            (`raybench.engines.user_loop`).
+            (`raybench.engines.loop_facts`).
         precisions: the values of `precision` that it supports.
         status: its test status, for `raybench devices` and the README.
         probe: returns this machine's hardware of the kind without loading a framework; None for a virtual kind.

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raybench.core.rank import Rank, current_rank
 from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.xla import Xla
 
@@ -54,9 +53,6 @@ libtpu needs it if a process uses only some of the chips."""
 
 HALVED_BOUNDS = {1: "1,1,1", 2: "1,1,1,2", 4: "1,2,1,2", 8: "2,2,1,2"}
 """The same for a number of halves of TPU7x chips."""
-
-FIRST_PORT = 8476
-"""Port on which the process of chip 0 listens for the others: libtpu's default."""
 
 PEERS = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
 """Variables by which the processes of a topology find one another; those of the caller are not a trial's."""
@@ -114,27 +110,18 @@ def _has_file(chip: Path, identity: str, root: Path) -> bool:
     return group.exists() and (root / "dev/vfio" / group.resolve().name).exists()
 
 
-def show(chips: Sequence[str], rank: Rank | None = None) -> None:
-    """Show this process only some chips, and the addresses of other ranks, which have the chips beside them.
+def show(chips: Sequence[str]) -> None:
+    """Show this process only some chips.
 
     If there are none, it sees those that its caller sees.
     """
-    rank = rank or Rank()
     if chips:
         for name in PEERS:
             os.environ.pop(name, None)
         os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
         bounds = HALVED_BOUNDS if any(entry.model == HALVED for entry in probe()) else BOUNDS
         os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = bounds[len(chips)]
-        os.environ["TPU_PROCESS_BOUNDS"] = bounds[rank.count]
-    if rank.count > 1:  # a trial's chips are adjacent, so each rank can derive the ports of all
-        first_port = FIRST_PORT + int(chips[0]) - rank.number
-        addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
-        os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
-        os.environ["TPU_PROCESS_PORT"] = str(first_port + rank.number)
-        os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
-        os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
-        os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
+        os.environ["TPU_PROCESS_BOUNDS"] = "1,1,1"
 
 
 KIND = DeviceKind(
@@ -142,12 +129,11 @@ KIND = DeviceKind(
     label="TPU",
     adapters={
         "torch_xla": "raybench.devices.tpu:Tpu",
-        "tensorflow": "raybench.devices.tensorflow:Tpu",
         "torch_tpu": "raybench.devices.torch_tpu:TorchTpu",
     },
     precisions=("fp32", "bf16"),
-    status="never run on a TPU; tests run the part shared with `xla_cpu`, compare the start of its processes with "
-    "torch_xla's, and run its detection on a made-up file system and TorchTPU's adapter on a made-up module",
+    status="never run on a TPU; tests run the part shared with `xla_cpu`, its detection on a made-up file system, and "
+    "TorchTPU's adapter on a made-up module",
     probe=probe,
     ray_resource="TPU",
     counts=(1, 2, 4, 8),
@@ -165,12 +151,12 @@ class Tpu(Xla):
     pjrt = "TPU"
 
     def hide_others(self) -> None:
-        """Show only the assigned chips, and set the addresses of other ranks, with the variables of `torch_xla.launch`.
+        """Show only the assigned chips.
 
         If no chip is assigned, the caller's visible chips are kept.
         """
         super().hide_others()
-        show(self.assignment.visible, current_rank())
+        show(self.assignment.visible)
 
     def peak_memory(self) -> int:
         """Peak bytes held, of the device that held most."""

@@ -35,9 +35,8 @@ class Framework:
         channels_first: whether models receive images as [batch, channels, height, width].
         precisions: those of its engine, on a device that supports them.
         compile_modes: values of the setting `compile` of its engine, if it has an effect.
-        replications: replication modes of its engine.
-        host_replications: those that work over several devices made of the host's cores.
-        has_ranks: whether each replica on its own device is a process; otherwise one process uses all devices.
+        spreads: whether its engine has replicas on several devices.
+        has_ranks: whether each of those is a process; otherwise one process uses all devices.
         caches: folders of compiled programs that are kept for later trials: by environment variable, the name of the
             folder; empty if the framework's own default is private.
     """
@@ -51,8 +50,7 @@ class Framework:
     channels_first: bool = True
     precisions: tuple[str, ...] = ()
     compile_modes: tuple[bool | str, ...] = ()
-    replications: tuple[str, ...] = ()
-    host_replications: tuple[str, ...] = ()
+    spreads: bool = False
     has_ranks: bool = False
     caches: Mapping[str, str] = field(default_factory=dict)
 
@@ -68,8 +66,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         engine="raybench.engines.torch.engine:TorchEngine",
         precisions=("fp32", "tf32", "bf16", "fp16"),
         compile_modes=(False, True, *SETTINGS["compile"].names),
-        replications=("grouped", "devices"),
-        host_replications=("devices",),
+        spreads=True,
         has_ranks=True,
         caches=_TORCH_CACHES,
     ),
@@ -80,9 +77,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         engine="raybench.engines.torch_xla.engine:XlaEngine",
         other_packages=("torch",),
         precisions=("fp32", "bf16"),
-        replications=("grouped", "devices", "spmd"),
-        host_replications=("spmd",),
-        has_ranks=True,
+        spreads=True,
         caches=_TORCH_CACHES,
     ),
     "torch_tpu": Framework(
@@ -93,7 +88,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         other_packages=("torch",),
         precisions=("fp32", "bf16"),
         compile_modes=(False, True, "default"),
-        replications=("grouped",),
         caches=_TORCH_CACHES,
     ),
     "tensorflow": Framework(
@@ -106,8 +100,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         channels_first=False,
         precisions=("fp32", "tf32", "bf16"),
         compile_modes=(False, True, "default"),
-        replications=("grouped", "devices"),
-        host_replications=("devices",),
     ),
     # Nothing of JAX is preloaded: it starts threads, and a process with threads cannot be forked safely.
     "jax": Framework(package="jax"),

@@ -16,7 +16,7 @@ from raybench.devices.base import Device
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import is_images, reflect
 from raybench.engines.learning_rate import schedule
-from raybench.engines.user_loop import UserLoop
+from raybench.engines.loop_facts import LoopFacts
 from raybench.workloads.base import Workload
 
 
@@ -34,7 +34,7 @@ class EngineParts:
     recipe: Recipe
     workload: Workload
     device: Device
-    loop: UserLoop
+    loop: LoopFacts
     seed: int
     rank: Rank = field(default_factory=current_rank)
 

@@ -31,9 +31,9 @@ def attach(trial: Trial, trainer: Trainer) -> None:
 
     `epochs` and `steps_per_epoch` of the grid replace the Trainer's own. Metrics `eval_x` become `val/x`, those of an
     evaluation data set `eval_name_x` become `name/x`, and logged training values `train/x`. A gradient norm that is not
-    finite ends the training as `diverged`, since the Trainer hides a loss that is none. With `checkpoint_every` a lost
-    trial goes on after its last epoch. With `max_steps`, an epoch is the training between two evaluations or, without
-    any, between two logs.
+    finite ends the training as `diverged`, since the Trainer hides a loss that is none. Tokens are counted with
+    `include_num_input_tokens_seen`. With `checkpoint_every` a lost trial goes on after its last epoch. With
+    `max_steps`, an epoch is the training between two evaluations or, without any, between two logs.
 
     Args:
         trial: the trial.
@@ -61,6 +61,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
     def __init__(self, loop: LibraryLoop, trainer: Trainer) -> None:
         self._loop, self._trainer = loop, trainer
         self._ends = False
+        self._tokens = 0
         self._steps = _steps_of_epoch(trainer.args)
         self._save = trainer._save_checkpoint
         trainer.get_batch_samples = self._timed_batches(trainer.get_batch_samples)
@@ -86,6 +87,10 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
 
         return of_trial
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin to count tokens where the checkpoint of an earlier attempt ended."""
+        self._tokens = state.num_input_tokens_seen
+
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin an epoch, unless several passes through the data are one."""
         if not self._steps or not self._loop.in_epoch:
@@ -93,8 +98,11 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
             self._loop.begin_epoch()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """End a step of the optimizer."""
+        """End a step of the optimizer, and count its tokens if the Trainer does; it adds up those of all processes."""
         self._loop.end_step()
+        if tokens := state.num_input_tokens_seen - self._tokens:
+            self._loop.count(tokens=tokens / args.world_size)
+            self._tokens += tokens
         if self._steps:
             self._ends = state.global_step % self._steps == 0 or state.global_step >= args.max_steps
 

@@ -16,6 +16,7 @@ from raybench import datasets
 from raybench.config import GridSpec
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, trial_id
+from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, short_name
 from raybench.core.text import format_value, join_words
 from raybench.errors import UsageError, WorkloadError
@@ -87,23 +88,21 @@ class Plan:
     left_out: int = 0
     repeated: tuple[tuple[ResolvedCell, ResolvedCell], ...] = ()
 
-    def label(self, trial: Trial) -> str:
-        """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
-
-        The values that vary in the grid come first, because tables cut off the end of long names.
-        """
-        parts = _parts(trial.cell)
-        varying = [text for name, text in parts.items() if name in self._varying]
-        constant = [text for name, text in parts.items() if name not in self._varying]
-        repeat = f"r{trial.repeat}"
-        return " ".join([*varying, repeat, *constant] if self.spec.most_repeats > 1 or varying else [*constant, repeat])
+    def label(self, trial: Trial, with_device: bool = False) -> str:
+        """Label of a trial: `gpu, batch 128, decay 5e-4, repeat 2`, with the values that vary in the grid."""
+        cell, axes = trial.cell, dict.fromkeys([*(["device"] if with_device else []), *self.varied])
+        configuration = configuration_label({"device": cell.profile, **cell.axes}, axes)
+        repeat = f", repeat {trial.repeat}" if cell.repeats > 1 else ""
+        return (configuration or f"{cell.content.shown_name} on {cell.profile}") + repeat
 
     @cached_property
-    def _varying(self) -> frozenset[str]:
-        """Names of the label parts that vary between the grid's cells; cells left out by `where` count too."""
-        axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
-        pairs = {pair for cell in self.cells for pair in _parts(cell).items()}
-        return frozenset(axes | {name for name, count in Counter(name for name, _ in pairs).items() if count > 1})
+    def varied(self) -> tuple[str, ...]:
+        """The axes that vary between the grid's cells; cells left out by `where` count too."""
+        axes = dict.fromkeys(["device", *(name for cell in self.cells for name in cell.axes)])
+        values = {name: {format_value(cell.axes.get(name, "")) for cell in self.cells} for name in axes}
+        values["device"] = {cell.profile for cell in self.cells}
+        written = {name for name, listed in self.spec.axes.items() if listed == "available" or len(listed) > 1}
+        return tuple(name for name in axes if name in written or len(values[name]) > 1)
 
 
 def notes(plan: Plan) -> Iterator[str]:
@@ -133,20 +132,11 @@ def notes(plan: Plan) -> Iterator[str]:
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
         yield f"A change of {text} makes new trials; name other files that should count under `inputs`."
-
-
-def _parts(cell: ResolvedCell) -> dict[str, str]:
-    """The parts of a trial's label, keyed by axis."""
-    content, settings = cell.content, cell.content.settings
-    parts = {"workload": content.shown_name, "device": cell.profile, "framework": content.framework}
-    short = {"batch_size": ("b", settings.batch_size), "weight_decay": ("wd", settings.weight_decay)}
-    parts |= {name: f"{sign}{format_value(value)}" for name, (sign, value) in short.items() if value is not MISSING}
-    parts |= {
-        name: str(value) if name == VERSION_AXIS else f"{short_name(name)}={format_value(value)}"
-        for name, value in cell.axes.items()
-        if name not in parts
-    }
-    return parts
+    cores = max((node.cores for node in plan.nodes), default=0)
+    writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
+    if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):
+        where = "{output_dir}" if workload.command else "trial.output_dir"
+        yield f"Trials may run at once in {workload.folder}; let them write to {where}, or set `isolate: true`."
 
 
 def plan_warnings(plan: Plan) -> Iterator[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raybench.core.job import DEVICES, GROUPED, SPMD
-from raybench.core.text import join_words
+from raybench.core.job import DEVICES, GROUPED
 from raybench.devices import KINDS, hosted
 from raybench.engines import FRAMEWORKS
 
@@ -14,8 +13,8 @@ from raybench.engines import FRAMEWORKS
 class Replication:
     """A form of replication and the devices it computes on.
 
-    `form` is empty for one replica on one device; else `grouped` (one computation with grouped batch statistics),
-    `devices` (a replica on each device) or `spmd` (one program that XLA partitions over the devices).
+    `form` is empty for one replica on one device; else `grouped` (one computation with grouped batch statistics) or
+    `devices` (a replica on each device).
     """
 
     form: str = ""
@@ -35,35 +34,21 @@ def resolve_replication(
         count: accelerators per trial; on a host, the number of devices into which its cores are divided.
         requested: the form that the grid sets, if any.
     """
-    host, engine = hosted(kind), FRAMEWORKS[framework]
+    is_divided = hosted(kind) and count == 1
     each = KINDS[kind].devices_per_accelerator(model)
     total = count * each
-    if requested == SPMD:
-        form, devices = SPMD, total
-    elif replicas == 1:
-        if count > 1:
-            return f"count: {count} with replicas: 1 leaves devices idle; set replicas: {total} or replication: {SPMD}"
-        return Replication()
-    elif requested == GROUPED or (requested is None and (total == 1 or (host and count == 1))):
-        form, devices = GROUPED, 1
-    elif each > 1 and engine.has_ranks:  # a process takes whole accelerators, so one program must use all devices
-        if requested == DEVICES:
-            return (
-                f"{framework} has one process per accelerator, but a {model} is {each} devices; set replication: {SPMD}"
-            )
-        form, devices = SPMD, total
-    else:
-        form, devices = DEVICES, replicas if host and count == 1 else total
-        if devices != replicas:
-            suggestions = [f"replicas: {devices}"] if devices > 1 else [f"replication: {GROUPED}"]
-            suggestions += [f"count: {replicas // each}"] if replicas % each == 0 else []
-            devices_text = f"{devices} device{'s' if devices > 1 else ''}"
-            return f"{replicas} replicas do not fit {devices_text}; set {' or '.join(suggestions)}"
-    if form not in engine.replications:
-        choices = join_words(engine.replications, "or")
-        return f"{framework} has no replication: {form}; " + (f"use {choices}" if choices else "remove the setting")
-    if form == SPMD and devices == 1:
-        return f"replication: {SPMD} needs several devices; set count in the device's profile"
-    if host and devices > 1 and form not in engine.host_replications:
-        return f"{framework} has no replication: {form} on {kind}; use {GROUPED} or {SPMD}"
-    return Replication(form, devices)
+    if replicas == 1:
+        return (
+            f"count: {count} with replicas: 1 leaves devices idle; set replicas: {total}"
+            if count > 1
+            else Replication()
+        )
+    if requested == GROUPED or (requested is None and (total == 1 or is_divided)):
+        return Replication(GROUPED)
+    if not FRAMEWORKS[framework].spreads:
+        return f"{framework} has no replication: {DEVICES}; use count: 1 and replication: {GROUPED}"
+    if is_divided or replicas == total:
+        return Replication(DEVICES, replicas)
+    suggestions = [f"replicas: {total}"] if total > 1 else [f"replication: {GROUPED}"]
+    suggestions += [f"count: {replicas // each}"] if replicas % each == 0 else []
+    return f"{replicas} replicas do not fit {total} device{'s' * (total > 1)}; set {' or '.join(suggestions)}"

@@ -17,7 +17,7 @@ from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, Cel
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
-from raybench.engines.user_loop import recognise
+from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
 from raybench.errors import UsageError
 from raybench.planning.expand import Point, matches
@@ -232,7 +232,7 @@ class Resolver:
         )
         target = self._spec.target if self._spec.stop_at_target else None
         return Cell(
-            data=self._data(resolved, fit),
+            data=self._data(resolved),
             device=device,
             engine=engine,
             framework=framework,
@@ -272,12 +272,11 @@ class Resolver:
         params = {name.removeprefix(PARAM): value for name, value in used.items() if name.startswith(PARAM)}
         return replace(UNKNOWN_SETTINGS, **settings), params
 
-    def _data(self, resolved: Mapping[str, Any], fit: Placement | None) -> CellData:
+    def _data(self, resolved: Mapping[str, Any]) -> CellData:
         """The data set; a user's own loop loads its data itself."""
         if self._info.own_loop:
             return CellData(name=self._info.name)
-        devices = fit.replication.devices if fit else 1
-        examples = Examples(**self._examples(resolved, devices))
+        examples = Examples(**self._examples(resolved))
         return CellData(name=self._info.dataset or self._info.name, digest=self._digest, examples=examples)
 
     def _libraries(self, framework: str, fit: Placement | None) -> dict[str, str]:
@@ -292,7 +291,7 @@ class Resolver:
             if package != engines.FRAMEWORKS[framework].package
         }
 
-    def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
+    def _examples(self, resolved: Mapping[str, Any]) -> dict[str, int | None]:
         """The number of examples used of each split.
 
         None means all of a number that is not yet known.
@@ -309,11 +308,10 @@ class Resolver:
                 raise UsageError(
                     f"{self._spec.place('examples')}examples.{split}: {count} is not allowed; {name} has {available}"
                 )
-        train, batch = counts["train"], resolved["batch_size"]
+        train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
         at = f"{self._spec.place('batch_size')}batch_size: {batch}"
-        for divisor, noun in ((resolved["replicas"], "replicas"), (devices, "devices")):
-            if batch % divisor:
-                raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
+        if batch % replicas:
+            raise UsageError(f"{at} is not a multiple of the {replicas} replicas; use one that is")
         if train and batch > train:
             raise UsageError(f"{at} is larger than the training set of {train} examples; use a smaller one")
         return counts

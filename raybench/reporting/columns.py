@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
-from raybench.core.settings import label
+from raybench.core.labels import axis_label
 from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
@@ -28,6 +29,7 @@ def effect_columns(answer: Answer) -> list[Column]:
             [each.speed.value if each.speed else None for each in effects],
             right=False,
         ),
+        Column(f"{answer.unit.counted}/s", [words.effect_rates(each) for each in effects], right=False, drop=1),
     ]
     for metric in metrics:
         own = [each.quality.get(metric) for each in effects]
@@ -58,6 +60,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         shown: the configurations, one per row.
     """
     target, unit, metric = answer.target, answer.unit, answer.metric
+    currency = words.currency_sign(answer)
 
     def column(
         head: str,
@@ -81,7 +84,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         texts = [format_value(each.axes[axis]) if axis in each.axes else NOTHING for each in shown]
         values = [each.axes.get(axis) for each in shown]
         is_number = all(isinstance(value, (int, float)) for value in values)
-        columns.append(Column(label(axis), texts, values if is_number else (), right=False, kind=AXIS))
+        columns.append(Column(axis_label(axis), texts, values if is_number else (), right=False, kind=AXIS))
     if target:
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
@@ -89,20 +92,20 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
             column("reached", reached, str, drop=1),
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
-    if unit.has_rate:
-        columns.append(column(f"{unit.counted or unit.name}/s", lambda each: each.rate, drop=6))
-    else:
+    rate = column(f"{unit.counted}/s", lambda each: each.rate and each.rate.value, words.rate_number, drop=1)
+    columns.append(replace(rate, drop=6) if target else rate)
+    if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
     if target:
-        columns.append(column(f"price to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
+        columns.append(column(f"{currency} to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:
-        columns.append(column(f"price/{unit.label}", lambda each: each.price, drop=5))
+        columns.append(column(f"{currency}/{unit.short}", lambda each: each.price, drop=5))
         columns.append(_ratios("cheaper", shown, lambda each: each.price_ratio, drop=10))
-        columns.append(column(f"J/{unit.label}", lambda each: each.energy_j, drop=9))
+        columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
         columns.append(_ratios("less energy", shown, lambda each: each.energy_ratio, drop=11))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):

@@ -173,7 +173,8 @@ def speed(answer: Answer) -> Figure:
         panel.plot(scaled, [row] * len(scaled), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
         own = _ratio(answer, each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
-        text = text if relative else f"{words.number(point.value)} ({text})" if text else words.number(point.value)
+        rate = words.speed_text(answer, each) if each.rate and not answer.target else ""
+        text = ", ".join(filter(None, (text, rate or ("" if relative else words.number(point.value)))))
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
     goal = f" to {words.target_text(answer.target)}" if answer.target else ""
     if relative:

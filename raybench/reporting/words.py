@@ -20,7 +20,7 @@ from raybench.analysis.answer import (
 )
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
-from raybench.core.settings import label
+from raybench.core.labels import axis_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING
@@ -116,6 +116,21 @@ def _beside_1(end: float, decimals: int | None) -> int | None:
     return next((each for each in range(decimals, decimals + 4) if round(end, each) != 1), decimals)
 
 
+def rate_number(rate: float) -> str:
+    """Format a rate with three significant digits: 41,200."""
+    return number(float(f"{rate:.3g}"))
+
+
+def currency_sign(answer: Answer) -> str:
+    """The currency in headings: $ for USD."""
+    return "$" if answer.currency == "USD" else answer.currency
+
+
+def money_text(answer: Answer, amount: float) -> str:
+    """Format a price: $0.018; 0.018 EUR."""
+    return f"${number(amount)}" if answer.currency == "USD" else f"{number(amount)} {answer.currency}"
+
+
 def range_text(low: float | None, high: float | None) -> str:
     """Format the smallest and the largest ratio: 1.2x to 2.1x."""
     return NOTHING if low is None or high is None else f"{number(low, 2)}x to {number(high, 2)}x"
@@ -166,7 +181,7 @@ def signed(value: float, decimals: int) -> str:
 
 def axis_text(axis: str, value: object) -> str:
     """Format a value of an axis: batch 512; a device is known by its own name."""
-    return f"{label(axis)} {format_value(value)}"
+    return f"{axis_label(axis)} {format_value(value)}"
 
 
 def target_text(target: Target) -> str:
@@ -320,9 +335,9 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
 
 
 def speed_text(answer: Answer, configuration: Configuration) -> str:
-    """Speed with its unit: 0.43 s per epoch, or 12,300 examples/s."""
-    if answer.unit.has_rate and configuration.rate:
-        return f"{number(configuration.rate)} {answer.unit.counted or answer.unit.name}/s"
+    """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted."""
+    if configuration.rate:
+        return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s"
     return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else NOTHING
 
 
@@ -341,19 +356,25 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
         yield f"{seconds_text(to.expected_s)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
-        yield f"price {number(to.price)}"
+        yield money_text(answer, to.price)
 
 
 def _relative(answer: Answer, best: Best) -> Iterable[str]:
     """Ratios and the difference of quality to the other side, which the first of them names."""
     other = name_of(answer, best.other, best.workload) if best.other is not None else ""
     once = ""
+    configuration, said = answer.configurations[best.configuration], set[str]()
     for criterion, ratio in best.ratios.items():
-        if ratio is not None:
+        if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
+            said.add(printed)
             text = ratio_words(ratio, criterion, other)
             # Of several clauses the first says so.
             yield text.removesuffix(once) if once else text
             other, once = "", ONCE if text.endswith(ONCE) else once
+        if criterion is Criterion.FASTEST and configuration.seconds:
+            yield speed_text(answer, configuration)
+        if criterion is Criterion.CHEAPEST and answer.target is None and configuration.price is not None:
+            yield f"{money_text(answer, configuration.price)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
         yield text.removesuffix(once) if once else text
@@ -447,6 +468,13 @@ def effect_name(effect: Effect) -> str:
 def effect_speed(effect: Effect) -> str:
     """The mean effect, or the range over the sets if there is no mean."""
     return ratio_text(effect.speed) if effect.speed else range_text(effect.least, effect.most)
+
+
+def effect_rates(effect: Effect) -> str:
+    """What both sides count per second: 30,600 vs. 15,300; nothing if there is no mean effect."""
+    if not effect.rates or not effect.speed:
+        return NOTHING
+    return " vs. ".join(map(rate_number, effect.rates))
 
 
 def effect_detail(effect: Effect) -> str:

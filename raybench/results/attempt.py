@@ -61,7 +61,8 @@ class Attempt:
             there was no measurement.
         clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
             (`raybench.workloads.command.Command`); empty if it is not known.
-        command: the command as it was started, and `matched`: the first line that each of its patterns matched.
+        command: the command as it was started, `matched`: the first line that each of its patterns matched, and
+            `unmatched`: a message for each that matched none.
         known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
         are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
             epochs; not iterations, rounds or evaluations.
@@ -97,6 +98,7 @@ class Attempt:
     are_passes: bool = False
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
+    unmatched: list[str] = field(default_factory=list)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
@@ -222,8 +224,8 @@ class Attempt:
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
-        warnings = event.get("warnings")
-        self.warnings = [str(warning) for warning in warnings] if isinstance(warnings, list) else []
+        lists = (event.get(name) for name in ("warnings", "unmatched"))
+        self.warnings, self.unmatched = (list(map(str, each)) if isinstance(each, list) else [] for each in lists)
         self.error = error_in(event.get("error")) or None
 
 
@@ -247,16 +249,15 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
     return records
 
 
-def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
-    """The quality metric: the target's, else `val/accuracy`, else the first of validation, with a loss last.
+def main_metric(names: Collection[str], requested: str = "") -> str:
+    """The quality metric: the requested one, else `val/accuracy`, else the first of validation, with a loss last.
 
     Args:
-        names: the available metrics, in their order.
-        target: the target, if one was set.
+        names: the available metrics, in their order; if there are none, the result is empty.
+        requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
     by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss")))
-    preferred = [*([target.metric] if target else []), "val/accuracy", *by_quality]
-    return next((name for name in preferred if name in names), None)
+    return next((name for name in (requested, "val/accuracy", *by_quality) if name in names), "")
 
 
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:

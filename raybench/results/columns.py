@@ -76,7 +76,7 @@ _CELL = [
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),
     Column("device_count", WHOLE, "", "number of accelerators, or of cores of a CPU", "device.count"),
     Column("replicas", WHOLE, "", "copies of the model that share each batch", "device.replicas"),
-    Column("replication", TEXT, "", "the form of the replicas: grouped, devices or spmd", "device.replication"),
+    Column("replication", TEXT, "", "the form of the replicas: grouped or devices", "device.replication"),
     Column("devices", WHOLE, "", "devices that share the replicas", "device.devices"),
     Column("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
@@ -124,6 +124,12 @@ _RULES = {
 
 _TIMES = [Column(f"{name}_s", NUMBER, "s", f"by the rule {name}. {_RULES[name]}") for name in timing.RULES]
 
+_EXAMPLES_PER_S = Column(
+    "examples_per_s",
+    NUMBER,
+    "examples/s",
+    "examples per second of training; of a trial, by `steady_s`; so for other units",
+)
 _STEPS = (
     Column("steps_per_s", NUMBER, "steps/s", "steps per second of training, without compilation"),
     Column("step_median_s", NUMBER, "s", "median time of a step, of at most 64 parts of an epoch; if steps are timed"),
@@ -132,7 +138,7 @@ _STEPS = (
 
 _RESULTS = [
     Column("steady_cpu_s", NUMBER, "s", "processor time of a steady epoch, the mean: a cross-check"),
-    Column("examples_per_s", NUMBER, "examples/s", "training examples per second of steady epochs"),
+    _EXAMPLES_PER_S,
     *_STEPS,
     Column("epochs_done", WHOLE, "epochs", "number of completed epochs"),
     *(_total(quantity) for quantity in QUANTITIES if quantity.over_epochs and not quantity.key),
@@ -182,9 +188,11 @@ EPOCHS = (
     *(_column(quantity) for quantity in QUANTITIES if quantity.field == "ledger"),
     Column("epoch_s", NUMBER, "s", "compile_s + train_s + input_wait_s"),
     Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
+    _EXAMPLES_PER_S,
     *_STEPS,
     *(_column(quantity) for quantity in QUANTITIES if quantity.field != "ledger"),
     Column("energy_j", NUMBER, "J", "energy of the device, with evaluation; missing if the epoch is too short for it"),
     Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory"),
 )
-"""Columns of the table of epochs. Metrics have columns by their own names, such as `val/accuracy`, of float64."""
+"""Columns of the table of epochs. Metrics have columns by their own names, such as `val/accuracy`, of float64; what a
+trial counts has two, such as `units/tokens` and `tokens_per_s`."""

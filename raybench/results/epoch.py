@@ -144,6 +144,10 @@ def _section(name: str, meaning: str, missing: float | None = 0.0) -> Quantity:
     )
 
 
+UNITS = "units/"
+"""The beginning of the names of columns of what is counted, such as `units/tokens`."""
+
+
 @dataclass(slots=True)
 class Epoch:
     """One epoch of an attempt, read from its `epoch_ended` event.
@@ -250,6 +254,11 @@ class Epoch:
         "`seconds` and `metrics` of each evaluation",
     )
 
+    @property
+    def counts(self) -> Mapping[str, float]:
+        """What it counted, by unit: `examples` if they are known, and units such as `tokens`."""
+        return {"examples": self.examples, **self.units} if self.examples else self.units
+
 
 def _fields() -> tuple[EpochField, ...]:
     declared_fields = []
@@ -287,9 +296,12 @@ def epoch_of(number: int, event: Event) -> Epoch:
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
     """An epoch from a row of the table of epochs.
 
-    Columns with a slash in their names are its metrics.
+    Columns with a slash in their names are its metrics, or what it counted: `units/tokens`.
     """
-    values: dict[str, Any] = {"metrics": {name: row[name] for name in row if "/" in name and row[name] is not None}}
+    named = {name: row[name] for name in row if "/" in name and row[name] is not None}
+    units = {name.removeprefix(UNITS): count for name, count in named.items() if name.startswith(UNITS)}
+    metrics = {name: value for name, value in named.items() if not name.startswith(UNITS)}
+    values: dict[str, Any] = {"metrics": metrics, "units": units}
     for quantity in QUANTITIES:
         value = row.get(quantity.column)
         if value is not None and quantity.key:

@@ -50,9 +50,11 @@ class GridRequest:
         baseline: axes and the baseline's values on them; empty for the first value of every axis.
         target: the quality to reach.
         metric: the metric of quality; empty to choose it from what the runs logged.
+        unit: the unit of work that the runs count, such as `tokens`; empty to choose it.
         description: the purpose of the grid.
         text: the grid file.
         part: a description of the selection if only some cells were requested; empty if all were.
+        currency: of its prices.
         price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
@@ -64,9 +66,11 @@ class GridRequest:
     workload: str = ""
     target: Target | None = None
     metric: str = ""
+    unit: str = ""
     description: str = ""
     text: str = ""
     part: str = ""
+    currency: str = "USD"
     price_per_kwh: float | None = None
     gco2_per_kwh: float | None = None
     rule: RepeatRule | None = None
@@ -253,7 +257,9 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
         cells.append(PlannedCell(cell_id, own, repeats, skip, price, run.cell))
     target = next((run.target for run in runs.values() if run.target), None)
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
-    return GridRequest(name, cells, workload=", ".join(workloads) or name, target=target)
+    return GridRequest(
+        name, cells, workload=", ".join(workloads) or name, target=target, metric=target.metric if target else ""
+    )
 
 
 def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -66,6 +66,23 @@ def steady(attempt: Attempt) -> float | None:
     return _median(steady_seconds(attempt))
 
 
+def rate(attempt: Attempt, unit: str) -> float | None:
+    """What it counted per second, such as tokens: the inverse of the median over steady epochs of seconds per unit.
+
+    None if a steady epoch counted nothing.
+    """
+    counts = [epoch.counts.get(unit) for epoch in steady_epochs(attempt)]
+    paces = [seconds / count for seconds, count in zip(steady_seconds(attempt), counts, strict=True) if count]
+    pace = median(paces) if paces and len(paces) == len(counts) else 0.0
+    return 1 / pace if pace > 0 else None
+
+
+def rates(attempt: Attempt) -> dict[str, float]:
+    """The rate of each unit that its steady epochs counted."""
+    units = dict.fromkeys(unit for epoch in steady_epochs(attempt) for unit in epoch.counts)
+    return {unit: found for unit in units if (found := rate(attempt, unit))}
+
+
 def mean_steady(attempt: Attempt) -> float | None:
     """As `steady`, with the mean instead of the median."""
     epochs_s = steady_seconds(attempt)

@@ -5,16 +5,15 @@ Any program may write it. The first line names the columns, by the names they ha
 
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
 - optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
-  `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `energy_j`, `ended`,
-  and any metric by a name with a slash in it, such as `val/accuracy` (a fraction);
+  `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
+  any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
   `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
   `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
   `weight_decay`.
 
-Values are separated by commas, semicolons or tabs; with the latter two a decimal comma is accepted too. Without the
-column `trial`, the file is one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its names
-`accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
+Without the column `trial`, the file is one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its
+names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
 
 Other columns of the table of epochs are computed from these and ignored here. An empty field is a missing value. Trials
 with the same settings on the same device are repeats of one cell, numbered by their order or by the column `repeat`;
@@ -37,10 +36,9 @@ from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
-from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
-from raybench.results.epoch import Epoch, epoch_of_columns
+from raybench.results.epoch import UNITS, Epoch, epoch_of_columns
 from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
@@ -78,29 +76,6 @@ KERAS = {
 }
 """Column names of Keras's `CSVLogger`, with the corresponding metrics."""
 
-SECONDS = "rename it to epoch_s if it holds the seconds of each epoch, to elapsed_s if the seconds since training began"
-RENAMED = {
-    **dict.fromkeys(("time", "time_s", "seconds", "duration", "elapsed", "elapsed_time", "epoch_time"), SECONDS),
-    **dict.fromkeys(("run", "run_id", "experiment", "run_name", "name"), "rename it to trial"),
-    **dict.fromkeys(("gpu", "machine", "hardware", "accelerator"), "rename it to device"),
-    **dict.fromkeys(("model", "network"), "rename it to workload"),
-    **dict.fromkeys(("lr",), "rename it to learning_rate if it is the same in every epoch, else to train/lr"),
-    **dict.fromkeys(("price", "cost", "cost_per_hour"), "rename it to price_per_hour"),
-}
-"""Column names of other programs, with advice for the user."""
-
-STATUSES = sorted(TrialStatus)
-MEANT = {
-    **dict.fromkeys(
-        ("success", "succeeded", "successful", "ok", "done", "finished", "complete"), TrialStatus.COMPLETED
-    ),
-    **dict.fromkeys(("error", "crashed", "exception"), TrialStatus.FAILED),
-    **dict.fromkeys(("out of memory", "out_of_memory"), TrialStatus.OOM),
-    **dict.fromkeys(("nan", "inf"), TrialStatus.DIVERGED),
-    **dict.fromkeys(("cancelled", "canceled", "stopped", "aborted"), TrialStatus.KILLED),
-}
-"""Statuses of other programs, with the corresponding status of raybench."""
-
 
 @dataclass
 class _Trial:
@@ -108,7 +83,6 @@ class _Trial:
     values: dict[str, Any]
     epochs: dict[int, Epoch] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
-    joules: dict[int, float] = field(default_factory=dict)
 
 
 def load_csv(path: Path) -> list[Record]:
@@ -145,32 +119,27 @@ class _Reader:
 
     def read(self) -> None:
         """Read every line."""
-        with self.path.open("rb") as start:
-            if start.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                self.problem(1, "", "UTF-16 text; save the file as UTF-8")
-                return
         with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            separator = _separator(file.readline())
-            file.seek(0)
-            lines = csv.reader(file, delimiter=separator)
+            lines = csv.reader(file)
             try:
                 self._read_head([name.strip() for name in next(lines, [])])
                 for values in () if self.problems else lines:
                     if any(value.strip() for value in values):
-                        self._read_line(values, lines.line_num, decimal="." if separator == "," else ",")
+                        self._read_line(values, lines.line_num)
             except csv.Error as error:
-                self.problem(lines.line_num, "", f"no CSV: {error}")
+                self.problem(lines.line_num, "", f"not CSV: {error}")
         if not self.problems:
             self._check_trials()
 
     def _read_head(self, names: list[str]) -> None:
         self._head = [KERAS.get(name, name) for name in names]
         if len(names) < 2:
-            self.problem(1, "", "wanted names of columns, separated by commas, semicolons or tabs")
+            self.problem(1, "", "write the names of columns here, separated by commas; save the file as UTF-8")
             return
         for number, name in enumerate(self._head, 1):
             duplicate = name in self._head[: number - 1]
-            if duplicate or not (name in KNOWN or "/" in name):
+            rate = f"{UNITS}{name.removesuffix('_per_s')}"
+            if duplicate or not (name in KNOWN or "/" in name or rate in self._head):
                 message = f"there are two columns {_cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
         if "epoch" not in self._head:
@@ -179,7 +148,7 @@ class _Reader:
         if not self._time:
             self.problem(1, "", "the column train_s (or epoch_s, or elapsed_s) is missing")
 
-    def _read_line(self, values: list[str], line: int, decimal: str) -> None:
+    def _read_line(self, values: list[str], line: int) -> None:
         problem_count = len(self.problems)
         if len(values) != len(self._head):
             self.problem(line, "", f"{len(values)} values for {len(self._head)} columns")
@@ -187,7 +156,7 @@ class _Reader:
         row: dict[str, Any] = {"trial": self.path.stem}
         for name, text in zip(self._head, values, strict=True):
             try:
-                row[name] = _value(name, text.strip(), decimal)
+                row[name] = _value(name, text.strip())
                 if row[name] is None and name in ("trial", "epoch", self._time):
                     self.problem(line, name, "missing")
             except ValueError as error:
@@ -208,8 +177,6 @@ class _Reader:
             message = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
             self.problem(line, "epoch", message if "trial" in self._head else f"{message}; add a column trial")
         trial.lines[epoch] = line
-        if row.get("energy_j") is not None:
-            trial.joules[epoch] = row["energy_j"]
         values = epoch_of_columns(epoch, row.get("ended"), row)
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
 
@@ -221,39 +188,22 @@ class _Reader:
             for trial in trials:
                 trial.epochs = {number + 1: replace(e, epoch=number + 1) for number, e in trial.epochs.items()}
                 trial.lines = {number + 1: line for number, line in trial.lines.items()}
-                trial.joules = {number + 1: joules for number, joules in trial.joules.items()}
         elif from_zero:
             self.problem(from_zero[0].lines[0], "epoch", "0, and other trials of the file count from 1")
         for trial in trials:
             self._check_target(trial)
             if self._time != "train_s":
                 self._subtract(trial)
-        prices: dict[Any, _Trial] = {}
-        for trial in trials:
-            price, device = trial.values.get("price_per_hour"), trial.values.get("device")
-            first = prices.setdefault(device, trial) if price is not None else trial
-            if first.values.get("price_per_hour") != price:
-                conflict = f"{price:g} here and {first.values['price_per_hour']:g} on line {first.line}"
-                self.problem(trial.line, "price_per_hour", f"{conflict}: device {_cut(str(device))} has one price")
 
     def _check_target(self, trial: _Trial) -> None:
-        metric, at_least, at_most = (trial.values.get(name) for name in _TARGET)
-        named_bounds = zip(_TARGET[1:], (at_least, at_most), strict=True)
-        bounds = {name: value for name, value in named_bounds if value is not None}
-        if metric is None and bounds:
-            self.problem(trial.line, next(iter(bounds)), "there is no target_metric that it is the bound of")
-        elif metric is not None and len(bounds) != 1:
-            self.problem(trial.line, "target_metric", "wanted one bound, target_at_least or target_at_most")
-        elif metric is not None and metric not in self._head:
-            metrics = [name for name in self._head if "/" in name]
-            hint = close(metric, metrics) or (f"there are {', '.join(map(_cut, metrics[:5]))}" if metrics else "")
-            self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}{f'; {hint}' if hint else ''}")
-        for name, value in bounds.items():
-            try:
-                if metric and metric.endswith("/accuracy"):
-                    _check_fraction(value)
-            except ValueError as error:
-                self.problem(trial.line, name, str(error))
+        metric, *bounds = (trial.values.get(name) for name in _TARGET)
+        if metric is None:
+            return
+        if (bounds[0] is None) == (bounds[1] is None):
+            self.problem(trial.line, "target_metric", "needs exactly one of target_at_least and target_at_most")
+        elif metric not in self._head:
+            hint = close(metric, self._head) or "add it"
+            self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}; {hint}")
 
     def _subtract(self, trial: _Trial) -> None:
         """Reduce the times of epochs to training alone.
@@ -307,7 +257,7 @@ class _Reader:
 def _attempt(trial: _Trial, grid: str) -> Attempt:
     values = trial.values
     metric, at_least, at_most = (values.get(name) for name in _TARGET)
-    attempt = Attempt(
+    return Attempt(
         values["trial"],
         values.get("attempt") or 1,
         cell=cell_of({name: values[name] for name in values if name in _CELL and values[name] is not None}),
@@ -323,26 +273,9 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         template_import=values.get("template_import_s"),
         epochs=[trial.epochs[number] for number in sorted(trial.epochs)],
     )
-    return replace(attempt, audit={"energy": _energy(attempt, trial.joules)}) if trial.joules else attempt
 
 
-def _energy(attempt: Attempt, joules: Mapping[int, float]) -> dict[str, Any]:
-    """Return the energy of epochs in the form of a run that was monitored (`raybench.results.energy`)."""
-    reached = timing.first_reaching(attempt, attempt.target) if attempt.target else None
-    parts = {
-        "epochs": attempt.epochs,
-        "steady": timing.steady_epochs(attempt),
-        "target": [epoch for epoch in attempt.epochs if reached and epoch.epoch <= reached],
-    }
-    stretches = {
-        name: {"device_j": sum(joules[epoch.epoch] for epoch in epochs), "count": len(epochs)}
-        for name, epochs in parts.items()
-        if epochs and all(epoch.epoch in joules for epoch in epochs)
-    }
-    return {**stretches, "each": {str(number): {"device_j": value} for number, value in joules.items()}}
-
-
-def _value(name: str, text: str, decimal: str) -> Any:
+def _value(name: str, text: str) -> Any:
     """Convert a value to its column's type; None if it is unknown.
 
     Raises:
@@ -352,8 +285,8 @@ def _value(name: str, text: str, decimal: str) -> Any:
     quoted = _cut(repr(text))
     if not text or text == "<NA>":
         return None
-    if name == "status":
-        return _status(text)
+    if name == "status" and text not in list(TrialStatus):
+        raise ValueError(f"{quoted} is not a status; {nearest(text, TrialStatus)}")
     if name in SETTINGS and bool in SETTINGS[name].types:
         return _boolean(text, SETTINGS[name].names)
     if dtype in (TEXT, TIME):
@@ -361,11 +294,11 @@ def _value(name: str, text: str, decimal: str) -> Any:
     if dtype == YES_NO:
         return _boolean(text)
     try:
-        number = float(text.replace(decimal, "."))
+        number = float(text)
     except ValueError:
-        raise ValueError(f"{quoted} is no number") from None
+        raise ValueError(f"{quoted} is not a number") from None
     if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
-        raise ValueError(f"{quoted} is no whole number")
+        raise ValueError(f"{quoted} is not a whole number")
     if not math.isfinite(number):
         return None  # many programs write NaN for unknown values
     if number < 0 and name in KNOWN and name not in SIGNED:
@@ -377,47 +310,21 @@ def _value(name: str, text: str, decimal: str) -> Any:
 
 def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
     """Convert a boolean, or one of the names that a setting may have in its place."""
-    if text in names:
-        return text
-    if text.lower() not in ("true", "false"):
-        others = f", nor {join_words(names, 'or')}" if names else ""
-        raise ValueError(f"{_cut(repr(text))} is neither true nor false{others}")
-    return text.lower() == "true"
-
-
-def _status(text: str) -> str:
-    if text in STATUSES:
-        return text
-    similar = text.lower() if text.lower() in STATUSES else MEANT.get(text.lower())
-    hint = f"did you mean {similar}?" if similar else nearest(text, STATUSES)
-    raise ValueError(f"{_cut(repr(text))} is no status; {hint}")
-
-
-def _separator(head: str) -> str:
-    """Return the separator that gives the most known column names.
-
-    Only the first line is used.
-    """
-
-    def known(separator: str) -> tuple[int, int]:
-        names = [name.strip().strip('"') for name in head.rstrip("\r\n").split(separator)]
-        return sum(name in KNOWN or name in KERAS or "/" in name for name in names), len(names)
-
-    return max((",", ";", "\t"), key=known)
+    if text not in names and text.lower() not in ("true", "false"):
+        raise ValueError(f"{_cut(repr(text))} is not allowed; use {join_words(['true', 'false', *names], 'or')}")
+    return text if text in names else text.lower() == "true"
 
 
 def _unknown(name: str) -> str:
     """Return advice for an unknown column."""
-    if not name:
-        return "a column without a name; give it one"
-    hint = RENAMED.get(name.lower()) or close(name, KNOWN)
-    return f"unknown column; {hint or 'a metric needs a slash in its name, such as val/accuracy; remove any other'}"
+    hint = close(name, KNOWN) or "a metric needs a slash in its name, such as val/accuracy; remove any other"
+    return f"unknown column; {hint}"
 
 
 def _check_fraction(number: float) -> None:
     if not 0 <= number <= 1:
         share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
-        raise ValueError(f"{number:g} is no fraction from 0 to 1{share}")
+        raise ValueError(f"{number:g} is not a fraction from 0 to 1{share}")
 
 
 def _cut(text: str) -> str:

@@ -21,7 +21,7 @@ from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 from raybench.results.cell_labels import distinct_labels
-from raybench.results.epoch import QUANTITIES, Epoch, Quantity
+from raybench.results.epoch import QUANTITIES, UNITS, Epoch, Quantity
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -198,8 +198,8 @@ def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
     steady = timing.steady_epochs(attempt)
     seconds = sum(timing.steady_seconds(attempt))
     if seconds > 0:
-        totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
-        totals["steps_per_s"] = _steps_per_s(steady)
+        totals |= {f"{unit}_per_s": rate for unit, rate in timing.rates(attempt).items()}
+        totals["steps_per_s"] = _per_s(steady, sum(epoch.steps for epoch in steady))
     totals["step_p95_s"] = _quantile([seconds for epoch in steady for seconds in epoch.step_s], 0.95)
     totals["step_median_s"] = _quantile([seconds for epoch in steady for seconds in epoch.step_s], 0.5)
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
@@ -327,6 +327,10 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
     table.rows = len(epochs)
     for name in dict.fromkeys(name for epoch in epochs for name in epoch.metrics):
         table.values[name] = [epoch.metrics.get(name) for epoch in epochs]
+    for unit in dict.fromkeys(unit for epoch in epochs for unit in epoch.counts):
+        table.values[f"{unit}_per_s"] = [_per_s([epoch], epoch.counts.get(unit)) for epoch in epochs]
+    for unit in dict.fromkeys(unit for epoch in epochs for unit in epoch.units):
+        table.values[f"{UNITS}{unit}"] = [epoch.units.get(unit) for epoch in epochs]
     for name in ("grid", "trial", "attempt"):
         values = zip(trials[name], attempts, strict=True) if attempts else ()
         table.values[name] = [value for value, attempt in values for _ in attempt.epochs]
@@ -346,7 +350,7 @@ def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
         "steady": [epoch.epoch in steady for epoch in attempt.epochs],
         "epoch_s": seconds,
         "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, timing.DIGITS))),
-        "steps_per_s": [_steps_per_s([epoch]) for epoch in attempt.epochs],
+        "steps_per_s": [_per_s([epoch], epoch.steps) for epoch in attempt.epochs],
         "step_median_s": [_quantile(epoch.step_s, 0.5) for epoch in attempt.epochs],
         "step_p95_s": [_quantile(epoch.step_s, 0.95) for epoch in attempt.epochs],
         "energy_j": energy.of_epochs(attempt),
@@ -354,9 +358,10 @@ def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
     }
 
 
-def _steps_per_s(epochs: Sequence[Epoch]) -> float | None:
+def _per_s(epochs: Sequence[Epoch], count: float | None) -> float | None:
+    """Return a number of these epochs per second of training, without compilation."""
     seconds = sum(timing.seconds_of_each(epochs, timing.STEADY))
-    return (sum(epoch.steps for epoch in epochs) / seconds or None) if seconds > 0 else None
+    return count / seconds if count and seconds > 0 else None
 
 
 def _quantile(values: Sequence[float], share: float) -> float | None:

@@ -12,7 +12,7 @@ from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import Epoch
+from raybench.results.epoch import UNITS, Epoch
 
 GRID, TRIAL, ATTEMPT, RUN, STATUS = (
     "raybench.grid",
@@ -38,34 +38,14 @@ which `raybench.load` and `raybench report` read. The runs “grid {grid}” hav
 Each epoch (step = epoch, from 1): `time/epoch_s` is training without evaluation; `throughput/examples_per_s` is \
 examples ÷ `time/epoch_s`, and so are the rates of other units; `memory/peak_bytes` is of the device.
 
-At the end: `summary/steady_epoch_s` is the median epoch after the warm-up; `summary/total_s` is the whole process.
+At the end: `summary/steady_epoch_s` is the median epoch after the warm-up, `summary/examples_per_s` the rate of these \
+epochs, and so for other units; `summary/total_s` is the whole process.
 """
 
-VIEW = "raybench"
-SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
-VIEW_COLUMNS = (
-    "metrics.`summary/steady_epoch_s`",
-    "metrics.`val/accuracy`",
-    "metrics.`throughput/examples_per_s`",
-    "metrics.`summary/total_s`",
-    "params.`device`",
-    "params.`settings.batch_size`",
-)
 
-
-def experiment_tags(grid: str, now: int) -> dict[str, str]:
-    """Tags of a grid's experiment: its description, and a view of the table of runs, fastest first.
-
-    By default MLflow's table shows no metrics. `?viewStateShareKey=raybench` opens the view.
-
-    Args:
-        grid: the grid's name.
-        now: the time in milliseconds since 1970.
-    """
-    state = {"orderByKey": VIEW_COLUMNS[0], "orderByAsc": True, "selectedColumns": VIEW_COLUMNS}
-    view = {"name": "Times and accuracy", "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    kind = {"mlflow.experimentKind": "custom_model_development"}
-    return kind | {"mlflow.note.content": NOTE.format(grid=grid), SAVED_VIEW: json.dumps(view)}
+def experiment_tags(grid: str) -> dict[str, str]:
+    """Tags of a grid's experiment: its kind, without which MLflow opens its pages for language models, and a note."""
+    return {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": NOTE.format(grid=grid)}
 
 
 def run_name(attempt: Attempt) -> str:
@@ -104,10 +84,9 @@ def epoch_metrics(epoch: Epoch) -> dict[str, float]:
     """The metrics of an epoch: its time, rates, memory, and what its loop reports; `EPOCH_TIME` comes last."""
     seconds = timing.epoch_seconds(epoch)
     metrics = dict(epoch.metrics)
-    units = ({"examples": epoch.examples} if epoch.examples else {}) | dict(epoch.units)
-    metrics |= {f"units/{name}": count for name, count in epoch.units.items()}
+    metrics |= {f"{UNITS}{name}": count for name, count in epoch.units.items()}
     if seconds > 0:
-        metrics |= {f"throughput/{name}_per_s": count / seconds for name, count in units.items()}
+        metrics |= {f"throughput/{name}_per_s": count / seconds for name, count in epoch.counts.items()}
     sections = ("compile", "evaluate")
     metrics |= {f"time/{name}_s": epoch.ledger[name] for name in sections if name in epoch.ledger}
     if epoch.memory_peak_bytes is not None:
@@ -124,7 +103,8 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         "summary/time_to_target_s": timing.time_to_target(attempt, attempt.target) if attempt.target else None,
         "summary/steady_energy_j": energy.steady(attempt),
     }
-    return {name: value for name, value in metrics.items() if value is not None}
+    rates = {_name(f"summary/{unit}_per_s"): rate for unit, rate in timing.rates(attempt).items()}
+    return {name: value for name, value in metrics.items() if value is not None} | rates
 
 
 def tags(attempt: Attempt, grid: str) -> dict[str, str]:

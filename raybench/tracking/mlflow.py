@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -108,7 +107,7 @@ class Runs:
         if stored is None:
             location = f"{store.artifacts}/{self._grid}" if store.artifacts else None
             try:
-                tags = p.experiment_tags(self._grid, round(time.time() * 1000))
+                tags = p.experiment_tags(self._grid)
                 return str(self._client.create_experiment(self._grid, artifact_location=location, tags=tags))
             except MlflowException:
                 # A different driver, on a different results folder, may have created it in the meantime.

@@ -8,8 +8,8 @@ from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
+from raybench.engines.loop_facts import LoopFacts
 from raybench.engines.step_timer import StepTimer
-from raybench.engines.user_loop import UserLoop
 from raybench.training.peak_memory import PeakMemory
 
 PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate", "compile_evaluate": "evaluate"}
@@ -43,7 +43,7 @@ class TrainingClock:
         self,
         ledger: Ledger,
         device: Device,
-        loop: UserLoop,
+        loop: LoopFacts,
         note_phase: Callable[[str], None],
         memory: PeakMemory | None = None,
     ) -> None:

@@ -168,8 +168,8 @@ class LibraryLoop:
         """The batches of the steps that have ended in this epoch."""
         return self._trial._epoch.taken if self._trial._epoch else 0
 
-    def count(self, **units: int) -> None:
-        """Count steps and examples that were not reported one by one."""
+    def count(self, **units: float) -> None:
+        """Count units, such as tokens, and steps and examples that were not reported one by one."""
         self._trial.count(**units)
 
     # Evaluation and metrics -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from raybench import datasets
 from raybench.core.ledger import Ledger
 from raybench.devices import KINDS, Assignment, Device, hosted, loop_frameworks, open_device
 from raybench.devices.host import usable_cores
-from raybench.engines.user_loop import available_kind, loaded_framework, open_loop
+from raybench.engines.loop_facts import available_kind, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.trial import Recorder, Trial, TrialOptions
 
@@ -62,7 +62,7 @@ def open_clock(framework: str) -> TrainingClock:
 def program_device(framework: str, kind: str, devices: int = 1) -> Device:
     """The device adapter, without any change to the process: its settings are the program's.
 
-    `devices` is the number of accelerators that TensorFlow's strategy spreads over.
+    `devices` is the number of accelerators that the program computes on.
     """
     kind = kind if kind in KINDS and framework in loop_frameworks(kind) else "cpu"
     framework = framework if framework in loop_frameworks(kind) else "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raybench.devices.base import Device
-from raybench.engines.user_loop import UserLoop
+from raybench.engines.loop_facts import LoopFacts
 
 
 class PeakMemory:
@@ -18,7 +18,7 @@ class PeakMemory:
         loop: the facts of the framework.
     """
 
-    def __init__(self, device: Device, loop: UserLoop) -> None:
+    def __init__(self, device: Device, loop: LoopFacts) -> None:
         self._device, self._loop = device, loop
         self._highest = 0
         self._known: set[str] = set()

@@ -18,7 +18,7 @@ from raybench.core.job import StopRule, Target
 from raybench.core.ledger import NANO
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
-from raybench.engines.user_loop import OptimizerSettings, UserLoop
+from raybench.engines.loop_facts import LoopFacts, OptimizerSettings
 from raybench.training.clock import TrainingClock
 from raybench.training.epoch_record import Diverged, EpochRecord, Evaluation, finite
 from raybench.training.values import Path as ArrayPath
@@ -272,17 +272,6 @@ class Trial:
             )
         self._state = SavedState(save, load)
 
-    def strategy(self) -> Any:
-        """The `tf.distribute` strategy over the devices of this trial.
-
-        TensorFlow's default for one device, `MirroredStrategy` for a command with a `count` of several GPUs, and
-        `TPUStrategy` on a TPU.
-
-        Raises:
-            RuntimeError: another framework than TensorFlow.
-        """
-        return self._loop.strategy()
-
     # What raybench asks ---------------------------------------------------------------------------------------------
 
     @property
@@ -332,7 +321,7 @@ class Trial:
         return self._open_clock()
 
     @property
-    def _loop(self) -> UserLoop:
+    def _loop(self) -> LoopFacts:
         return self._clock.loop
 
     def _check_process(self) -> None:

@@ -203,7 +203,8 @@ class Metrics:
 
     def _late(self, name: str) -> str | None:
         """The message if a metric is printed after the line that ends its epoch."""
-        if self.number > 1 and name not in self._in_first and self._counts[name] >= self.number:
+        is_late = self.number > 1 and name not in self._in_first and self._counts[name] >= self.number
+        if is_late and EPOCH_BEGINS not in self._patterns:  # with it, a metric counts until the next epoch begins
             return (
                 f"{name} is printed after the line that ends its epoch, so it counts for the next one; let `epoch` "
                 "match the last line of an epoch instead"
@@ -217,9 +218,12 @@ class Metrics:
         nearest = max(shared, key=shared.__getitem__, default="")
         return f"; the nearest is {nearest!r}" if shared.get(nearest) else ""
 
+    def unmatched(self) -> list[str]:
+        """A message for each pattern that matches no line."""
+        return [self._unmatched(name) for name in self._wanted if not self._counts[name]]
+
     def warnings(self) -> Iterator[str]:
         """Yield warnings about metrics that were not printed as the patterns say."""
-        yield from (self._unmatched(name) for name in self._wanted if not self._counts[name])
         yield from filter(None, map(self._late, self.current))
         for name in sorted(self._unnamed):
             yield f"{name} was left out: name its data, such as `json_lines: {{epoch: epoch, train/{name}: {name}}}`"

@@ -16,7 +16,7 @@ from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank, current_rank, set_rank
 from raybench.core.status import TrialStatus
 from raybench.engines import NONE
-from raybench.engines.user_loop import loaded_framework, open_loop
+from raybench.engines.loop_facts import loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.current import current_trial as local_or_current
 from raybench.training.current import set_current

@@ -19,7 +19,7 @@ from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Device
 from raybench.engines.base import EngineParts
-from raybench.engines.user_loop import UserLoop, open_loop
+from raybench.engines.loop_facts import LoopFacts, open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
 from raybench.training.declared import DeclaredTraining
@@ -101,14 +101,14 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     send(ended(job, status, error, warnings, sections, cpu, wall_s, template_import))
 
 
-def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, UserLoop], object]:
+def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], object]:
     """The training of a job: the user's own function, or that of a declared workload."""
     if info.is_function:
         function, arguments = load_workload(info, job.code_folder), arguments_of(info, job)
         return lambda trial, device, loop: function(trial, **arguments)
     workload = workload_of(job)
 
-    def train(trial: Trial, device: Device, loop: UserLoop) -> None:
+    def train(trial: Trial, device: Device, loop: LoopFacts) -> None:
         parts = EngineParts(Recipe.from_cell(job.cell), workload, device, loop, job.seed)
         DeclaredTraining(trial, job.cell.framework, parts).run(lambda: load_data(job, workload))
 

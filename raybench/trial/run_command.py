@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
@@ -86,8 +85,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         job = replace(job, code=str(folder))
         try:
             device = open_assigned(job)
-            form = {"form": COMMAND, "clock": command.clock}
-            send(events.trial_started(job.trial, job.attempt, **opening(job, device), **form))
+            send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
             kind = _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
             phase.enter("train")
@@ -207,7 +205,7 @@ class _Run:
         return self._error() or self._end(program)
 
     def evidence(self) -> dict[str, Any]:
-        """The command as it was started, and the first line that each pattern matched."""
+        """The command as it was started."""
         return {"command": mask(shlex.join(self._arguments))} if self._program else {}
 
     def close(self) -> None:
@@ -401,7 +399,7 @@ class _Printed(_Run):
             self._sections["train"] += own_s - seconds
             self._sections["other"] += seconds - own_s
         elif self._metrics.number == 2 and seconds and self._last and not self._command.shows_begin:
-            self._move_startup(seconds)
+            self._move_excess(seconds, "setup")  # such as imports
         self._flush()
         self._in_epoch = False
         finite, diverged = _finite(metrics, self._warnings)
@@ -421,14 +419,14 @@ class _Printed(_Run):
         if diverged:
             raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._metrics.number}")
 
-    def _move_startup(self, second_s: float) -> None:
-        """Take the start-up of the program, such as its imports, out of the first epoch."""
+    def _move_excess(self, usual_s: float, section: str) -> None:
+        """Move the time by which the latest epoch is longer than another to a section."""
         assert self._last
         ledger = self._last["ledger"]
-        startup_s = max(0.0, ledger["train"] - second_s)
-        ledger["train"] = round(ledger["train"] - startup_s, 6)
-        self._sections["train"] -= startup_s
-        self._sections["setup"] += startup_s
+        excess_s = max(0.0, ledger["train"] - usual_s)
+        ledger["train"] = round(ledger["train"] - excess_s, 6)
+        self._sections["train"] -= excess_s
+        self._sections[section] += excess_s
 
     def _spent_cpu_s(self) -> float:
         """Processor seconds of the program and its descendants since the last call."""
@@ -461,8 +459,10 @@ class _Printed(_Run):
             no_epochs = not self._command.counts_epochs or (bool(self.known) and not self._metrics.number)
             if no_epochs:
                 self.known = {}
+            before_s = self._last["ledger"]["train"] if self._last and not self._command.time else math.inf
             if no_epochs or (self._in_epoch and EPOCH not in self._command.marks):
                 self._epoch(program.ended_ns)
+                self._move_excess(before_s, "other")  # what the program does after its last epoch, such as a test
             elif not self._metrics.number:
                 return TrialStatus.FAILED, self._described("UsageError", "no line of the output ends an epoch")
             self._add_later()
@@ -482,8 +482,9 @@ class _Printed(_Run):
         return TrialStatus.COMPLETED, None
 
     def evidence(self) -> dict[str, Any]:
-        """The command as it was started, and the first line that each pattern matched."""
-        return super().evidence() | ({"matched": self._metrics.matched} if self._program else {})
+        """The command as it was started, the first line that each pattern matched, and patterns without a match."""
+        found = {"matched": self._metrics.matched, "unmatched": self._metrics.unmatched()} if self._program else {}
+        return super().evidence() | found
 
     def close(self) -> None:
         """Kill the program if it runs; send the last epoch, with the memory of the largest process."""

@@ -101,7 +101,7 @@ class Command:
         """What times its epochs: the `trial` of a script, the `program`, its `output`, or the whole `run` as one."""
         if self.reports:
             return "trial"
-        return "program" if self.time else "output" if self.counts_epochs or self.shows_begin else "run"
+        return "program" if self.time else "output" if self.counts_epochs else "run"
 
     @property
     def metric_names(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def test_epochs_of_different_length_in_one_run():
     answer = grid.answer()
     assert answer.unit.name == "examples"
     assert by_label(answer)["gpu"].ratio.value == pytest.approx(2.0)
-    assert by_label(answer)["gpu"].rate == pytest.approx(500)
+    assert by_label(answer)["gpu"].rate.value == pytest.approx(500)
 
 
 def test_fastest_device_with_target_and_prices_states_accuracy():
@@ -220,7 +220,7 @@ def test_counted_tokens_are_the_unit():
     answer = grid.answer()
     assert answer.unit.label == "million tokens"
     assert by_label(answer)["gpu"].ratio.value == pytest.approx(4, rel=0.05)
-    assert by_label(answer)["gpu"].rate == pytest.approx(1e6, rel=0.05)
+    assert by_label(answer)["gpu"].rate.value == pytest.approx(1e6, rel=0.05)
 
 
 def test_interaction_gives_values_by_the_other_axis():

@@ -102,16 +102,14 @@ REAL = [
 
 
 @pytest.mark.parametrize(
-    ("framework", "replication", "cases"),
+    "cases",
     [
-        pytest.param("tensorflow", "devices", REAL[1:2], marks=MARKS["tensorflow"]),
-        pytest.param("torch_xla", "spmd", REAL[1:2], marks=MARKS["torch_xla"]),
-        pytest.param("tensorflow", "devices", REAL, marks=[*MARKS["tensorflow"], pytest.mark.exhaustive]),
-        pytest.param("torch_xla", "spmd", REAL, marks=[*MARKS["torch_xla"], pytest.mark.exhaustive]),
+        pytest.param(REAL[1:2], marks=MARKS["torch_xla"]),
+        pytest.param(REAL, marks=[*MARKS["torch_xla"], pytest.mark.exhaustive]),
     ],
 )
-def test_replicas_on_devices_of_their_own(framework, replication, cases):
-    for case, found in prove_each(framework, [{**case, "replication": replication} for case in cases]):
+def test_replicas_on_devices_of_their_own(cases):
+    for case, found in prove_each("torch_xla", [{**case, "replication": "devices"} for case in cases]):
         assert found["passed"], (case, found)
         assert found["factor"] == pytest.approx(found["expected"], rel=1e-3)
 

@@ -171,7 +171,7 @@ def test_label_has_settings_of_include_and_lists(raybench, tmp_path):
         "include:\n  - {augmentation: [crop], precision: bf16}\n"
     )
     said = raybench("plan", "g.yaml")
-    lists = ["augmentation [crop,flip]", "augmentation []", "augmentation [crop], precision=bf16"]
+    lists = ["augmentation [crop,flip]", "augmentation []", "augmentation [crop], bf16"]
     assert [row[0] for row in rows(said)] == lists
 
 
@@ -180,9 +180,9 @@ def test_where_takes_a_number_however_it_is_written(raybench, tmp_path, value):
     (tmp_path / "g.yaml").write_text(
         "name: g\nworkload: digits_cnn\naxes:\n  batch_size: [32, 64]\n  weight_decay: [0.0, 5.0e-4]\n"
     )
-    for text, label in ((value, "wd5e-4"), ("0", "wd0")):
+    for text, label in ((value, "decay 5e-4"), ("0", "decay 0")):
         ordered = raybench("plan", "g.yaml", "--where", f"weight_decay={text}", "--order")
-        assert [label in line.split() for line in ordered.lines[1:]] == [True, True]
+        assert [line.endswith(label) for line in ordered.lines[1:]] == [True, True]
 
 
 def big(path, batches, decays):

@@ -19,6 +19,7 @@ for epoch in (1, 2):
         ("train.py --batch-size {16,64}", "train.py --batch-size {batch_size}", {"batch_size": [16, 64]}),
         ("./train --lr={0.1,1e-3}", "./train --lr={lr}", {"params.lr": [0.1, "1e-3"]}),
         ("train {1..3} {a,b}", "train {argument_1} {argument_2}", None),
+        ("train --data.batch-size={1,2}", "train --data.batch-size={batch_size}", {"batch_size": [1, 2]}),
         ("train.py lr={1,2}", "train.py lr={lr}", {"params.lr": [1, 2]}),
         ("train -n {true,false}", "train -n {n}", {"params.n": [True, False]}),
         ("train --device {cpu,cuda}", "train --device {device}", {"device": ["cpu", "cuda"]}),

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from raybench import datasets
-from raybench.cli.cell_table import TrialLabels
 from raybench.cli.console import Terminal
 from raybench.cli.durations import duration
 from raybench.cli.live import Display, metric_text
@@ -214,13 +213,12 @@ def test_a_label_has_what_differs_between_the_trials(digits):
         + "  weight_decay: [5.0e-4]\nrepeats: 2\ninclude:\n  - {device: cpu, batch_size: 32, precision: bf16}\n"
     )
     plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
-    labels = TrialLabels(plan)
-    texts = {labels.text(trial) for trial in plan.trials}
-    assert {"cpu, batch 32, repeat 0", "tpu, batch 64, repeat 1", "cpu, batch 32, precision=bf16, repeat 0"} < texts
+    texts = {plan.label(trial) for trial in plan.trials}
+    assert {"cpu, batch 32, repeat 0", "tpu, batch 64, repeat 1", "cpu, batch 32, bf16, repeat 0"} < texts
     assert len(texts) == len(plan.trials) == 10
     digits.write_text(f"{digits.read_text()}devices: {{tpu: {{kind: tpu, repeats: 1}}}}\n")
     plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
-    texts = {TrialLabels(plan).text(trial) for trial in plan.trials}
+    texts = {plan.label(trial) for trial in plan.trials}
     assert {"cpu, batch 32, repeat 0", "tpu, batch 64"} < texts and "tpu, batch 64, repeat 0" not in texts
 
 

@@ -5,7 +5,6 @@ import os
 import pytest
 from support.frameworks import call
 
-from raybench.core.rank import Rank
 from raybench.devices import (
     KINDS,
     Assignment,
@@ -113,53 +112,25 @@ def test_without_assigned_chips_the_callers_are_visible(host, monkeypatch):
     assert [os.environ.get(name) for name in NAMES] == ["TPU", "1", None, None]
 
 
-def test_ranks_know_one_anothers_addresses(host, monkeypatch):
-    monkeypatch.setattr(tpu, "current_rank", lambda: Rank(2, 4))
-    names = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
-    ranks = ("PJRT_LOCAL_PROCESS_RANK", "PJRT_LOCAL_PROCESS_COUNT")
-    for name in (*names, *ranks):
-        monkeypatch.setenv(name, "")
-    open_device("tpu", "torch_xla", Assignment([], ["6"], 1)).hide_others()  # the third of chips 4 to 7
-    assert [os.environ[name] for name in NAMES] == ["TPU", "6", "1,1,1", "2,2,1"]
-    places = "localhost:8480,localhost:8481,localhost:8482,localhost:8483"
-    assert [os.environ[name] for name in names] == [places, "8482", "2"]
-    assert [os.environ[name] for name in ranks] == ["2", "4"]
-
-
-@on_xla
-@pytest.mark.parametrize(
-    ("kind", "host", "chips"),
-    [
-        ("v4-8", "2,2,1", 4),
-        ("v5litepod-4", "2,2,1", 4),
-        ("v5litepod-8", "2,4,1", 8),
-        ("v6e-8", "2,4,1", 8),
-        ("tpu7x-8", "2,2,1", 8),
-    ],
-)
-def test_ranks_start_as_those_of_torch_xla(kind, host, chips):
-    """With the variables that `torch_xla.launch` sets in each process of a host; on the host's metadata, not on it."""
-    for theirs, ours in call("torch_xla", "xla_side:launched", kind=kind, host=host, chips=chips):
-        assert ours == theirs
-
-
 @pytest.mark.parametrize(
     ("kind", "model", "count", "replication", "result"),
     [
-        ("tpu", "TPU v2", 4, None, Replication("spmd", 8)),
+        ("tpu", "TPU v2", 4, None, Replication("devices", 8)),
         ("tpu", "TPU v2", 4, "grouped", Replication("grouped", 1)),
-        ("tpu", "TPU v3", 4, "devices", "a TPU v3 is 2 devices; set replication: spmd"),
         ("tpu", "TPU v5e", 8, None, Replication("devices", 8)),
-        ("tpu", "TPU v5e", 8, "spmd", Replication("spmd", 8)),
         ("tpu", "TPU v5e", 1, None, Replication("grouped", 1)),
-        ("xla_cpu", "AMD EPYC", 8, "spmd", Replication("spmd", 8)),
+        ("tpu", "TPU v5e", 4, None, "8 replicas do not fit 4 devices; set replicas: 4 or count: 8"),
+        ("xla_cpu", "AMD EPYC", 1, "devices", Replication("devices", 8)),
         ("xla_cpu", "AMD EPYC", 1, None, Replication("grouped", 1)),
-        ("xla_cpu", "AMD EPYC", 8, None, "torch_xla has no replication: devices on xla_cpu"),
     ],
 )
 def test_eight_replicas(kind, model, count, replication, result):
     resolved = resolve_replication(kind, "torch_xla", model, 8, count, replication)
     assert result in resolved if isinstance(result, str) else resolved == result
+
+
+def test_framework_without_replicas_on_devices():
+    assert "tensorflow has no replication: devices" in resolve_replication("cpu", "tensorflow", "", 2, 1, "devices")
 
 
 @on_xla

@@ -125,7 +125,7 @@ def test_seed_decides_dropout():
 @pytest.mark.parametrize(("devices", "where"), [(2, "host"), pytest.param(8, "device", marks=pytest.mark.exhaustive)])
 def test_spmd_equals_one_device(devices, where):
     how = {"augmentation": AUGMENTED, "evaluation_batch_size": 33, "input": where}
-    found = train(replication="spmd", devices=devices, **how)
+    found = train(replication="devices", devices=devices, **how)
     same(found, train(**how), 1e-5)
     assert [epoch["recompiles"] for epoch in found["epochs"]] == [2, 0]
 
@@ -141,7 +141,7 @@ def test_grouped_replicas_equal_torch():
 @pytest.mark.parametrize("replicas", [4, pytest.param(8, marks=pytest.mark.exhaustive)])
 def test_spmd_replicas_equal_groups(replicas):
     how = {"replicas": replicas, "precision": "bf16", "decay_rule": "sum_over_replicas"}
-    found = train(replication="spmd", devices=8, **how)
+    found = train(replication="devices", devices=8, **how)
     same(found, train(replication="grouped", **how), 1e-2)
     assert [epoch["recompiles"] for epoch in found["epochs"]] == [2, 0]
 
@@ -157,16 +157,6 @@ def test_spmd_replicas_exchange_sums_only():
     assert call("torch_xla", "xla_side:exchanged", **how) == ["all-reduce"]
 
 
-def test_rank_averages_gradients():
-    """With the collective operations of one process, as if the other ranks' gradients and sums were zero."""
-    found = remember("torch_xla", "xla_side:train_as_a_rank", ranks=2)
-    averaged = [count for count, scale in found["reduced"] if scale == 0.5]
-    assert averaged == [5] * 2 * 6, "the gradients of all parameters, once a step"
-    assert all(epoch["metrics"]["train/accuracy"] <= 1 for epoch in found["epochs"])
-    assert losses(found)[2] < losses(found)[0]
-    assert found["epochs"][1]["recompiles"] == 0
-
-
 def test_missing_devices():
     with pytest.raises(AssertionError, match="RuntimeError: planned for 4 devices, and XLA has 2"):
-        train(replication="spmd", devices=4, there=2)
+        train(replication="devices", devices=4, there=2)

@@ -93,7 +93,7 @@ def test_unknown_name():
         ("torch_xla", "tpu", "tpu"),
         ("torch_xla", "xla_cpu", "xla"),
         ("torch_tpu", "tpu", "torch_tpu"),
-        ("tensorflow", "tpu", "tensorflow"),
+        ("tensorflow", "cuda", "tensorflow"),
     ],
 )
 def test_recipe_for_a_framework(framework, kind, name):

@@ -30,9 +30,8 @@ def train(
     keras.utils.set_random_seed(trial.seed)
     inputs = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
     targets = inputs.sum(1, keepdims=True) * (float("nan") if nan else 1)
-    with trial.strategy().scope():
-        model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
-        model.compile(keras.optimizers.Adam(0.05), "mse", metrics=["mae"])
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.05), "mse", metrics=["mae"])
     callback = TrialCallback(trial, examples_per_epoch=40)
     callbacks = [callback, _SlowTest()]
     problem = None

@@ -22,7 +22,7 @@ c,2,8.0,0.5,0.5,cpu,64,5e-4,0.1,val/accuracy,0.5
 d,1,9.1,0.5,0.3,cpu,64,5e-4,0.1,val/accuracy,0.5
 d,2,8.2,0.5,0.55,cpu,64,5e-4,0.1,val/accuracy,0.5
 """
-KERAS = "epoch;accuracy;elapsed_s;loss;val_accuracy;val_loss\n0;0,5;1,5;2,1;0,4;2,0\n1;0,6;3,1;1,9;0,5;1,8\n"
+KERAS = "epoch,accuracy,elapsed_s,loss,val_accuracy,val_loss\n0,0.5,1.5,2.1,0.4,2.0\n1,0.6,3.1,1.9,0.5,1.8\n"
 OUTPUTS = ((), ("--full",), ("--json", "-"), ("--html", "-"))
 
 
@@ -35,7 +35,7 @@ def as_csv(rows: object) -> bytes:
 
 
 def rows_of(text: str) -> list[list[str]]:
-    return [line.split(";" if ";" in text else ",") for line in text.splitlines()]
+    return [line.split(",") for line in text.splitlines()]
 
 
 MUTATIONS = {

@@ -75,8 +75,8 @@ def test_epoch_times_with_a_target(tmp_path):
         (("batch_size", "batch_sise"), "/mine.csv:1:7: batch_sise: unknown column; did you mean batch_size?"),
         (("device,", "trial,"), "/mine.csv:1:6: trial: there are two columns trial"),
         (("train_s", "wait"), "/mine.csv:1:3: wait: unknown column; "),
-        (("a,2,2.0", "a,2,fast"), "/mine.csv:3:3: train_s: 'fast' is no number"),
-        (("a,2,2.0", "a,2.5,2.0"), "/mine.csv:3:2: epoch: '2.5' is no whole number"),
+        (("a,2,2.0", "a,2,fast"), "/mine.csv:3:3: train_s: 'fast' is not a number"),
+        (("a,2,2.0", "a,2.5,2.0"), "/mine.csv:3:2: epoch: '2.5' is not a whole number"),
         (("a,2,2.0", "a,0,2.0"), "/mine.csv:3:2: epoch: 0, and other trials of the file count from 1"),
         (("a,2,2.0", "a,2,-2"), "/mine.csv:3:3: train_s: '-2' is negative"),
         (("a,2,2.0", "a,2,,"), "/mine.csv:3:1: 11 values for 10 columns"),
@@ -86,12 +86,12 @@ def test_epoch_times_with_a_target(tmp_path):
         (("0.6,gpu,64", "0.6,gpu,32"), "/mine.csv:3:7: batch_size: 32 here and 64 on line 2: a trial has one"),
         (
             ("0.6,gpu,64,5e-4,false", "0.6,gpu,64,5e-4,no"),
-            "/mine.csv:3:9: compile: 'no' is neither true nor false, nor default",
+            "/mine.csv:3:9: compile: 'no' is not allowed; use true, false, default",
         ),
         (("0.6,gpu,64,", "0.6,gpu,"), "/mine.csv:3:1: 9 values for 10 columns"),
-        (("0.6,gpu", "60,gpu"), "/mine.csv:3:5: val/accuracy: 60 is no fraction from 0 to 1; 60 % is 0.6"),
+        (("0.6,gpu", "60,gpu"), "/mine.csv:3:5: val/accuracy: 60 is not a fraction from 0 to 1; 60 % is 0.6"),
         ((CSV, "trial,epoch,train_s\n"), "/mine.csv:1:1: no epoch in it"),
-        ((CSV, ""), "/mine.csv:1:1: wanted names of columns, separated by commas"),
+        ((CSV, ""), "/mine.csv:1:1: write the names of columns here, separated by commas"),
         (("epoch,", "time,"), "/mine.csv:1:1: the column epoch is missing"),
     ],
 )
@@ -106,9 +106,8 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("status", "success", "'success' is no status; did you mean completed?"),
-        ("status", "Completed", "'Completed' is no status; did you mean completed?"),
-        ("status", "paused", "'paused' is no status; use one of completed, diverged, failed, killed, lost, oom, "),
+        ("status", "Completed", "'Completed' is not a status; did you mean completed?"),
+        ("status", "paused", "'paused' is not a status; use one of completed, oom, diverged, "),
         ("price_per_hour", "-3", "'-3' is negative"),
         ("evaluate_s", "-0.5", "'-0.5' is negative"),
         ("wall_s", "-9", "'-9' is negative"),
@@ -122,10 +121,7 @@ def test_a_value_that_cannot_be_true_is_refused(tmp_path, column, value, message
 @pytest.mark.parametrize(
     ("metric", "at_least", "at_most", "message"),
     [
-        ("val/accuracy", "94", "", "5: target_at_least: 94 is no fraction from 0 to 1; 94 % is 0.94"),
-        ("val/accuracy", "0.9", "0.95", "4: target_metric: wanted one bound, target_at_least or target_at_most"),
-        ("val/accuracy", "", "", "4: target_metric: wanted one bound, target_at_least or target_at_most"),
-        ("", "0.9", "", "5: target_at_least: there is no target_metric that it is the bound of"),
+        ("val/accuracy", "0.9", "0.95", "4: target_metric: needs exactly one of target_at_least and target_at_most"),
         ("val/acuracy", "0.9", "", "4: target_metric: there is no column val/acuracy; did you mean val/accuracy?"),
     ],
 )
@@ -133,11 +129,6 @@ def test_a_target_that_cannot_be_reached_is_refused(tmp_path, metric, at_least, 
     head = "trial,epoch,train_s,target_metric,target_at_least,target_at_most,val/accuracy"
     (line,) = problems(tmp_path, f"{head}\na,1,5,{metric},{at_least},{at_most},0.3\n")
     assert line == f"/mine.csv:2:{message}"
-
-
-def test_a_device_has_one_price(tmp_path):
-    (line,) = problems(tmp_path, "trial,epoch,train_s,device,price_per_hour\na,1,5,gpu,2\nb,1,5,gpu,3\nc,1,5,cpu,1\n")
-    assert line == "/mine.csv:3:5: price_per_hour: 3 here and 2 on line 2: device gpu has one price"
 
 
 def test_first_problems_are_printed_others_counted(tmp_path):
@@ -154,26 +145,12 @@ def test_every_message_is_short_whatever_the_file_holds(tmp_path):
     assert max(map(len, problems(tmp_path, twice))) < 200
 
 
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_semicolons_and_tabs_separate_too_with_decimal_commas(tmp_path, separator):
-    other = load(tmp_path, CSV.replace(",", separator).replace(".", ","))
-    assert_frame_equal(other.trials, load(tmp_path, CSV).trials)
-
-
-def test_text_in_utf_16_is_named_as_such(tmp_path):
-    (tmp_path / "mine.csv").write_bytes(CSV.encode("utf-16"))
-    with pytest.raises(FileError, match=r"mine\.csv:1:1: UTF-16 text; save the file as UTF-8"):
-        raybench.load(tmp_path / "mine.csv")
-
-
 KERAS = "epoch,acc,elapsed,loss,val_acc,val_loss\n0,0.3,2.5,1.9,0.4,1.8\n1,0.5,4.5,1.5,0.6,1.4\n"
 
 
 def test_keras_log_with_named_times(tmp_path):
     (missing, line) = problems(tmp_path, KERAS)
-    assert line.startswith(
-        "/mine.csv:1:3: elapsed: unknown column; rename it to epoch_s if it holds the seconds of each"
-    )
+    assert line == "/mine.csv:1:3: elapsed: unknown column; did you mean elapsed_s?"
     assert missing == "/mine.csv:1:1: the column train_s (or epoch_s, or elapsed_s) is missing"
     found = load(tmp_path, KERAS.replace("elapsed", "elapsed_s"))
     assert found.trials["trial"].tolist() == ["mine"]
@@ -229,16 +206,6 @@ def test_workloads_are_never_compared_with_each_other(tmp_path):
     found = answer(tmp_path, head + "".join(apart))
     assert found.effects == ()
     assert all(each.ratio is None for each in found.configurations)
-
-
-def test_energy_of_epochs_is_read(tmp_path):
-    head = "trial,epoch,train_s,device,energy_j,val/accuracy,target_metric,target_at_least\n"
-    joules = {("gpu", 1): 50, ("gpu", 2): 20, ("cpu", 1): 100, ("cpu", 2): 80}
-    rows = [f"{d},{e},5,{d},{j},{0.4 * e},val/accuracy,0.7\n" for (d, e), j in joules.items()]
-    gpu, cpu = answer(tmp_path, head + "".join(rows)).configurations
-    assert (gpu.energy_j, cpu.energy_j) == pytest.approx((20, 80))
-    assert (gpu.to_target.energy_j, cpu.to_target.energy_j) == (70, 180)
-    assert cpu.energy_ratio.value == pytest.approx(0.25)
 
 
 def test_trial_names_and_attempts_in_a_csv(tmp_path):

@@ -7,7 +7,7 @@ from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank
 from raybench.engines.base import EngineParts
-from raybench.engines.user_loop import open_loop
+from raybench.engines.loop_facts import open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.declared import DeclaredTraining
 from raybench.training.peak_memory import PeakMemory

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from raybench.core import events
-from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
@@ -64,10 +63,10 @@ class ForkingExecutor:
 
 
 class DrawnTimes:
-    """Ends each trial at once; the seconds of its epochs are drawn, and the clock goes on by one for each event.
+    """Ends each trial at once; the seconds of its epochs are drawn, and the clock goes on by 10 µs for each event.
 
     Args:
-        draw: returns the seconds of an epoch of a cell.
+        draw: returns the seconds of an epoch of a job; None if it fails.
         quality: returns its metrics.
         stop_after: press Ctrl-C after so many trials.
     """
@@ -76,8 +75,8 @@ class DrawnTimes:
 
     def __init__(
         self,
-        draw: Callable[[Cell], float],
-        quality: Callable[[Cell], dict[str, float]] | None = None,
+        draw: Callable[[Job], float | None],
+        quality: Callable[[Job], dict[str, float]] | None = None,
         stop_after: int | None = None,
     ) -> None:
         self._draw, self._quality, self._stop_after = draw, quality, stop_after
@@ -100,18 +99,20 @@ class DrawnTimes:
             job = make_job(placement)
             self.trials.append(job.trial)
             for event in self._events(job):
-                self._now += timedelta(seconds=1)
-                sink(event | {"t": self._now.isoformat(timespec="milliseconds").replace("+00:00", "Z")})
+                self._now += timedelta(microseconds=10)
+                sink(event | {"t": self._now.isoformat(timespec="microseconds").replace("+00:00", "Z")})
             dispatcher.release(job.trial, job.attempt)
 
     def _events(self, job: Job) -> Iterator[Event]:
         key = job.trial, job.attempt
         fields = {"cell": job.cell.to_json(), "seed": job.seed, "host": {"name": "drawn"}, **job.labels}
         yield events.trial_started(*key, **fields)
-        seconds = self._draw(job.cell)
-        quality = {} if self._quality is None else self._quality(job.cell)
+        seconds, metrics = self._draw(job), {} if self._quality is None else self._quality(job)
+        if seconds is None:
+            yield events.trial_ended(*key, TrialStatus.FAILED, error={"type": "ValueError", "message": "drawn"})
+            return
         for epoch in (1, 2):
-            ledger, metrics = {"train": seconds}, quality
+            ledger = {"train": seconds}
             yield events.epoch_ended(*key, epoch=epoch, steps=1, examples=8, metrics=metrics, ledger=ledger)
         yield events.trial_ended(*key, TrialStatus.COMPLETED, ledger={"train": 2 * seconds}, wall=2 * seconds)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from raybench.core.ledger import Ledger
 from raybench.devices import Assignment, open_device
-from raybench.engines.user_loop import open_loop
+from raybench.engines.loop_facts import open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.trial import Trial, TrialOptions
 

@@ -51,6 +51,8 @@ def test_run_has_what_people_look_for(own_store, grid):
         "summary/steady_epoch_s": 1.0,
         "summary/total_s": 2.5,
         "summary/best_val_accuracy": 0.2,
+        "summary/examples_per_s": 8.0,
+        "summary/tokens_per_s": 40.0,
     }
     assert run.data.params == {"settings.batch_size": "8", "device": "cpu", "repeat": "0", "seed": "3"}
     own_tags = {name: value for name, value in run.data.tags.items() if name.startswith("raybench.")}

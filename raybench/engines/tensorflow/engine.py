@@ -10,20 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from raybench.core.job import GROUPED
 from raybench.core.text import join_words
 from raybench.datasets.splits import Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import plain
-from raybench.engines.tensorflow.ghost_batch_norm import (
-    average,
-    average_running_statistics,
-    part_draws,
-    share,
-    use_ghost_batch_norm,
-)
+from raybench.engines.tensorflow.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.tensorflow.images import ImageAugmenter
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
@@ -87,8 +80,6 @@ class TensorFlowEngine(Engine):
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts, cross_entropy, accuracy, "tensorflow")
         self._device = cast(TensorFlowHost, parts.device)
-        self._strategy = self._device.strategy()
-        self._has_replicas = self._strategy.num_replicas_in_sync > 1
         self._traces = 0
         parts.loop.graphs, parts.loop.settling = lambda: self._traces, 0
 
@@ -97,9 +88,9 @@ class TensorFlowEngine(Engine):
         self._augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation) if any(size) else None
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, val, self._augmenter, self._strategy)
+            self._input: Input = DeviceInput(train, val, self._augmenter)
         else:
-            self._input = HostInput(train, val, self._augmenter, self._device.copy_to())
+            self._input = HostInput(train, val, self._augmenter, self._device.copy_to)
         self._sample = self._first_of(val, 2)
 
     def build(self) -> None:
@@ -113,33 +104,24 @@ class TensorFlowEngine(Engine):
         recipe = self._recipe
         keras.config.set_dtype_policy(POLICIES[recipe.precision])
         keras.utils.set_random_seed(self._seed)
-        with self._strategy.scope():
-            self.model = self._workload.build_model("tensorflow")
-            if not isinstance(self.model, keras.layers.Layer):
-                kind = type(self.model).__name__
-                raise TypeError(f"the workload's model function returns a {kind}, not a keras.Model")
-            self._names = list(self._forward(*self._sample, training=False)[1])
-            if recipe.replication == GROUPED:
-                use_ghost_batch_norm(self.model, recipe.replicas)
-            if self._has_replicas:
-                part_draws(self.model, self._strategy)
-            self._variables = [variable.value for variable in self.model.trainable_variables]
-            self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
-            self._optimizer = build_optimizer(
-                self._variables, recipe.optimizer_settings, recipe.acting_decay, recipe.decay
-            )
-        jit = self._device.jit_compile(bool(recipe.compile))
-        if jit:
+        self.model = self._workload.build_model("tensorflow")
+        if not isinstance(self.model, keras.layers.Layer):
+            kind = type(self.model).__name__
+            raise TypeError(f"the workload's model function returns a {kind}, not a keras.Model")
+        self._names = list(self._forward(*self._sample, training=False)[1])
+        if recipe.replicas > 1:
+            use_ghost_batch_norm(self.model, recipe.replicas)
+        self._variables = [variable.value for variable in self.model.trainable_variables]
+        self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
+        self._optimizer = build_optimizer(self._variables, recipe.optimizer_settings, recipe.acting_decay, recipe.decay)
+        self._compiled = bool(recipe.compile)
+        if self._compiled:
             check_compiles(self.model)
-        self._compiled = jit is not False
-        self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
-        self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
+        self._train = tf.function(self._train_call, jit_compile=self._compiled, autograph=False)
+        self._evaluate = tf.function(self._evaluate_call, jit_compile=self._compiled, autograph=False)
 
     def save(self, path: Path) -> None:
-        """Save all variables of the model and the optimiser, separately for each device.
-
-        Those of the model's random generators are included.
-        """
+        """Save all variables of the model, with those of its random generators, and of the optimiser."""
         arrays = {name: part.numpy() for name, part in self._parts().items()}
         with path.open("wb") as file:
             np.savez(file, epochs=np.array(self._epochs), **arrays)
@@ -160,14 +142,9 @@ class TensorFlowEngine(Engine):
         self._go_on_after(epochs)
 
     def _parts(self) -> dict[str, tf.Variable]:
-        """Variables that change during training, by their index and the device's."""
+        """Variables that change during training."""
         sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.state}
-        return {
-            f"{section}/{index}/{device}": part
-            for section, variables in sections.items()
-            for index, variable in enumerate(variables)
-            for device, part in enumerate(self._strategy.experimental_local_results(variable))
-        }
+        return {f"{name}/{index}": part for name, parts in sections.items() for index, part in enumerate(parts)}
 
     def _first_of(self, split: Split, count: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The first examples of a split as model inputs, and their targets."""
@@ -186,19 +163,13 @@ class TensorFlowEngine(Engine):
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])
 
     def _train_step(self, draws: Rows, fed: Fed) -> tf.Tensor:
-        """One step of one replica, from its draws and its fed values.
-
-        Returns:
-            The sums, [metrics].
-        """
-        scalars = draws["scalars"]
-        draws = {name: share(values) for name, values in draws.items() if name != "scalars"}
+        """One step; returns the sums, [metrics]."""
         inputs, targets = self._input.train(fed, draws)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             losses, values = self._forward(inputs, targets, training=True)
             loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses])
-        self._optimizer.apply(self._clipped(average(tape.gradient(loss, self._variables))), scalars)
+        self._optimizer.apply(self._clipped(tape.gradient(loss, self._variables)), draws["scalars"])
         return self._sums(values)
 
     def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
@@ -212,7 +183,7 @@ class TensorFlowEngine(Engine):
         return clipped
 
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, first: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: sums over all replicas and the steps of a call from `first` to before `steps`.
+        """The compiled function: sums over the steps of a call from `first` to before `steps`.
 
         `start` is the number of the call's first step in the epoch. Values of a step are gathered, because XLA would
         take the index in `values[index]` as a constant and compile for each. Without XLA the fed values are sliced,
@@ -223,8 +194,7 @@ class TensorFlowEngine(Engine):
         def one(step: tf.Tensor) -> tf.Tensor:
             draws = {name: tf.gather(values, start + step) for name, values in rows.items()}
             examples = tuple(tf.gather(values, step) if self._compiled else values[step] for values in fed)
-            sums = self._strategy.run(self._train_step, (draws, examples))
-            return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+            return self._train_step(draws, examples)
 
         if self._recipe.steps_per_execution == 1:
             return one(tf.constant(0))
@@ -232,22 +202,13 @@ class TensorFlowEngine(Engine):
         condition: Callable[..., Any] = lambda step, _: step < steps  # noqa: E731
         return tf.while_loop(condition, lambda step, sums: (step + 1, sums + one(step)), (first, zeros))[1]
 
-    def _evaluate_step(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
-        inputs, targets = self._input.evaluation_examples(fed)
-        _, values = self._forward(inputs, targets, training=False)
-        real = share(tf.range(self._padded_evaluation_batch())) < counts
-        return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
-
-    def _padded_evaluation_batch(self) -> int:
-        """The evaluation batch, rounded to a multiple of the replicas that share it."""
-        replicas = int(self._strategy.num_replicas_in_sync)
-        return -(-self.evaluation_batch // replicas) * replicas
-
     def _evaluate_call(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         """The compiled function: sums over the unpadded examples of one batch."""
         self._traces += 1
-        sums = self._strategy.run(self._evaluate_step, (fed, counts))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+        inputs, targets = self._input.evaluation_examples(fed)
+        _, values = self._forward(inputs, targets, training=False)
+        real = tf.range(self.evaluation_batch) < counts
+        return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
 
     def begin_epoch(self) -> Iterator[Call]:
         """Draw the next epoch; its batches are calls of several steps.
@@ -297,11 +258,9 @@ class TensorFlowEngine(Engine):
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
     def validation(self) -> Iterator[tuple[Fed, int]]:
-        """Begin an evaluation with the running statistics of all devices."""
+        """Begin an evaluation."""
         self._total = tf.zeros([len(self._names)])
-        if self._has_replicas:
-            average_running_statistics(self.model, self._strategy)
-        return self._input.validation(self._padded_evaluation_batch())
+        return self._input.validation(self.evaluation_batch)
 
     def evaluation_step(self, batch: tuple[Fed, int]) -> None:
         """Submit the evaluation of a batch."""

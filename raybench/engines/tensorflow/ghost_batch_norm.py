@@ -1,9 +1,8 @@
-"""Replicas with separate batch statistics, on one device or on several."""
+"""Replicas with separate batch statistics, computed together on one device."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -45,11 +44,6 @@ class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[
         return tf.cast(tf.reshape(outputs, [batch, *dims]), self.compute_dtype)
 
 
-def batch_norms(model: keras.Model) -> list[keras.layers.BatchNormalization]:
-    """All batch norms of a model, including those of nested models."""
-    return [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
-
-
 def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
     """Give each of `groups` parts of a batch its own statistics, in place.
 
@@ -58,58 +52,9 @@ def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
     Raises:
         ValueError: a batch norm that computes its statistics differently.
     """
-    for layer in batch_norms(model):
+    norms = (layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization))
+    for layer in norms:
         if type(layer) is not keras.layers.BatchNormalization or layer.synchronized or layer.renorm:
             raise ValueError(f"{layer.name}: only a plain BatchNormalization can be divided into replicas")
         layer.__class__ = GhostBatchNormalization
         layer.groups = groups
-
-
-def constant_replica() -> int | None:
-    """The index of this replica; None on a TPU, where one program computes all replicas."""
-    replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
-    return None if replica is None else int(replica)
-
-
-def share(values: tf.Tensor) -> tf.Tensor:
-    """This replica's part of a batch; the whole batch on a single device.
-
-    Replica r gets the r-th of as many parts as there are devices.
-    """
-    context = tf.distribute.get_replica_context()
-    if context.num_replicas_in_sync == 1:
-        return values
-    batch, *dims = values.shape
-    replicas = tf.reshape(values, [context.num_replicas_in_sync, batch // context.num_replicas_in_sync, *dims])
-    replica = constant_replica()
-    # TensorFlow has no GPU kernel that gathers uint8.
-    return tf.gather(replicas, context.replica_id_in_sync_group) if replica is None else replicas[replica]
-
-
-def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
-    """Mean gradients over the devices; None for a variable without a gradient."""
-    context = tf.distribute.get_replica_context()
-    if context.num_replicas_in_sync == 1:
-        return list(gradients)
-    tensors = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
-    means = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, tensors))
-    return [None if gradient is None else next(means) for gradient in gradients]
-
-
-def average_running_statistics(model: keras.Model, strategy: Any) -> None:
-    """Set running statistics to their mean over the devices."""
-    for layer in batch_norms(model):
-        for running in (layer.moving_mean, layer.moving_variance):
-            local_values = strategy.experimental_local_results(running.value)
-            running.value.assign(tf.add_n([tf.convert_to_tensor(local) for local in local_values]) / len(local_values))
-
-
-def part_draws(model: keras.Model, strategy: Any) -> None:
-    """Let dropout draw separately on each device.
-
-    Keras would drop the same positions on all of them.
-    """
-    generators = [generator for layer in model._flatten_layers() for generator in layer._seed_generators]
-    for generator in generators:
-        for replica, state in enumerate(strategy.experimental_local_results(generator.state.value)):
-            state.assign_add(tf.constant([replica, 0], state.dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,6 @@ import tensorflow as tf
 from raybench.datasets.splits import Array, Split
 from raybench.engines.batch_order import EpochPlan, evaluation_batches
 from raybench.engines.images import plain
-from raybench.engines.tensorflow.ghost_batch_norm import constant_replica, share
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 
 AHEAD = 2
@@ -27,29 +26,17 @@ Examples = tuple[tf.Tensor, tf.Tensor]
 """Model inputs and targets."""
 
 
-def _gather(variable: Any, index: tf.Tensor) -> tf.Tensor:
-    """Rows of a variable, from this replica's copy.
-
-    TensorFlow has a GPU kernel that gathers uint8 from a variable, but none that gathers it from a tensor, to which it
-    would convert a variable with several copies.
-    """
-    replica = constant_replica()
-    if replica is not None:
-        variable = tf.distribute.get_strategy().experimental_local_results(variable)[replica]
-    return tf.gather(variable, index)
-
-
 class DeviceInput:
-    """Both splits on the device, images as uint8; a batch is a gather. With several devices, each has a copy.
+    """Both splits on the device, images as uint8; a batch is a gather.
 
     `train` and `evaluation_examples` are called inside a compiled function, the others outside of it.
     """
 
-    def __init__(self, train: Split, val: Split, augmenter: ImageAugmenter | None, strategy: Any) -> None:
+    def __init__(self, train: Split, val: Split, augmenter: ImageAugmenter | None) -> None:
         self._augmenter, self._examples = augmenter, len(val)
-        with strategy.scope():
-            self._train = [tf.Variable(plain(values), trainable=False) for values in (train.inputs, train.targets)]
-            self._val = [tf.Variable(plain(values), trainable=False) for values in (val.inputs, val.targets)]
+        # Variables, because TensorFlow has a GPU kernel that gathers uint8 from one, but none from a tensor.
+        self._train = [tf.Variable(plain(values), trainable=False) for values in (train.inputs, train.targets)]
+        self._val = [tf.Variable(plain(values), trainable=False) for values in (val.inputs, val.targets)]
 
     def rows(self, order: EpochPlan) -> dict[str, Array]:
         """The epoch's index and draws, each [steps, batch]."""
@@ -60,8 +47,8 @@ class DeviceInput:
         return repeat((), -(-len(order.index) // steps))
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
-        """This replica's examples of a step, from its part of the step's row of `rows`."""
-        inputs, targets = (_gather(values, row["index"]) for values in self._train)
+        """The examples of a step, from its row of `rows`."""
+        inputs, targets = (tf.gather(values, row["index"]) for values in self._train)
         return self._augmenter.augment(inputs, row) if self._augmenter else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
@@ -70,9 +57,8 @@ class DeviceInput:
             yield (tf.constant(index),), counts
 
     def evaluation_examples(self, fed: Fed) -> Examples:
-        """This replica's examples of a validation batch."""
-        index = share(fed[0])
-        inputs, targets = (_gather(values, index) for values in self._val)
+        """The examples of a validation batch."""
+        inputs, targets = (tf.gather(values, fed[0]) for values in self._val)
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
@@ -124,8 +110,8 @@ class HostInput:
         return index, dataset
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
-        """This replica's part of the fed values."""
-        inputs, targets = (share(values) for values in fed)
+        """The examples of a step, from the fed values."""
+        inputs, targets = fed
         return self._augmenter.augment(inputs, row) if self._augmenter else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
@@ -135,8 +121,8 @@ class HostInput:
             yield (tf.constant(inputs[index]), tf.constant(targets[index])), counts
 
     def evaluation_examples(self, fed: Fed) -> Examples:
-        """This replica's part of the fed values."""
-        inputs, targets = share(fed[0]), share(fed[1])
+        """The examples of a validation batch, from the fed values."""
+        inputs, targets = fed
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import torch
 
-from raybench.core.job import DEVICES
 from raybench.datasets.splits import Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
@@ -19,11 +18,11 @@ from raybench.engines.torch.distributed import ProcessGroup
 from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
+from raybench.engines.torch.loop_facts import graphs
 from raybench.engines.torch.losses import accuracy, cross_entropy
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
-from raybench.engines.torch.user_loop import graphs
 
 REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
@@ -64,7 +63,7 @@ class TorchEngine(Engine):
         model = self._workload.build_model("torch")
         if not isinstance(built := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
-        if recipe.replication != DEVICES:
+        if self._rank.count == 1:
             model = use_ghost_batch_norm(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model: torch.nn.Module = model.to(device=self._on, memory_format=layout)

@@ -19,11 +19,10 @@ from torch_xla import runtime
 from torch_xla.core import xla_model
 from torch_xla.distributed.spmd import Mesh, mark_sharding
 
-from raybench.core.job import SPMD
+from raybench.core.job import DEVICES
 from raybench.engines.base import EngineParts
 from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.images import AugmentationDraws
-from raybench.engines.torch_xla.distributed import XlaProcessGroup
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
 
 INCREMENT, MULTIPLIER = 1012031, 7012063
@@ -50,7 +49,6 @@ class XlaEngine(TorchEngine):
     """
 
     _optimizer: XlaOptimizer
-    _group: XlaProcessGroup
     _mesh: Mesh | None = None
     _row: torch.Tensor
     """The number of the step in its epoch, on the device [1]."""
@@ -58,7 +56,7 @@ class XlaEngine(TorchEngine):
 
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts)
-        if self._recipe.replication == SPMD:
+        if self._recipe.replication == DEVICES:
             self._mesh = one_program(self._recipe.devices)
 
     def build(self) -> None:
@@ -72,9 +70,6 @@ class XlaEngine(TorchEngine):
 
     def _count_compilation(self) -> None:
         """Do nothing, because XLA counts compilations itself."""
-
-    def _join_group(self) -> XlaProcessGroup:
-        return XlaProcessGroup(self._rank)
 
     def restore(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -131,7 +126,6 @@ class XlaEngine(TorchEngine):
         self._random = (INCREMENT + self._random * MULTIPLIER) % 2**64
 
     def _update(self) -> None:
-        self._group.average_gradients(self.model.parameters())
         self._optimizer.step(self._select(self._numbers))
         self._step += 1
 

@@ -120,7 +120,7 @@ def clock(kind, framework, seconds=0.3):
     if framework == "tensorflow":
         import tensorflow as tf
 
-        with device.strategy().scope(), tf.device(device.copy_to() or None):
+        with tf.device(device.copy_to or None):
             matrix = tf.random.uniform([side, side])
         product, clamp, fetch = tf.linalg.matmul, tf.clip_by_value, lambda values: values[0, 0].numpy()
     else:

@@ -52,9 +52,9 @@ MODELS = {
 DATA = {"pictures": lambda: Data(pictures(), pictures(70, seed=1))}
 
 
-def make_training(model="network", data=None, devices=1, loss=None, metrics=None, mean=MEAN, std=STD, **settings):
-    settings |= {"augmentation": tuple(settings.get("augmentation", ())), "devices": devices}
-    device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
+def make_training(model="network", data=None, loss=None, metrics=None, mean=MEAN, std=STD, **settings):
+    settings |= {"augmentation": tuple(settings.get("augmentation", ()))}
+    device = open_device("cpu", "tensorflow", Assignment([], [], 2))
     device.hide_others()
     device.open(settings.get("precision", "fp32"))
     build = MODELS[model] if isinstance(model, str) else model
@@ -340,19 +340,6 @@ def grouped_against_separate(groups, shape, axis=-1, policy="float32"):
         "evaluated": apart(evaluated, plain(inputs, training=False)),
         "kind": outputs.dtype.name,
     }
-
-
-def dropped(devices):
-    """Which inputs a dropout layer lets through on each device, in one step."""
-    device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
-    device.open("fp32")
-    strategy = device.strategy()
-    keras.utils.set_random_seed(SEED)
-    with strategy.scope():
-        model = keras.Sequential([keras.Input((64,)), layers.Dropout(0.5)])
-    ghost_batch_norm.part_draws(model, strategy)
-    made = tf.function(lambda: strategy.run(lambda: model(tf.ones([1, 64]), training=True)))()
-    return [part.numpy().ravel().tolist() for part in strategy.experimental_local_results(made)]
 
 
 def cross_entropy_of(outputs, targets, smoothing):

@@ -14,13 +14,10 @@ from support.declared import Training
 from support.small_training import pictures
 from torch_xla.debug import metrics
 
-from raybench.core.rank import Rank, set_rank
 from raybench.datasets.splits import Data
-from raybench.devices import Assignment, Hardware, frameworks, open_device, tpu
+from raybench.devices import Assignment, frameworks, open_device
 from raybench.engines.torch.inspection import read_weights
 from raybench.workloads.base import Workload
-
-ALONE = Rank()
 
 
 def network(dropout):
@@ -34,7 +31,7 @@ def network(dropout):
     )
 
 
-def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes):
+def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
     """Train and evaluate for some epochs; what every epoch came to, the weights, and what XLA counted."""
     (framework,) = [name for name in frameworks(kind) if name.startswith("torch")]
     device = open_device(kind, framework, Assignment([], [], 1, there or changes.get("devices", 1)))
@@ -47,7 +44,7 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes
         std=(60.0, 61.0, 62.0),
     )
     data = Data(pictures(210, seed=0), pictures(70, seed=1))
-    training = Training(framework, workload, data, device, seed, rank, **changes)
+    training = Training(framework, workload, data, device, seed, **changes)
     device.synchronize()
     before = metrics.metric_data("CompileTime") or (0, 0)
     epochs = training.epochs()
@@ -63,72 +60,15 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes
     }
 
 
-def train_as_a_rank(ranks, **how):
-    """Train as the first of so many ranks, the only one that is there, with the real collective operations of one."""
-    from torch_xla.core import xla_model
-
-    os.environ["XLA_ALWAYS_ALLREDUCE"] = "1"
-    reduce, reduced = xla_model.all_reduce, []
-
-    def all_reduce(kind, values, scale=1.0, *others, **more):
-        reduced.append([len(values), scale])
-        return reduce(kind, values, scale, *others, **more)
-
-    xla_model.all_reduce = all_reduce
-    found = train(rank=Rank(0, ranks), replicas=ranks, replication="devices", **how)
-    return found | {"reduced": reduced}
-
-
 def exchanged(**how):
     """The kinds of collective operations in the program of a step that XLA spreads over devices."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XLA_FLAGS"] += f" --xla_dump_to={folder} --xla_dump_hlo_as_text"
-        train(epochs=1, replication="spmd", devices=8, **how)
+        train(epochs=1, replication="devices", devices=8, **how)
         programs = sorted(Path(folder).glob("*after_optimizations.txt"), key=lambda path: path.stat().st_size)
         text = programs[-1].read_text()
     names = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast")
     return [name for name in names if re.search(rf" {name}(-start)?\(", text)]
-
-
-def launched(kind, host, chips):
-    """The environment variables that torch_xla's own start sets for each process of a host, and raybench's.
-
-    Args:
-        kind: the host's type in Cloud TPU, such as `v5litepod-8`.
-        host: the topology of its chips.
-    """
-    from torch_xla._internal import pjrt
-    from torch_xla.core import xla_model
-
-    tpu.probe = lambda: [Hardware("tpu", "TPU7x" if kind.startswith("tpu7x") else "TPU", chips)]
-    metadata = {
-        "TPU_SKIP_MDS_QUERY": "1",
-        "TPU_ACCELERATOR_TYPE": kind,
-        "TPU_HOST_BOUNDS": "1,1,1",
-        "TPU_CHIPS_PER_HOST_BOUNDS": host,
-        "TPU_WORKER_ID": "0",
-        "TPU_WORKER_HOSTNAMES": "localhost",
-    }
-    xla_model.get_xla_supported_devices = lambda: ["xla:0"]
-    xla_model.set_replication = lambda device, devices: None
-    pjrt.torch_xla.device = lambda: "xla:0"
-
-    def by_torch_xla(number):
-        os.environ.update(metadata | {"PJRT_DEVICE": "TPU"})
-        pjrt.initialize_multiprocess(number, chips)
-
-    def by_raybench(number):
-        set_rank(Rank(number, chips))
-        open_device("tpu", "torch_xla", Assignment([], [str(number)], 1)).hide_others()
-
-    def added(start, number):
-        for name in [name for name in os.environ if name.startswith(("TPU_", "PJRT_", "CLOUD_TPU_"))]:
-            del os.environ[name]
-        start(number)
-        names = [name for name in os.environ if name.startswith(("TPU_", "PJRT_", "CLOUD_TPU_"))]
-        return {name: os.environ[name] for name in names if name not in metadata}
-
-    return [[added(start, number) for start in (by_torch_xla, by_raybench)] for number in range(chips)]
 
 
 def described(devices=1, precision="bf16"):

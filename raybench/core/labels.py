@@ -1,21 +1,20 @@
-"""Labels of axes and configurations in text, such as `gpu, batch 512, decay 5e-4`."""
+"""Labels of axes, configurations and trials in text, such as `gpu, batch 512, decay 5e-4`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from raybench.core.settings import short_name
+from raybench.core.settings import SETTINGS, short_name
 from raybench.core.text import format_value
 
-_NAMES = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "lr"}
 _BARE = ("device", "framework", "precision", "version", "workload", "data_set", "environment", "optimizer")
 """Axes whose values need no name."""
 
 
 def axis_label(axis: str) -> str:
     """Return an axis in words, such as `batch`."""
-    return _NAMES.get(axis, short_name(axis).replace("_", " "))
+    return SETTINGS[axis].label if axis in SETTINGS else short_name(axis).replace("_", " ")
 
 
 def value_label(axis: str, value: Any) -> str:

@@ -12,7 +12,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from raybench.devices.base import Device, TorchDevice
-from raybench.engines.user_loop import OptimizerSettings, UserLoop
+from raybench.engines.loop_facts import LoopFacts, OptimizerSettings
 
 
 def graphs() -> int:
@@ -28,7 +28,7 @@ def compile_ns() -> int:
     return sum(int(spent.get(part, 0)) for part in ("entire_frame_compile", "entire_backward_compile"))
 
 
-class Loop(UserLoop):
+class Loop(LoopFacts):
     """A loop in PyTorch."""
 
     def __init__(self, device: Device) -> None:

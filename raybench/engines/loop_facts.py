@@ -1,7 +1,7 @@
-"""Facts of a framework that are needed to time a training loop of the user.
+"""Facts of a framework that are needed to time a training loop.
 
 raybench's own engines know when a step ends, what is compiled and which optimizer they built. In a loop of the user,
-the framework has to be asked. `UserLoop` answers for frameworks that cannot be asked; the others have subclasses.
+the framework has to be asked. `LoopFacts` answers for frameworks that cannot be asked; the others have subclasses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from raybench.devices.base import Device
 from raybench.engines import FRAMEWORKS, NONE
@@ -37,7 +36,7 @@ class OptimizerSettings:
     weight_decay: float | None
 
 
-class UserLoop:
+class LoopFacts:
     """Facts of a framework about a loop of the user.
 
     Attributes:
@@ -61,14 +60,6 @@ class UserLoop:
     def device_name(self) -> str:
         """The framework's name of the device."""
         return self._device.kind
-
-    def strategy(self) -> Any:
-        """The strategy by which TensorFlow shares work out to its devices.
-
-        Raises:
-            RuntimeError: the framework has none.
-        """
-        raise RuntimeError("trial.strategy() is for TensorFlow; use trial.device")
 
     def on_host(self, array: object) -> bool:
         """Return whether a batch's array is in the host's memory."""
@@ -127,8 +118,10 @@ def available_kind(framework: str) -> str:
     return {"torch_xla": "xla_cpu", "torch_tpu": "tpu"}.get(framework, "cpu")
 
 
-def open_loop(framework: str, device: Device) -> UserLoop:
+def open_loop(framework: str, device: Device) -> LoopFacts:
     """Create the facts of a framework; import the framework, if it has its own."""
     folder = FRAMEWORKS[framework].folder
-    loop: UserLoop = import_module(f"raybench.engines.{folder}.user_loop").Loop(device) if folder else UserLoop(device)
+    loop: LoopFacts = (
+        import_module(f"raybench.engines.{folder}.loop_facts").Loop(device) if folder else LoopFacts(device)
+    )
     return loop

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from raybench.engines.user_loop import loaded_framework, recognise
+from raybench.engines.loop_facts import loaded_framework, recognise
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import torch_xla
 from torch_xla.debug import metrics
 
 from raybench.devices.base import Device
-from raybench.engines.torch import user_loop
+from raybench.engines.torch import loop_facts
 
 
 def compilations() -> tuple[int, int]:
@@ -15,7 +15,7 @@ def compilations() -> tuple[int, int]:
     return (int(data[0]), int(data[1])) if data else (0, 0)
 
 
-class Loop(user_loop.Loop):
+class Loop(loop_facts.Loop):
     """A loop in torch_xla, whose recorded work starts when a step has ended."""
 
     counts_compilation = True

@@ -1,0 +1,62 @@
+"""Run a grid from the command line: the options that `raybench grid` and `raybench run` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raybench.cli import options as opt
+from raybench.errors import UsageError
+
+if TYPE_CHECKING:
+    from raybench.config import GridSpec
+    from raybench.execution.base import Executor
+
+_OPTIONS = (opt.rerun, opt.retry, opt.keep_going, opt.results, opt.tracking_uri, opt.no_tracking)
+
+
+def with_execution(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options of execution, as a function `run` of a grid, a filter on its cells and an executor."""
+
+    @wraps(verb)
+    def with_run(
+        results: Path,
+        tracking_uri: str | None,
+        no_tracking: bool,
+        rerun: bool,
+        retry: tuple[str, ...],
+        keep_going: bool,
+        **options: Any,
+    ) -> Any:
+        if no_tracking and tracking_uri:
+            raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
+        kept: dict[str, Any] = {"rerun": rerun, "retry": frozenset(retry), "keep_going": keep_going}
+        return verb(run=partial(_run, results, tracking_uri, no_tracking, **kept), **options)
+
+    decorated: Callable[..., Any] = with_run
+    for add in reversed(_OPTIONS):
+        decorated = add(decorated)
+    return decorated
+
+
+def _run(
+    results: Path,
+    tracking_uri: str | None,
+    no_tracking: bool,
+    spec: GridSpec,
+    cells: list[tuple[str, str]],
+    executor: Executor,
+    **options: Any,
+) -> int:
+    """Run a grid with a display of its progress, print the comparison, and return the exit status."""
+    from raybench.cli.end_view import show_end
+    from raybench.cli.live import progress_display
+    from raybench.run import DEFAULT_STORE, Options, run_grid
+
+    tracking = None if no_tracking else tracking_uri or DEFAULT_STORE
+    display = progress_display(ray=executor.uses_ray, mlflow=not no_tracking)
+    outcome = run_grid(spec, executor, display, Options(results, tracking=tracking, where=cells, **options))
+    show_end(outcome)
+    return outcome.exit_status

@@ -1,0 +1,59 @@
+"""The rule by which a grid stops if its first trials show that all others would fail in the same way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from raybench.core.events import Event
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import Plan
+
+ALL_FAIL = """The grid was stopped, as the other trials would probably fail like this; {left:,} of {total:,} were not \
+run. --keep-going runs them all the same."""
+
+_OF_EVERY_TRIAL = re.compile(
+    r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
+)
+"""Errors that do not depend on the values of the axes, unless these select a Python."""
+
+
+class CommonFailure:
+    """The failures of a grid before its first result.
+
+    Args:
+        plan: the grid.
+        has_result: whether a trial of it has a result already.
+    """
+
+    def __init__(self, plan: Plan, has_result: bool) -> None:
+        self._has_result = has_result
+        self._cells = [cell for cell in plan.cells if cell.fit]
+        self._axes = {trial.trial_id: trial.cell.axes for trial in plan.trials}
+        self._failed: dict[str, list[Mapping[str, Any]]] = {}
+
+    def stops(self, event: Event) -> bool:
+        """Return whether an event makes it likely, before any result, that all other trials fail in the same way."""
+        status = TrialStatus.parse(event.get("status"))
+        if event["event"] != "trial_ended" or status is None:
+            return False
+        self._has_result |= status.is_result
+        error = event.get("error") or {}
+        if self._has_result or status is not TrialStatus.FAILED or not error:
+            return False
+        kind = f"{error.get('type')}: {error.get('message')}"
+        is_one_device = len({cell.profile for cell in self._cells}) == 1
+        if error.get("type") == "UsageError" or (_OF_EVERY_TRIAL.search(kind) and is_one_device):
+            return True
+        points = self._failed.setdefault(re.sub(r"\d+", "#", kind), [])
+        points.append(self._axes.get(event["trial"], {}))
+        return len(points) > 1 and not self._may_be_cause(points)
+
+    def _may_be_cause(self, points: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether failed trials have a value in common that others do not have."""
+        return any(
+            all(point.get(axis) == value for point in points)
+            and any(cell.axes.get(axis) != value for cell in self._cells)
+            for axis, value in points[-1].items()
+        )
