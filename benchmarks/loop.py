@@ -1,22 +1,20 @@
-"""Is raybench's training loop any slower than the same loop written plainly? DavidNet on real CIFAR-10.
+"""Is raybench's training loop slower than a plain one? In one process, round by round in turn, in reversed order.
 
     RAYBENCH_DATA=… python benchmarks/loop.py [--batch 128] [--steps 4] [--rounds 8] [--precision fp32]
+    python benchmarks/loop.py --engine torch|tensorflow|torch_xla [--workload digits_cnn] [--batch 64] [--steps 16]
 
-Both loops train the same network on the same pictures with the same augmentation and optimiser, in one process, in
-turn: one round is so many steps of one and then of the other, the order reversed every round, so that a drift of the
-machine falls on both alike. Printed: images/s of each, and the ratio of the times, round by round: its geometric mean
-with the 95 % interval of a paired t on logarithms.
+Without `--engine`: DavidNet on real CIFAR-10 beside the same training written by hand in PyTorch. With it: a workload
+in an engine, in the loop of a trial beside the engine's steps alone. Printed: the ratios of the wall and of the
+processor times, as geometric means over the rounds with the 95 % interval of a paired t on logarithms.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -67,23 +65,27 @@ def plain_loop(data: Data, batch: int, precision: str, device: torch.device) -> 
     return train
 
 
-def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -> Callable[[int], None]:
-    """raybench's own: the engine as a trial uses it."""
-    workload = workloads.get("davidnet")
+def training_of(name: str, framework: str, kind: str, data: Data, options: argparse.Namespace) -> DeclaredTraining:
+    """A declared workload as a trial trains it."""
+    workload = workloads.get(name)
     asked = {
-        "batch_size": batch,
-        "precision": precision,
+        "batch_size": options.batch,
+        "precision": options.precision,
         "epochs": 1_000_000,
-        "steps_per_epoch": steps,
+        "steps_per_epoch": options.steps,
         "schedule": "constant",
         "learning_rate": 0.01,
     }
     recipe = Recipe.of({**workload.defaults, **asked})
-    device = open_device(kind, "torch", Assignment([], [], torch.get_num_threads()))
-    device.open(precision)
-    parts = EngineParts(recipe, workload, device, open_loop("torch", device), 0)
-    training = DeclaredTraining.alone("torch", parts)
+    device = open_device(kind, framework, Assignment([], [], torch.get_num_threads()))
+    device.open(options.precision)
+    training = DeclaredTraining.alone(framework, EngineParts(recipe, workload, device, open_loop(framework, device), 0))
     training.build(lambda: data)
+    return training
+
+
+def trial_loop(training: DeclaredTraining) -> Callable[[int], None]:
+    """The loop of a trial."""
     epochs = training.trial.epochs()
 
     def train(_: int) -> None:
@@ -93,48 +95,58 @@ def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -
     return train
 
 
+def engine_loop(training: DeclaredTraining) -> Callable[[int], None]:
+    """The engine's steps without a trial, with the same means at the end of an epoch."""
+
+    def train(_: int) -> None:
+        for batch in training.engine.begin_epoch():
+            training.engine.train_step(batch)
+        training.engine.train_means()
+
+    return train
+
+
+def ratio_text(logs: list[float]) -> str:
+    """A ratio from its logarithms by round."""
+    half = float(stdtrit(len(logs) - 1, 0.975)) * statistics.stdev(logs) / math.sqrt(len(logs))
+    low, middle, high = (math.exp(statistics.fmean(logs) + shift) for shift in (-half, 0.0, half))
+    return f"{middle:.3f} (95 %: {low:.3f} to {high:.3f}), median {math.exp(statistics.median(logs)):.3f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=("torch", "tensorflow", "torch_xla"))
+    parser.add_argument("--workload", default="digits_cnn", help="with --engine")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--steps", type=int, default=4, help="steps of each loop in one round")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--kind", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--json", type=Path, help="write the numbers here too")
     options = parser.parse_args()
-    whole = datasets.get("cifar10").load(datasets.data_root())
+    name = options.workload if options.engine else "davidnet"
+    kind = "xla_cpu" if options.engine == "torch_xla" else "cuda" if torch.cuda.is_available() else "cpu"
+    whole = datasets.get(workloads.get(name).dataset).load(datasets.data_root())
     data = Data(whole.train.first(max(4096, options.batch * options.steps)), whole.val.first(1000))
-    device = torch.device(options.kind)
-    loops = {
-        "raybench": engine_loop(data, options.batch, options.precision, options.kind, options.steps),
-        "plain": plain_loop(data, options.batch, options.precision, device),
-    }
-    for loop in loops.values():
-        loop(options.steps)  # warm-up
-    seconds: dict[str, list[float]] = {name: [] for name in loops}
+    training = training_of(name, options.engine or "torch", kind, data, options)
+    plain = plain_loop(data, options.batch, options.precision, torch.device(kind)) if not options.engine else None
+    loops = {"raybench": trial_loop(training), "plain": plain or engine_loop(training)}
+    for _ in range(3):  # warm-up
+        for loop in loops.values():
+            loop(options.steps)
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in loops}
     for number in range(options.rounds):
         for name in sorted(loops, reverse=bool(number % 2)):
-            if device.type == "cuda":
+            if kind == "cuda":
                 torch.cuda.synchronize()
-            begun = time.perf_counter()
+            begun = time.perf_counter(), time.process_time()
             loops[name](options.steps)
-            if device.type == "cuda":
+            if kind == "cuda":
                 torch.cuda.synchronize()
-            seconds[name].append(time.perf_counter() - begun)
-    images = options.batch * options.steps
-    ratios = [a / b for a, b in zip(seconds["raybench"], seconds["plain"], strict=True)]
-    for name, times in seconds.items():
-        print(f"{name:<9} {images / statistics.median(times):8.1f} images/s (median of {len(times)} rounds)")
-    logs = [math.log(ratio) for ratio in ratios]
-    half = float(stdtrit(len(logs) - 1, 0.975)) * statistics.stdev(logs) / math.sqrt(len(logs))
-    low, middle, high = (math.exp(statistics.fmean(logs) + shift) for shift in (-half, 0.0, half))
-    print(
-        f"time raybench / plain: {middle:.3f} (95 %: {low:.3f} to {high:.3f}), median {statistics.median(ratios):.3f}"
-    )
-    if options.json:
-        options.json.write_text(
-            json.dumps({**vars(options), "json": None, "seconds": seconds, "ratios": ratios}, indent=1)
-        )
+            seconds[name].append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
+    step_ms = 1000 * statistics.median(wall for wall, _ in seconds["plain"]) / options.steps
+    print(f"{options.rounds} rounds of {options.steps} steps of {step_ms:.3g} ms")
+    for clock, unit in enumerate(("wall", "processor")):
+        pairs = zip(seconds["raybench"], seconds["plain"], strict=True)
+        print(f"{unit} time raybench / plain: {ratio_text([math.log(a[clock] / b[clock]) for a, b in pairs])}")
 
 
 if __name__ == "__main__":

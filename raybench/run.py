@@ -25,7 +25,7 @@ from raybench.core.repeats import Progress
 from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
-from raybench.execution.base import Executor, TemporaryMessage
+from raybench.execution.base import Executor, Tell, TemporaryMessage
 from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
@@ -269,8 +269,14 @@ class _Session:
         """
         self._later = list(missing)
         _, todo = self._next_repeats()
+
+        def tell(message: str) -> None:
+            if not isinstance(message, TemporaryMessage):
+                self._warnings.append(message)
+            view.warn(message)
+
         if not todo:
-            self._renew()
+            self._renew(tell)
             return
         execution = self._begin()
 
@@ -284,11 +290,6 @@ class _Session:
 
         dispatcher = Dispatcher(with_checks(todo), self._plan.nodes, self._plan.spec.retries, more)
 
-        def tell(message: str) -> None:
-            if not isinstance(message, TemporaryMessage):
-                self._warnings.append(message)
-            view.warn(message)
-
         load = executor.host_load()  # before raybench starts processes of its own
         view.begin(self._plan, todo, self._history)
         if load and load.high:
@@ -301,9 +302,7 @@ class _Session:
         def watch(load: HostLoad) -> None:
             view.busy(f"Other programs use {load}." if load.high else "")
 
-        writer = self._tracker.open(
-            self._plan.spec.name, self._history, execution, warn=self._warnings.append, tell=view.warn
-        )
+        writer = self._tracker.open(self._plan.spec.name, self._history, execution, warn=tell, tell=view.warn)
         waited = False
 
         def job(placement: AssignedWork) -> Job:
@@ -352,7 +351,7 @@ class _Session:
             try:
                 self._close_open(record)
                 view.end("Writing the report")
-                if page := self._write_page():
+                if page := self._write_page(tell):
                     writer.put_file(page)
                 message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
                 writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
@@ -474,26 +473,26 @@ class _Session:
         self._report = with_warnings(self._report, self._warnings)
         return self._report
 
-    def _write_page(self) -> Path | None:
+    def _write_page(self, tell: Tell) -> Path | None:
         """Write the report's page; an error becomes a warning."""
         if not self._options.report:
             return None
         try:
             write_page(self._folder, files(self._current_report()))
         except Exception as error:
-            self._warnings.append(f"The report could not be made: {type(error).__name__}: {error}")
+            tell(f"The report could not be made: {type(error).__name__}: {error}")
             return None
         return self._folder / HTML
 
-    def _renew(self) -> None:
+    def _renew(self, tell: Tell) -> None:
         """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
         if self._history.attempts:
             is_same = self._request.is_same(latest_request(self._history))
             if not is_same:
                 self._begin()
             if not is_same or not self._page_is_current():
-                self._write_page()
-        self._tracker.catch_up(self._history, self._warnings.append)
+                self._write_page(tell)
+        self._tracker.catch_up(self._history, tell)
 
     def _page_is_current(self) -> bool:
         page = self._folder / HTML

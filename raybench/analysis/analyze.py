@@ -17,6 +17,7 @@ from raybench.analysis.answer import (
     Configuration,
     Curve,
     Ending,
+    Mfu,
     Ratio,
     Run,
     Status,
@@ -24,7 +25,7 @@ from raybench.analysis.answer import (
     Unit,
 )
 from raybench.analysis.best import best, ranking
-from raybench.analysis.bottleneck import roofline
+from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
 from raybench.analysis.intervals import residual
@@ -35,6 +36,7 @@ from raybench.analysis.measured import (
     host_of,
     joules_per_unit,
     measure_all,
+    sample_of,
     seconds_per_unit,
 )
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary, rate_summary
@@ -189,9 +191,13 @@ class _Grid:
             total_s=_median(map(timing.total, runs)),
             quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
+            hardware=next((run.cell.device for run in own.attempts if run.cell), cell.content.device).hardware,
+            price_per_hour=cell.price_per_hour,
+            price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             **self._energy(runs),
+            mfu=_mfu(runs),
             **self._limit(runs),
             **(self._compared(own, other) if other else {}),
             to_target=self._to_target(own, other) if self._target else None,
@@ -337,6 +343,17 @@ def _status(configurations: Sequence[Configuration], part: str) -> Status:
 def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
     names = dict.fromkeys(name for run in runs for name in run.ledger)
     return {name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in names}
+
+
+def _mfu(runs: Sequence[Attempt]) -> Mfu | None:
+    used = [(run, each) for run in runs if (each := utilization(run))]
+    samples = tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu)
+    share = cost_summary(samples) if len(samples) == len(runs) else None
+    if share is None:
+        return None
+    least = min((each for _, each in used), key=lambda each: each.peak)
+    datasheet = _mean(each.datasheet_mfu for _, each in used)
+    return Mfu(share, least.peak, least.probe, least.precision, least.flops, least.unit, least.source, datasheet)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

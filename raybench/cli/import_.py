@@ -37,7 +37,10 @@ def command(sources: tuple[str, ...], results: Path) -> int:
         folders = []
         for source in sources:
             if is_store(source):
-                parts = stack.enter_context(downloaded(store_of(source, Path(source))))
+                parts, left_out = stack.enter_context(downloaded(store_of(source, Path(source))))
+                if left_out:
+                    runs = f"{left_out:,} unfinished run{'' if left_out == 1 else 's'}"
+                    say(f"{source}: {runs} left out; import again later")
             else:
                 parts = [stack.enter_context(extracted(Path(source)))]
             folders += [(source, folder) for folder in parts]

@@ -28,7 +28,7 @@ from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import flops_text, join_words
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
@@ -113,9 +113,7 @@ def starting_text(services: Iterable[str], frameworks: Iterable[str]) -> str:
 
 def peak_text(probes: Mapping[str, float]) -> str:
     """The best arithmetic rate of a roofline measurement: `94 GFLOP/s`."""
-    rate = max(probes["product"], probes["convolution"])
-    power = min(5, max(0, int(math.log10(rate) // 3))) if rate > 0 else 0
-    return f"{rate / 1000**power:.3g} {('', 'k', 'M', 'G', 'T', 'P')[power]}FLOP/s"
+    return flops_text(max(probes["product"], probes["convolution"]))
 
 
 def shown_path(path: Path) -> Path:
@@ -141,6 +139,7 @@ class _Running:
     """Time of its last event, on the monotonic clock."""
     ahead: float | None
     """Seconds from then to its end; None if it is not known."""
+    has_budget: bool = False
     epoch: int = 0
     quality: str = ""
     """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
@@ -235,7 +234,8 @@ class Display(ProgressListener):
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        # A command imports its libraries itself.
+        frameworks = dict.fromkeys(w.trial.cell.content.framework for w in todo if not plan.workload.command)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
@@ -337,6 +337,7 @@ class Display(ProgressListener):
             epochs=math.ceil(cell.settings.epochs or 0),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
+            has_budget=cell.budget is not None,
         )
         self._line(f"started    {running.label}")
 
@@ -351,11 +352,11 @@ class Display(ProgressListener):
         running.heard += since_heard
         # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
-        epochs_left = running.epochs - running.epoch
-        if running.epochs:
-            running.ahead = epochs_left * (sum(ledger.values()) - compilation)
-        elif running.ahead is not None:
-            running.ahead = max(0.0, running.ahead - since_heard)
+        by_epochs = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
+        by_time = None if running.ahead is None else max(0.0, running.ahead - since_heard)
+        running.ahead = by_epochs if running.epochs else by_time
+        if running.epochs and running.has_budget and by_time is not None:
+            running.ahead = min(by_epochs, by_time)
         metric = main_metric(event["metrics"], self._metric)
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:

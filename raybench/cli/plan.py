@@ -65,7 +65,7 @@ def command(
     costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.cli.cell_table import cell_columns, headline, price_line, states, statuses
+    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
     from raybench.cli.console import page, print_text
     from raybench.cli.durations import rough
     from raybench.cli.tables import print_columns
@@ -112,7 +112,7 @@ def command(
         time = f", {rough(seconds)} more" if seconds else ""
         known = "" if attempts else f"; how many is not known before repeat {spec.rule.at_least}" if spec.rule else ""
         print_text(console, f"Up to {plural(len(later), 'trial')} more{time}, until it is certain{known}.")
-    for line in (*notes(plan), *skip_lines(plan, complete), *price_line(todo, estimator)):
+    for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
         print_text(console, f"warning: {line}")

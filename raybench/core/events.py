@@ -26,9 +26,13 @@ def events_file(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.jsonl")
 
 
+to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+"""Encode as compact JSON; made before the user's code, which may change the module `json`, runs."""
+
+
 def to_line(event: Event) -> str:
     """An event as one line of JSON."""
-    return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    return to_json(event) + "\n"
 
 
 def now() -> str:

@@ -28,6 +28,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
+from raybench.core.events import to_json
 from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, watch
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
@@ -46,7 +47,7 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 def send(connection: Connection, **message: Any) -> None:
     """Send a message to the supervisor."""
-    connection.send_bytes(json.dumps(message, separators=(",", ":")).encode())
+    connection.send_bytes(to_json(message).encode("utf-8", errors="replace"))
 
 
 def send_event(connection: Connection, event: Any) -> None:

@@ -22,7 +22,6 @@ from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.errors import ExecutionError
 from raybench.execution.files import local_code, local_folder, take_files
 from raybench.execution.process import ForkServer
 from raybench.trial.record import failure_event
@@ -43,7 +42,7 @@ class NodeAgent:
 
     def __init__(self, address: Any, key: bytes, node: str, accelerators: Mapping[str, Sequence[str]]) -> None:
         self._connection = Client(address, authkey=key)
-        self._sending = Lock()
+        self._sending, self._copying = Lock(), Lock()
         self._idle: dict[tuple[str, str], list[ForkServer]] = {}
         self._servers: list[ForkServer] = []
         self._code: dict[str, Mapping[str, bytes]] = {}
@@ -57,10 +56,7 @@ class NodeAgent:
             while True:
                 message = self._connection.recv()
                 self._code |= message["code"]
-                job = Job.from_json(message["job"])
-                if message["remote"] and job.workload["folder"]:
-                    job = replace(job, code=local_code(job, self._code[job.workload["digest"]]))
-                threads.submit(self._run, job, message["remote"])
+                threads.submit(self._run, Job.from_json(message["job"]), message["remote"])
         except (EOFError, OSError):
             for server in list(self._servers):
                 server.close()
@@ -73,26 +69,32 @@ class NodeAgent:
 
     def _run(self, job: Job, remote: bool) -> None:
         """Run an attempt and send its events; with the last, its files if they are not on the driver's disk."""
-        local_job = local_folder(job) if remote else job
-        end = None
-        for event in self._events(local_job):
-            if event["event"] in events.ENDS:
-                end = event  # sent below: the trial's files are complete only after its process has ended
-            else:
-                self._send(event=event)
-        files = take_files(Path(local_job.folder)) if local_job.folder != job.folder else {}
-        self._send(event=end, files=files)
-
-    def _events(self, job: Job) -> Iterator[Event]:
-        key = (job.preloaded, job.python)
+        end, files = None, {}
         try:
-            server = self._server(key)
-        except (ExecutionError, OSError) as error:
+            local_job = self._local(job) if remote else job
+            for event in self._events(local_job):
+                if event["event"] in events.ENDS:
+                    end = event  # sent below: the trial's files are complete only after its process has ended
+                else:
+                    self._send(event=event)
+            files = take_files(Path(local_job.folder)) if local_job.folder != job.folder else {}
+        except Exception as error:  # such as a full disk; without an end the driver would wait for ever
             failure: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
             is_full = os.strerror(errno.ENOSPC) in str(error)
             status = TrialStatus.LOST if is_full else TrialStatus.FAILED
-            yield failure_event(job, status, failure | ({"disk_full": True} if is_full else {}))
-            return
+            end = end or failure_event(job, status, failure | ({"disk_full": True} if is_full else {}))
+        self._send(event=end, files=files)
+
+    def _local(self, job: Job) -> Job:
+        """The job with its code and its folder on this node."""
+        with self._copying:
+            if job.workload["folder"]:
+                job = replace(job, code=local_code(job, self._code[job.workload["digest"]]))
+        return local_folder(job)
+
+    def _events(self, job: Job) -> Iterator[Event]:
+        key = (job.preloaded, job.python)
+        server = self._server(key)
         yield from server.run(job)
         self._idle.setdefault(key, []).append(server)
 

@@ -172,7 +172,7 @@ class ForkServer:
                 _kill_session(pid)
             code = self._wait_for_exit()
             yield self._end_event(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
-        except (BrokenPipeError, OSError):
+        except OSError:
             error = {"type": "TemplateGone", "message": "the process that starts trials has ended"}
             yield self._end_event(job, TrialStatus.LOST, error, start_s)
         finally:
@@ -191,7 +191,7 @@ class ForkServer:
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
             if pid and job.memory_limit:
-                _check_memory(pid, job.memory_limit)
+                _check_memory(self._process.pid, job.memory_limit)
             pause_s = MEMORY_CHECK_S if job.memory_limit else math.inf
             try:
                 return self._read(min(deadline, time.monotonic() + pause_s))
@@ -222,19 +222,20 @@ class ForkServer:
         return shortened(event)
 
 
-def _check_memory(leader: int, limit: int) -> None:
+def _check_memory(server: int, limit: int) -> None:
     """Check the memory that a trial's processes hold together; each of them has the kernel's own limit.
+
+    Args:
+        server: the fork server, to which also the trial's orphans belong.
+        limit: the limit.
 
     Raises:
         _OutOfBounds: it is more than the limit.
     """
     used = 0
     with contextlib.suppress(psutil.Error):
-        process = psutil.Process(leader)
-        family = [process, *process.children(recursive=True)]
-        if len(family) == 1:
-            return
-        for each in family:
+        family = psutil.Process(server).children(recursive=True)
+        for each in family if len(family) > 1 else ():
             with contextlib.suppress(psutil.Error):  # it has just ended
                 used += each.memory_full_info().uss
     if used > limit:

@@ -32,6 +32,7 @@ from raybench.environments import own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
 from raybench.execution.files import code_files, put_files
+from raybench.execution.ray_settings import RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
 from raybench.planning.node import Node, probe_node
@@ -56,22 +57,6 @@ SETTLE_S = 1.0
 
 CLOSE_TIMEOUT_S = 10.0
 """Seconds to wait until the child process has killed everything that it had started."""
-
-RAY_PROGRAMS = {"raylet": "raylet", "gcs_server": "GCS server"}
-"""Names of the two processes of a local Ray that nothing replaces; the raylet also ends with its agents."""
-
-RAY_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # no copy of the environment under `uv run`
-    "RAY_task_events_report_interval_ms": "0",  # no record of tasks for a dashboard
-    "RAY_worker_niceness": "0",  # 15 by default: any other process would slow down a timed trial
-    "RAY_kill_child_processes_on_worker_exit": "0",  # fork servers end their trials themselves
-    "RAY_memory_monitor_refresh_ms": "0",  # it would kill an agent with all its trials; the kernel kills one trial
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "1000000",  # raybench resumes from the attempts' files
-    "RAY_AIR_NEW_OUTPUT": "0",
-}
-"""Environment variables of Ray and Tune, set before they are imported unless the user has set them."""
 
 AGAIN = "Finished trials are kept; run the same command again for the rest."
 
@@ -99,13 +84,8 @@ class RayProcess:
         self._listeners = [self._listen(str(folder / "driver"))]
         environ = {**RAY_SETTINGS, **own_environ(), "RAY_TMPDIR": str(folder)}
         if address is None:
-            token = folder / "token"  # without one, Ray's servers would run any user's code
-            token.touch(mode=0o600)
-            token.write_text(secrets.token_hex(32))
-            environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
-            environ.pop("RAY_AUTH_TOKEN", None)
-            # Off Linux this is Ray's default: its servers listen on 127.0.0.1 instead of every network interface.
-            environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+            environ |= private_to_user(folder / "token")
+            environ.pop("RAY_AUTH_TOKEN", None)  # it would count instead
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "raybench.execution.ray_process"],

@@ -31,6 +31,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from raybench.core.process_guard import adopt_orphans, watch
 from raybench.core.temp_folders import sweep
 from raybench.execution.node_agent import NodeAgent
+from raybench.execution.ray_settings import MEMORY
 from raybench.planning.node import Node, probe_node
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
@@ -97,7 +98,8 @@ def start_ray(address: str | None, cores: int) -> None:
     """Start a local Ray, or join the cluster at an address."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        ray.init("local", num_cpus=cores, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **quiet)
+        quiet |= {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, **MEMORY}
+        ray.init("local", include_dashboard=False, **quiet)
     else:
         ray.init(address, **quiet)
 

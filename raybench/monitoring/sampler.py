@@ -18,12 +18,12 @@ from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.devices import KINDS
+from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring import host
-from raybench.monitoring.energy import EnergyMeter, Unavailable
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
 from raybench.monitoring.processes import Session, Usage
-from raybench.monitoring.summary import Sample, Window, summarise, widen
+from raybench.monitoring.summary import LEAST_S, Sample, Window, summarise, widen
 
 SAMPLES = "samples.jsonl"
 """The file of an attempt's samples, one JSON object per line (`raybench.monitoring.summary.Sample`)."""
@@ -56,6 +56,13 @@ def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
         return None
     sensors: Sensors = pkgutil.resolve_name(KINDS[kind].sensors)(visible)
     return sensors
+
+
+LATE_S = 5.0
+"""Seconds by which a sample may be late; if the trial used no processor time either, the machine was stopped."""
+
+SLEEP_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that goes on while the machine sleeps; `time.perf_counter`, which times epochs, does not."""
 
 
 def pause(elapsed: float) -> float:
@@ -157,12 +164,13 @@ class Monitor:
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
+        asleep_s = _asleep_s()
         self._readings.append((time.time(), energy.read()))
         previous = _counters(self._cores, session.read(), energy.socket_cores)
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
             while not over:
-                over = self._over.wait(pause(previous_s - start_s))
+                over = self._over.wait(asked_s := pause(previous_s - start_s))
                 usage, now_s, t = session.read(), time.perf_counter(), events.now()
                 self._readings.append((time.time(), joules := energy.read()))
                 counters = _counters(self._cores, usage, energy.socket_cores)
@@ -172,6 +180,14 @@ class Monitor:
                 sample["seconds"] = round(now_s - previous_s, 4)
                 sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
                 sample |= _levels(self._cores, usage)
+                stopped_s, asleep_s = _asleep_s() - asleep_s, _asleep_s()
+                late_s = sample["seconds"] - asked_s
+                if usage and usage.stopped:
+                    stopped_s += sample["seconds"]
+                elif late_s > LATE_S and sample.get("own_cpu_s", late_s) < late_s / 10:
+                    stopped_s += late_s
+                if stopped_s > LEAST_S:
+                    sample["stopped_s"] = round(stopped_s, 2)
                 if sensors:
                     sample["gpus"] = sensors.read()
                 if joules:
@@ -179,6 +195,11 @@ class Monitor:
                 self._samples.append(sample)
                 file.write(json.dumps(sample, separators=(",", ":")) + "\n")
                 previous, previous_s = counters, now_s
+
+
+def _asleep_s() -> float:
+    """Seconds that this machine has slept, from an arbitrary beginning."""
+    return time.clock_gettime(SLEEP_CLOCK) - time.perf_counter()
 
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:

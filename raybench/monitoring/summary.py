@@ -13,8 +13,9 @@ Sample = Mapping[str, Any]
 
 `t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` its length. Over the interval,
 in processor seconds: `busy_s` and `steal_s` of the trial's cores, `own_cpu_s` of its processes, and `socket_busy_s` on
-the sockets of energy counters. At its end: `mhz`, `rss_bytes`, `peak_rss_bytes` until then, `gpus`, and `energy_j`, the
-cumulative joules by counter. Quantities that the system does not report are left out.
+the sockets of energy counters; `stopped_s`, seconds in which the trial was stopped or the machine slept. At its end:
+`mhz`, `rss_bytes`, `peak_rss_bytes` until then, `gpus`, and `energy_j`, the cumulative joules by counter. Quantities
+that the system does not report are left out.
 """
 
 Window = tuple[float, float]
@@ -84,7 +85,7 @@ Weighed = Sequence[tuple[Sample, float]]
 
 def _host(weighted: Weighed) -> dict[str, Any]:
     sums = {}
-    for name in ("own_cpu_s", "busy_s", "steal_s", "socket_busy_s"):
+    for name in ("own_cpu_s", "busy_s", "steal_s", "socket_busy_s", "stopped_s"):
         parts = [sample[name] * seconds / sample["seconds"] for sample, seconds in weighted if name in sample]
         if parts:
             sums[name] = round(sum(parts), 3)

@@ -117,6 +117,19 @@ _COMPARISON = (
         "energy_price", NUMBER, "currency", "price of that energy per unit of work", lambda _, row: row.energy_price
     ),
     _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work", lambda _, row: row.gco2),
+    *_interval(
+        "mfu",
+        "fraction",
+        "model FLOP/s over the measured peak, mean over runs",
+        lambda _, row: row.mfu and row.mfu.share,
+    ),
+    _field(
+        "datasheet_mfu",
+        NUMBER,
+        "fraction",
+        "model FLOP/s over the data sheet's peak",
+        lambda _, row: row.mfu and row.mfu.datasheet,
+    ),
     _field("limited_by", TEXT, "", "compute, memory, input or overhead", lambda _, row: row.limited_by or None),
     _CAUTIONS,
 )

@@ -22,6 +22,7 @@ from raybench.results.folder import (
     ATTEMPTS,
     CHECKS,
     EXECUTIONS,
+    continues,
     event_files,
     execution_files,
     grid_folder,
@@ -183,7 +184,7 @@ def _is_new(file: Path, target: Path, name: str) -> bool:
     if not target.exists():
         return True
     there, here = target.read_bytes(), file.read_bytes()
-    if not (there.startswith(here) or here.startswith(there)):
+    if there != here and not continues(*sorted((there, here), key=len, reverse=True)):
         raise UsageError(f"{name}: {target} has other content, although it is of the same run; leave one of them out")
     return len(here) > len(there)
 

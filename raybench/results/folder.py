@@ -143,6 +143,16 @@ def has_end(path: Path) -> bool:
     return any(event["event"] in ENDS for event in parse_events(data, "", []))
 
 
+def continues(longer: bytes, shorter: bytes) -> bool:
+    """Return whether a file of events is a later state of another: the same lines, and further ones of its run.
+
+    No event occurs twice in a run, and no epoch follows its end.
+    """
+    kinds = [(event["event"], str(event.get("epoch"))) for event in parse_events(longer, "", [])]
+    ends = [kind for kind, _ in kinds if kind in ENDS or kind == "epoch_ended"]
+    return longer.startswith(shorter) and len(set(kinds)) == len(kinds) and not ENDS.intersection(ends[:-1])
+
+
 def add_event(folder: Path, event: Event) -> None:
     """Append an event to the file of an attempt, on behalf of a process that could not.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import zip_longest
 from typing import Any, Self
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
@@ -26,9 +25,10 @@ class PlannedCell:
         axes: its coordinates in the grid: each axis and its value.
         repeats: number of runs requested, at least 1.
         skip: the reason why it cannot run here; None if it can.
-        price_per_hour: price of its device, in one currency for the whole grid.
+        price_per_hour: price of its device, in the grid's currency.
         content: the fields that its identity is computed from; falsy if only its runs have them.
         request_id: the digest of its request, the same on machines on which the cells differ; empty if not known.
+        price_source: where its price comes from; empty if not known.
     """
 
     cell_id: str
@@ -38,6 +38,7 @@ class PlannedCell:
     price_per_hour: float | None = None
     content: Cell = UNKNOWN_CELL
     request_id: str = ""
+    price_source: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,14 @@ class GridRequest:
         return request if is_valid and isinstance(request.baseline, dict) else None
 
     def is_same(self, other: GridRequest | None) -> bool:
-        """Return whether a different request has the same cells, repeats, baseline and target."""
+        """Return whether a different request has the same cells, repeats, prices, baseline, target and unit."""
         if other is None:
             return False
         contents = [
-            ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target, each.rule)
+            (
+                [(cell.cell_id, cell.repeats, cell.price_per_hour, cell.price_source) for cell in each.cells],
+                [dict(each.baseline), each.target, each.unit, each.currency, each.rule],
+            )
             for each in (self, other)
         ]
         return contents[0] == contents[1]
@@ -123,13 +127,13 @@ def latest_request(history: GridHistory) -> GridRequest | None:
 
 def first_look(history: GridHistory, request: GridRequest) -> int:
     """Return the number of repeats of the first execution with fewer repeats, if it came to its end; else 0."""
-    begins = [execution.name for execution in history.executions[1:]]
+    begins = [execution.name for execution in history.executions[1:]]  # each report was made before the next
     most = {cell.cell_id: cell.repeats for cell in request.cells}
     last: dict[tuple[str, int], str] = {}
     for run in history.attempts.values():
         if run.status == TrialStatus.COMPLETED and run.ended:
             last[run.cell_id, run.repeat] = as_name(run.ended)
-    for execution, following in zip_longest(history.executions, begins, fillvalue="~"):
+    for execution, following in zip(history.executions, [*begins, "~"], strict=False):
         earlier = GridRequest.from_json(execution.request)
         if earlier is None or (earlier.rule and request.rule):
             continue

@@ -20,6 +20,7 @@ from raybench.results.folder import (
     CHECKS,
     add_event,
     attempt_folder,
+    continues,
     event_files,
     execution_files,
     parse_events,
@@ -131,10 +132,10 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
     for path in _paths(folders, ATTEMPTS):
         known = paths.setdefault(path.stem, path)
         if known is not path:
-            first, second = known.read_bytes(), path.read_bytes()
-            if not (first.startswith(second) or second.startswith(first)):
+            paths[path.stem] = longer = max(known, path, key=lambda each: each.stat().st_size)
+            contents = [longer.read_bytes(), (path if longer is known else known).read_bytes()]
+            if contents[0] != contents[1] and not continues(*contents):
                 raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
-            paths[path.stem] = known if len(first) >= len(second) else path
     found = []
     for run, path in paths.items():
         for attempt in _attempts_in(path, damaged):

@@ -35,7 +35,7 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
         UsageError: the folder cannot be written or its file system has no locks.
     """
     folder = results.absolute()
-    lock = FileLock(folder / LOCK)
+    lock = FileLock(folder / LOCK, mode=0o600)  # who can open it can hold it
     holder = folder / HOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)

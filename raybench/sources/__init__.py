@@ -119,7 +119,7 @@ def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress
     if is_archive(path):
         return [stack.enter_context(extracted(path))]
     if mlflow_store.is_store(source) and not path.is_dir():
-        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid, progress))
+        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid, progress))[0]
     if has_results(path):
         return [path]
     names = grids_in(path)

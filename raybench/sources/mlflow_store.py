@@ -32,8 +32,10 @@ def store_of(source: str, path: Path) -> Store:
 
 
 @contextmanager
-def downloaded(store: Store, grid: str | None = None, progress: Progress | None = None) -> Iterator[list[Path]]:
-    """Download the grids of a store; yield their folders, which are temporary.
+def downloaded(
+    store: Store, grid: str | None = None, progress: Progress | None = None
+) -> Iterator[tuple[list[Path], int]]:
+    """Download the grids of a store; yield their folders, which are temporary, and the number of runs left out.
 
     Raises:
         UsageError: it has no results of raybench, or none of the grid.

@@ -215,7 +215,9 @@ class Runs:
             metrics, params, run_tags = metrics[MAX_BATCH_METRICS:], params[MAX_BATCH_PARAMETERS:], []
 
 
-def download(store: Store, folder: Path, grid: str | None = None, progress: Progress | None = None) -> list[Path]:
+def download(
+    store: Store, folder: Path, grid: str | None = None, progress: Progress | None = None
+) -> tuple[list[Path], int]:
     """Download the files of the grids of a store to a results folder.
 
     Args:
@@ -225,7 +227,7 @@ def download(store: Store, folder: Path, grid: str | None = None, progress: Prog
         progress: gets the number of files and the total.
 
     Returns:
-        The folder of each grid.
+        The folder of each grid, and the number of runs that were left out: not ended, or without their file.
 
     Raises:
         UsageError: it has no results of raybench, or none of the grid.
@@ -237,7 +239,8 @@ def download(store: Store, folder: Path, grid: str | None = None, progress: Prog
         experiments = _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
         names = {each.experiment_id: each.name for each in experiments}
         stored = list(_pages(lambda token: _search(client, list(names), "", token))) if names else []
-        runs = [run for run in stored if {p.RUN, p.EXECUTION} & run.data.tags.keys() and _is_ended(run)]
+        stored = [run for run in stored if {p.RUN, p.EXECUTION} & run.data.tags.keys()]
+        runs = [run for run in stored if _is_ended(run)]
         if any(run.info.artifact_uri.startswith("mlflow-artifacts:") for run in runs) and not is_server(store.uri):
             raise StoreError(f"MLflow store {store}: its files are on a server; use the server's URL")
         grids = sorted({names[run.info.experiment_id] for run in runs})
@@ -245,24 +248,28 @@ def download(store: Store, folder: Path, grid: str | None = None, progress: Prog
             what = f"a grid {grid}; {nearest(str(grid), grids)}" if runs else "raybench in it"
             raise UsageError(f"{store}: no results of {what}")
         chosen = [run for run in runs if grid in (None, names[run.info.experiment_id])]
+        left_out = sum(grid in (None, names[run.info.experiment_id]) for run in stored) - len(chosen)
 
-        def fetch(run: Any) -> None:
+        def fetch(run: Any) -> bool:
             tags = run.data.tags
             names_of_files = (tags.get(p.TRIAL, ""), tags.get(p.RUN, ""), tags.get(p.EXECUTION, ""))
             if not all(re.fullmatch(r"[\w.-]*", name) and ".." not in name for name in names_of_files):
-                return  # a server may have tags from anybody
+                return False  # a server may have tags from anybody
             trial, name, execution = names_of_files
             path = Path(ATTEMPTS, trial, f"{name}.jsonl") if name else Path(EXECUTIONS, f"{execution}.json")
             target = folder / _folder_name(names[run.info.experiment_id]) / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with suppress(MlflowException, FileNotFoundError):  # its driver was killed before it had attached the file
                 write_atomic(target, _artifact(client, run, path.name, target.parent))
+                return True
+            return False
 
         with ThreadPoolExecutor(PARALLEL) as pool:
-            for done, _ in enumerate(pool.map(fetch, chosen), 1):
+            for done, is_there in enumerate(pool.map(fetch, chosen), 1):
+                left_out += not is_there
                 if progress:
                     progress(done, len(chosen))
-        return [folder / _folder_name(name) for name in grids if grid in (None, name)]
+        return [folder / _folder_name(name) for name in grids if grid in (None, name)], left_out
 
 
 def _folder_name(grid: str) -> str:

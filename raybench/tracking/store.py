@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -26,6 +27,13 @@ SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLF
 UNAUTHORIZED = (
     "the server refuses the user or password (401); set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 )
+
+PLAIN = {
+    f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
+    f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
+    "database is locked": "another program has locked it",
+}
+"""Plain words for libraries' messages that match a pattern."""
 
 MESSAGE_LENGTH = 250
 """Maximum length of another library's message within raybench's."""
@@ -135,6 +143,7 @@ def redacted_errors(store: Store) -> Iterator[None]:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
+        message = next((text for part, text in PLAIN.items() if re.search(part, str(error), re.IGNORECASE)), message)
         # Shortened last, because a truncated secret would not be found.
         text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None

@@ -36,6 +36,7 @@ CASES = {
     "few_threads": {"runtime_conditions": {"threads": 1}},
     "busy_host": {"audit": audit(other_cpu_s=18.0)},
     "steal": {"audit": audit(steal_s=2.0)},
+    "stopped": {"audit": audit(stopped_s=4.0)},
     "cores_shared": {"runtime_conditions": {"exclusive": False}},
     "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
     "limited_clocks": {"audit": gpu("power_cap", 0.5)},
@@ -150,7 +151,8 @@ def test_caution_about_a_size_leaves_the_best():
 
 def test_busy_host_withholds_what_limits():
     peaks = {
-        "work": {"flops": 1e6, "values": 1, "parameters": 1},
+        "work": {"train_flops": 3e6, "values": 1, "parameters": 1},
+        "precision": "fp32",
         "probes": {"product": 1e9, "convolution": 1, "memory": 1e12},
     }
     settings = {"optimizer": {"name": "sgd"}, "precision": "fp32", "batch_size": 10}

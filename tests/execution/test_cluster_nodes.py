@@ -1,6 +1,9 @@
 """What is known of a cluster's nodes, and files on their way home: without Ray."""
 
+import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing.connection import Listener
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,9 @@ from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
 from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
+from raybench.execution.node_agent import NodeAgent
 from raybench.execution.ray_executor import disambiguate, limit_to_ray
+from raybench.execution.ray_settings import MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
@@ -99,3 +104,32 @@ def test_too_large_file_stays_on_its_node(tmp_path, monkeypatch):
     assert files["small"] == b"one"
     assert files[LEFT].decode() == f"{tmp_path}/large\n"
     assert (tmp_path / "large").exists()
+
+
+def test_error_of_a_node_ends_the_trial(tmp_path, monkeypatch):
+    """A node on whose disk nothing can be written; the driver must not wait."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {"folder": ""}, "", str(tmp_path / "away" / "attempt"))
+    with Listener(authkey=b"key") as listener, ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: NodeAgent(listener.address, b"key", "node", {}).serve())
+        with listener.accept() as driver:
+            assert driver.recv()["node"] == "node"
+            driver.send({"job": job.to_json(), "code": {}, "remote": True})
+            assert driver.poll(30)
+            event = driver.recv()["event"]
+    assert (event["status"], event["error"]["type"]) == ("failed", "NotADirectoryError")
+
+
+def test_ray_still_knows_our_names(tmp_path):
+    """Those that would fail silently; tests of a running grid look at the bind address, the token and the niceness."""
+    ray = Path(importlib.util.find_spec("ray").submodule_search_locations[0])
+    wanted = {
+        name.removeprefix("RAY_").encode() for name in (*RAY_SETTINGS, *private_to_user(tmp_path / "token"), *MEMORY)
+    }
+    programs = [path for path in ray.rglob("*") if path.name in RAY_PROGRAMS and path.is_file()]
+    assert {path.name for path in programs} == RAY_PROGRAMS.keys()
+    for path in [*programs, *ray.glob("_*/**/*.py"), *ray.glob("tune/**/*.py"), *ray.glob("*.so")]:
+        data = path.read_bytes()
+        wanted -= {name for name in wanted if name in data}
+    assert not wanted

@@ -68,6 +68,7 @@ def trial(fork_server, tmp_path_factory):
         ("infinite", "diverged", "Diverged", "train/loss is nan in epoch 1"),
         ("greedy", "oom", "RuntimeError", "allocate"),
         ("dying", "failed", "SIGSEGV", "ended by SIGSEGV"),
+        ("patching", "completed", None, ""),
         ("killed", "lost", "Killed", "SIGKILL"),
         pytest.param("leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.slow),
         pytest.param(

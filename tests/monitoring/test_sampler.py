@@ -110,6 +110,37 @@ def test_only_the_time_of_epochs_counts(tmp_path, core):
     assert summary["seconds"] == pytest.approx(0.6, abs=0.15)
 
 
+STOPS = """
+import os, signal, subprocess, sys, threading, time
+from pathlib import Path
+from test_sampler import IDLE, Process, audited, make_job
+
+with Process(IDLE, 0) as trial:
+    stopped = trial.pid if sys.argv[1] == "trial" else os.getpid()
+    resume = f"import os, signal, time; time.sleep({sys.argv[3]}); os.kill({stopped}, signal.SIGCONT)"
+    subprocess.Popen([sys.executable, "-c", resume])
+    threading.Timer(0.5, os.kill, (stopped, signal.SIGSTOP)).start()
+    print(audited(make_job(Path(sys.argv[2]), 0), trial.pid, float(sys.argv[3]) + 1)["host"].get("stopped_s"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("whom", "seconds"), [("trial", 4), ("machine", 8)])
+def test_stopped_trial_or_machine_is_noticed(tmp_path, whom, seconds):
+    command = [sys.executable, "-c", STOPS, whom, str(tmp_path), str(seconds)]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    assert float(done.stdout) == pytest.approx(seconds - 1, abs=1.5)
+
+
+def test_sleep_of_the_machine_is_noticed(tmp_path, core, monkeypatch):
+    clock, slept = time.clock_gettime, []
+    monkeypatch.setattr(time, "clock_gettime", lambda number: clock(number) + 60 * len(slept))
+    with Process(IDLE, core) as trial:
+        audit = audited(make_job(tmp_path, core), trial.pid, 0.5, lambda: time.sleep(0.3) or slept.append(1))
+    assert audit["host"]["stopped_s"] == pytest.approx(60, abs=1)
+
+
 def test_children_in_own_sessions_belong_to_the_trial():
     # As torchrun starts its workers.
     program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"

@@ -68,12 +68,21 @@ def test_copy_of_a_running_attempt_is_completed(machines):
     assert target.read_bytes() == file.read_bytes()
 
 
-def test_same_run_with_other_content_is_refused(machines):
+def repeated(text):
+    return text + "".join(line for line in text.splitlines(True) if '"epoch_ended"' in line)
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace("completed", "failed"), repeated])
+def test_same_run_with_other_content_is_refused(machines, change):
+    shutil.copytree(machines / "b", machines / "c")
     file = next((machines / "b" / GRID).glob("attempts/*/*.jsonl"))
-    file.write_text(file.read_text().replace("completed", "failed"))
+    file.write_text(change(file.read_text()))
     before = every_file(machines / "b")
     with pytest.raises(UsageError, match="has other content, although it is of the same run"):
         a.import_archive(machines / "b.zip", machines / "b")
+    for folders in ("bc", "cb"):
+        with pytest.raises(UsageError, match="differ, although they are of the same run"):
+            GridHistory.read(*(machines / name / GRID for name in folders))
     assert every_file(machines / "b").items() >= before.items()
 
 

@@ -112,6 +112,7 @@ def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_d
     assert outcome.exit_status == 0 and len(ended(outcome.folder)) == 6
     (says,) = outcome.warnings
     assert "not up to date" in says and "raybench export" in says
+    assert "its disk is full" in view.warnings[0] and view.warnings[-1] == says
     disk.mount("remount,size=20m")
     store = resolve(tmp_path / "results", uri)
     fill(store, outcome.history)

@@ -3,13 +3,14 @@
 import errno
 import os
 import platform
+import stat
 import subprocess
 import sys
 
 import pytest
 
 from raybench.errors import ResultsLockedError, UsageError
-from raybench.results.lock import HOLDER, locked
+from raybench.results.lock import HOLDER, LOCK, locked
 
 HOLD = (
     "import sys, pathlib; from raybench.results.lock import locked\n"
@@ -21,6 +22,7 @@ def test_one_driver_a_folder(tmp_path):
     results = tmp_path / "new" / "results"
     with locked(results, "the grid mine"), pytest.raises(ResultsLockedError) as caught, locked(results):
         pass
+    assert stat.S_IMODE((results / LOCK).stat().st_mode) == 0o600, "another user cannot hold it"
     message = str(caught.value)
     assert message.startswith(f"{results}: the grid mine has been running here since 2")
     assert message.endswith(

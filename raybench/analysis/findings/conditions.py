@@ -39,6 +39,9 @@ STOLEN = 0.05
 SHARED_ENERGY = 0.1
 """Largest fraction of the processor time that others may use on sockets whose energy is measured."""
 
+STOPPED = 0.01
+"""Largest fraction of the epochs' time in which a run may be stopped."""
+
 OVERLAP = 0.01
 """Largest fraction of a run's time with other trials: the end of one overlaps the start of the next."""
 
@@ -107,6 +110,20 @@ def steal(run: Attempt, context: Context) -> Iterator[Observation]:
     if share >= STOLEN:
         text = f"the hypervisor gave {share:.0%} of the run's cores to other machines"
         yield Observation(text, share, too_long=_lost(share, share))
+
+
+@detects(
+    "stopped",
+    condition=f"the run was stopped, or its machine slept, for {STOPPED:.0%} of the epochs",
+    remedy="run again with `--rerun` on a machine that stays awake",
+    caution=True,
+)
+def stopped(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a stopped run; its times may contain the stop, but not the machine's sleep."""
+    stopped_s, seconds = audited(run, "host", "stopped_s") or 0.0, audited(run, "seconds") or 0.0
+    if stopped_s > STOPPED * seconds > 0:
+        text = f"the run was stopped, or its machine slept, for {stopped_s:.0f} s"
+        yield Observation(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
 
 
 @detects(

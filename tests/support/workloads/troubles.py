@@ -83,6 +83,12 @@ def is_killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def patches_json():
+    import json
+
+    json.dumps = json.JSONEncoder = lambda *_, **__: "nonsense"
+
+
 def leaves():
     os._exit(7)
 
@@ -170,6 +176,7 @@ raising_at_length = Workload(model=lambda: Trouble(raises_at_length), data=data)
 hanging = Workload(model=lambda: Trouble(hangs), data=data)
 dying = Workload(model=lambda: Trouble(dies), data=data)
 killed = Workload(model=lambda: Trouble(is_killed), data=data)
+patching = Workload(model=lambda: Trouble(patches_json), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
 stopping = Workload(model=lambda: Trouble(hangs_the_second_time), data=data)
