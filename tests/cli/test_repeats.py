@@ -138,7 +138,7 @@ def test_plan_says_the_range_of_trials(drawn, raybench, tmp_path):
     ("written", "message"),
     [
         ("{until: 5}", "use a percentage such as 5%, or verdict"),
-        ("{until: 5%, at_least: 2}", "use a number of at least 3"),
+        ("{until: 5%, at_least: 2}", "it should be greater than or equal to 3"),
         ("{until: 5%, at_most: 3}", "at_most 3 is less than at_least 4"),
         ("{until: verdict, at_most: 12}", "hold for at_most: 10 or less"),
         ("many", "use a number, such as 3, or {until: 5%"),
