@@ -17,6 +17,7 @@ from raybench.analysis.answer import (
     Configuration,
     Curve,
     Ending,
+    Mfu,
     Ratio,
     Run,
     Status,
@@ -24,7 +25,7 @@ from raybench.analysis.answer import (
     Unit,
 )
 from raybench.analysis.best import best, ranking
-from raybench.analysis.bottleneck import roofline
+from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
 from raybench.analysis.intervals import residual
@@ -32,17 +33,16 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
     Measured,
-    RoundingSteps,
-    choose_unit,
     host_of,
     joules_per_unit,
-    measure,
-    percent_scale,
+    measure_all,
+    sample_of,
     seconds_per_unit,
 )
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary, rate_summary
 from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
 from raybench.analysis.trust import Answered, with_trust
+from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
@@ -76,6 +76,8 @@ def analyze(
         baseline: axes and values to compare with, instead of the request's.
         warnings: what else the user should know, such as results of checks.
     """
+    attempts = list(attempts)
+    request = with_needed_repeats(attempts, request)
     measured, unit, scale = measure_all(attempts, request)
     target = _in_fractions(request.target)
     matching = Matching(measured, request.baseline if baseline is None else baseline)
@@ -110,7 +112,7 @@ def analyze(
         ),
         "",
     )
-    further = [Caution("warning", text.rstrip(".")) for text in warnings]
+    further = [Caution("warning", text.rstrip(".")) for text in (*warnings, *notes(measured, matching, request))]
     answered, trust = with_trust(answered, measured, matching, found, unit, further)
     return Answer(
         grid=request.name,
@@ -132,24 +134,6 @@ def analyze(
         description=request.description,
         currency=request.currency,
     )
-
-
-def measure_all(
-    attempts: Iterable[Attempt], request: GridRequest
-) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
-    """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
-    by_cell: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_cell.setdefault(attempt.cell_id, []).append(attempt)
-    runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
-    scale = percent_scale(run for each in runs for run in each)
-    unit = choose_unit([run for each in runs for run in each], request.unit)
-    steps = RoundingSteps.of([run for each in runs for run in each], scale)
-    measured = [
-        measure(index, cell, own, unit, request.target, scale, steps)
-        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
-    ]
-    return measured, unit, scale
 
 
 class _Grid:
@@ -207,9 +191,13 @@ class _Grid:
             total_s=_median(map(timing.total, runs)),
             quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
+            hardware=next((run.cell.device for run in own.attempts if run.cell), cell.content.device).hardware,
+            price_per_hour=cell.price_per_hour,
+            price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             **self._energy(runs),
+            mfu=_mfu(runs),
             **self._limit(runs),
             **(self._compared(own, other) if other else {}),
             to_target=self._to_target(own, other) if self._target else None,
@@ -355,6 +343,17 @@ def _status(configurations: Sequence[Configuration], part: str) -> Status:
 def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
     names = dict.fromkeys(name for run in runs for name in run.ledger)
     return {name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in names}
+
+
+def _mfu(runs: Sequence[Attempt]) -> Mfu | None:
+    used = [(run, each) for run in runs if (each := utilization(run))]
+    samples = tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu)
+    share = cost_summary(samples) if len(samples) == len(runs) else None
+    if share is None:
+        return None
+    least = min((each for _, each in used), key=lambda each: each.peak)
+    datasheet = _mean(each.datasheet_mfu for _, each in used)
+    return Mfu(share, least.peak, least.probe, least.precision, least.flops, least.unit, least.source, datasheet)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -184,6 +184,31 @@ class ToTarget:
     energy_ratio: Ratio | None = None
 
 
+@dataclass(frozen=True)
+class Mfu:
+    """Model FLOP/s relative to the peak of the devices.
+
+    Attributes:
+        share: of the measured peak, over the runs.
+        peak: FLOP/s of the faster arithmetic probe, of all devices together; of several machines, the lowest.
+        probe: `product` (of matrices) or `convolution`.
+        precision: the number format of the probes.
+        flops: of the model per unit, forward and backward, without recomputed activations.
+        unit: `examples` or `tokens`.
+        source: how these are known: counted, 3 x the counted forward pass, or stated in the grid.
+        datasheet: share of the peak that the vendor states; None if it is not known.
+    """
+
+    share: Summary
+    peak: float
+    probe: str
+    precision: str
+    flops: float
+    unit: str
+    source: str
+    datasheet: float | None = None
+
+
 Curve = tuple[tuple[float, float, float], ...]
 
 
@@ -237,11 +262,14 @@ class Configuration:
         metrics: every metric after training, mean over runs.
         quality_difference: quality minus that of the reference.
         to_target: results towards the target; None without a target.
+        hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
+        price_per_hour, price_source: price of its device, and where it comes from; None if not given.
         price, price_ratio: price of a unit of work (steady time), and relative to the reference: above 1 is cheaper.
         total_price: price of a whole run, median over runs.
         energy_j, energy_ratio: energy of the device per unit of work.
         host_energy_j: energy of an accelerator's host per unit of work; None if not measured.
         energy_price, gco2: price and grams of CO2 of that energy per unit of work.
+        mfu: model FLOP/s relative to the measured peak; None if unknown.
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
             host was busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
@@ -271,6 +299,9 @@ class Configuration:
     metrics: Mapping[str, float] = field(default_factory=dict)
     quality_difference: Difference | None = None
     to_target: ToTarget | None = None
+    hardware: str = ""
+    price_per_hour: float | None = None
+    price_source: str = ""
     price: float | None = None
     price_ratio: Ratio | None = None
     total_price: float | None = None
@@ -279,6 +310,7 @@ class Configuration:
     host_energy_j: float | None = None
     energy_price: float | None = None
     gco2: float | None = None
+    mfu: Mfu | None = None
     limited_by: str = ""
     limited_share: float | None = None
     cautions: tuple[str, ...] = ()

@@ -1,16 +1,21 @@
-"""The bottleneck of an attempt: compute, memory, input or overhead.
+"""The share of the peak that an attempt uses (MFU), and its bottleneck: compute, memory, input or overhead.
 
-A roofline compares a model's demand with a device's capacity: here the steady epochs of an attempt with probes under
-the same framework, in the same number format, with the same cores and threads (`raybench.checks.roofline`).
+MFU is the model's FLOPs per second, without recomputed activations, over the measured peak of its devices in its number
+format. A roofline compares a model's demand with a device's capacity: here the steady epochs of an attempt with
+probes under the same framework, in the same number format, with the same cores and threads
+(`raybench.checks.roofline`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from raybench.analysis.datasheets import peak_flops
 from raybench.core.cell import Cell
+from raybench.core.status import TrialStatus
+from raybench.core.text import flops_text
 from raybench.results import timing
 from raybench.results.attempt import Attempt
 
@@ -19,7 +24,10 @@ COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
 PASSES = 3
 """Passes over the layers per step: forward, input gradients and weight gradients.
 
-Each has about the same number of multiplications, and about the same memory traffic."""
+Each has about the same memory traffic and, if a backward pass is not counted, is taken to have as many FLOPs."""
+
+COUNTED, TRIPLED, STATED = "counted", "3 x the counted forward pass", "stated in the grid"
+"""How the FLOPs of a training step are known."""
 
 VALUE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 """Bytes per activation; weights and optimiser state are float32 in every precision."""
@@ -45,21 +53,66 @@ small katnoria_cnn 0.07 to 0.08 with single examples, 0.19 to 0.26 with batches 
 
 
 @dataclass(frozen=True)
+class Utilization:
+    """The FLOPs of an attempt's model relative to the peak of its devices.
+
+    Attributes:
+        flops: of the model in a training step, per unit.
+        unit: `examples` or `tokens`.
+        source: how the FLOPs are known.
+        flops_per_s: achieved, over training and waiting for input; None if the epochs do not count the unit.
+        peak: FLOP/s of the faster arithmetic probe, of all devices together.
+        probe: its name: `product` of matrices, or `convolution`.
+        precision: of the probes.
+        datasheet: FLOP/s that the vendor states in this precision, of all devices together; None if not known.
+    """
+
+    flops: float
+    unit: str
+    source: str
+    flops_per_s: float | None
+    peak: float
+    probe: str
+    precision: str
+    datasheet: float | None
+
+    @property
+    def mfu(self) -> float | None:
+        """The share of the measured peak; None if there is a `problem`."""
+        return None if self.flops_per_s is None or self.problem else self.flops_per_s / self.peak
+
+    @property
+    def datasheet_mfu(self) -> float | None:
+        """The share of the data sheet's peak."""
+        return self.flops_per_s / self.datasheet if self.flops_per_s and self.datasheet and not self.problem else None
+
+    @property
+    def problem(self) -> str:
+        """The reason why there is no MFU; empty if there is one."""
+        if self.flops_per_s is None:
+            return f"no {self.unit} are counted: add `work: {{{self.unit}: …}}` or trial.count({self.unit}=…)"
+        if self.flops_per_s <= self.peak:
+            return ""
+        remedy = "set flops_precision" if self.source == STATED else "see precision"
+        return (
+            f"{flops_text(self.flops_per_s)} of the model exceed the measured peak, {flops_text(self.peak)} in "
+            f"{self.precision}: its precision is different ({remedy}) or its FLOPs are overstated"
+        )
+
+
+@dataclass(frozen=True)
 class Roofline:
     """The steady epochs of an attempt relative to its device's capacity.
 
     Attributes:
-        train_flops, train_bytes: per example in a training step.
-        flops_per_s, bytes_per_s: achieved, over training and waiting for input.
-        compute: share of the better arithmetic probe; above 1 if the model's layers run at higher rates than the
-            probes.
+        train_bytes: per example in a training step.
+        bytes_per_s: achieved, over training and waiting for input.
+        compute: share of the better arithmetic probe, which is MFU.
         memory: share of the memory probe; above 1 if caches serve part of the counted traffic.
         input: share of the time in which the host waited for the next batch.
     """
 
-    train_flops: float
     train_bytes: float
-    flops_per_s: float
     bytes_per_s: float
     compute: float
     memory: float
@@ -89,28 +142,66 @@ class Roofline:
         return self.input if self.bottleneck == INPUT else max(self.compute, self.memory)
 
 
-def roofline(attempt: Attempt) -> Roofline | None:
-    """The roofline of an attempt.
+def utilization(attempt: Attempt) -> Utilization | None:
+    """The FLOPs of an attempt's model relative to the peak of its devices.
 
     Returns:
         None if it has no steady epoch, or no measurement of its device or model.
     """
-    steady = timing.steady(attempt)
+    label, device = attempt.roofline, attempt.cell.device
     try:
-        work, probes, cell = attempt.roofline["work"], attempt.roofline["probes"], attempt.cell
-        flops, bytes_moved = float(PASSES * work["flops"]), float(train_bytes(work, cell))
-        best, memory = max(float(probes["product"]), float(probes["convolution"])), float(probes["memory"])
+        probes, precision = label["probes"], label["precision"]
+        peak, probe = max((float(probes[name]), name) for name in ("product", "convolution"))
+        if stated := label.get("stated"):
+            unit, flops, source = stated["unit"], float(stated["flops"]), STATED
+        elif (counted := label["work"])["train_flops"]:
+            unit, flops, source = "examples", float(counted["train_flops"]), COUNTED
+        else:
+            unit, flops, source = "examples", float(PASSES * counted["flops"]), TRIPLED
+        rate = timing.rate(attempt, unit)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    if not steady or min(best, memory) <= 0:
+    if not timing.steady(attempt) or peak <= 0:
         return None
-    examples_per_s = timing.steady_epochs(attempt)[-1].examples / steady
+    stated_peak = peak_flops(str(device.model), precision)
+    return Utilization(
+        flops=flops,
+        unit=unit,
+        source=source,
+        flops_per_s=rate and flops * rate,
+        peak=peak,
+        probe=probe,
+        precision=precision,
+        datasheet=stated_peak and stated_peak * (device.count or 1),
+    )
+
+
+def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
+    """Reasons why completed attempts have no MFU although it was to be measured, without duplicates."""
+    completed = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED]
+    reasons = [str(attempt.roofline["missing"]) for attempt in completed if "missing" in attempt.roofline]
+    reasons += [found.problem for attempt in completed if (found := utilization(attempt)) and found.problem]
+    return [f"no MFU: {reason}" for reason in dict.fromkeys(reasons)]
+
+
+def roofline(attempt: Attempt) -> Roofline | None:
+    """The roofline of an attempt.
+
+    Returns:
+        None without MFU, or if the traffic of its model is not known.
+    """
+    used, examples_per_s = utilization(attempt), timing.rate(attempt, "examples")
+    try:
+        bytes_moved = train_bytes(attempt.roofline["work"], attempt.cell)
+        memory = float(attempt.roofline["probes"]["memory"])
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        return None
+    if used is None or used.mfu is None or examples_per_s is None or memory <= 0:
+        return None
     return Roofline(
-        train_flops=flops,
         train_bytes=bytes_moved,
-        flops_per_s=flops * examples_per_s,
         bytes_per_s=bytes_moved * examples_per_s,
-        compute=flops * examples_per_s / best,
+        compute=used.mfu,
         memory=bytes_moved * examples_per_s / memory,
         input=input_share(attempt) or 0.0,
     )

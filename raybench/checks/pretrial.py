@@ -1,7 +1,8 @@
 """Checks before a grid's trials: weight decay, and the peak rates of devices with the work of the model (roofline).
 
 A check is inserted before the first trial that needs it, and its result is a label of all trials that share it.
-Training functions and commands get none: raybench has neither their model nor their optimizer.
+Training functions and commands get the peak rates if the grid says how many FLOPs they need: raybench has neither their
+model nor their optimizer.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from raybench.checks.weight_decay import DecayCheckResult, in_short
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.core.status import TrialStatus
+from raybench.devices import frameworks
+from raybench.engines import FRAMEWORKS
 from raybench.execution.jobs import check_job
 from raybench.planning.plan import WorkItem
+from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
 
@@ -70,9 +73,9 @@ class PretrialChecks:
         works: list[WorkItem] = []
         for work in todo:
             cell = work.trial.cell
-            if not work.check and not cell.content.has_own_loop:
+            if not work.check:
                 if cell.cell_id not in keys:
-                    keys[cell.cell_id] = [(name, check.key(cell.content)) for name, check in _CHECKS.items()]
+                    keys[cell.cell_id] = [(name, _CHECKS[name].key(content)) for name, content in _checks(cell).items()]
                 for name, key in keys[cell.cell_id]:
                     if key not in planned:
                         planned.add(key)
@@ -88,19 +91,36 @@ class PretrialChecks:
             grid: the grid's folder, in which each check has its own folder.
         """
         if work.check:
-            return check_job(job, work, grid, {"subject": _CHECKS[work.check].subject(job.cell)})
+            cell = _checks(work.trial.cell)[work.check]
+            return check_job(replace(job, cell=cell), work, grid, {"subject": _CHECKS[work.check].subject(cell)})
         labels: dict[str, Any] = {}
-        if not job.cell.has_own_loop:
-            decay = DecayCheckResult.of(self._ended.get(weight_decay.key(job.cell), {}))
+        checked, flops = _checks(work.trial.cell), work.trial.cell.flops
+        if weight_decay.NAME in checked:
+            decay = DecayCheckResult.of(self._ended.get(weight_decay.key(checked[weight_decay.NAME]), {}))
             labels |= {"decay_check": decay.label()} if decay else {}
-            rates = self._ended.get(roofline.key(job.cell))
-            labels |= {"roofline": _rates(rates)} if rates else {}
+        if roofline.NAME in checked and (rates := self._ended.get(roofline.key(checked[roofline.NAME]))):
+            precision = {"precision": checked[roofline.NAME].settings.precision}
+            stated = {"stated": {"unit": flops.unit, "flops": flops.per_unit}} if flops else {}
+            labels |= {"roofline": _rates(rates) | precision | stated}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
     def decay_checks(self, cells: Iterable[Cell]) -> list[DecayCheckResult]:
         """Results of the weight-decay checks that cells need; a damaged cell has none."""
         events = [self._ended.get(key, {}) for key in dict.fromkeys(filter(None, map(_decay_key, cells)))]
         return list(filter(None, map(DecayCheckResult.of, events)))
+
+
+def _checks(cell: ResolvedCell) -> dict[str, Cell]:
+    """The checks that a cell needs, each with the cell as which it runs."""
+    content, flops = cell.content, cell.flops
+    if not content.has_own_loop:
+        return dict.fromkeys(_CHECKS, content)
+    if flops is None:
+        return {}
+    # A framework without probes, such as JAX, has the peak of the device's default framework.
+    framework = content.framework if FRAMEWORKS[content.framework].folder else frameworks(content.device.kind)[0]
+    settings = replace(content.settings, precision=flops.precision)
+    return {roofline.NAME: replace(content, framework=framework, settings=settings)}
 
 
 def _has_result(event: Event) -> bool:
@@ -123,17 +143,10 @@ def _decay_key(cell: Cell) -> str | None:
         return None
 
 
-def missing_rooflines(attempts: Iterable[Attempt]) -> list[str]:
-    """Reasons why completed attempts have no roofline, without duplicates."""
-    completed = (attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED)
-    reasons = dict.fromkeys(attempt.roofline["missing"] for attempt in completed if "missing" in attempt.roofline)
-    return [f"no roofline: {reason}" for reason in reasons]
-
-
 def describe(work: WorkItem) -> str:
     """Description of a check for the user."""
     check = _CHECKS[work.check]
-    return check.describe(check.subject(work.trial.cell.content))
+    return check.describe(check.subject(_checks(work.trial.cell)[work.check]))
 
 
 def is_timed(work: WorkItem) -> bool:

@@ -1,6 +1,4 @@
-"""Peak rates of a device and the work of a workload.
-
-They are the inputs of a roofline.
+"""Peak rates of a device and the work of a workload: the inputs of MFU and of a roofline.
 
 It is a check: it runs before the trials, in a process and with cores, threads and devices like theirs, so it is in no
 trial's time. Its numbers and a trial's times are combined in `raybench.analysis.bottleneck`.
@@ -16,7 +14,7 @@ import numpy as np
 
 from raybench.core.cell import Cell
 from raybench.core.identity import digest
-from raybench.core.job import Job, Recipe
+from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.devices import Device, hosted
 from raybench.engines import FRAMEWORKS, open_counts, open_operations
@@ -25,10 +23,10 @@ from raybench.trial.opening import open_assigned
 from raybench.trial.run import load_data, workload_of
 
 NAME = "roofline"
-VERSION = 1
+VERSION = 2
 """Version of the measurement; raised when rates or work would be measured differently."""
 
-SECONDS, CALLS = 0.3, 8
+SECONDS, CALLS = 1.0, 8
 """Seconds per probe, and maximum number of calls per size.
 
 The best call counts: on a busy host it is closer to the device's peak than a mean."""
@@ -51,15 +49,15 @@ VALUE = 4
 def subject(cell: Cell) -> dict[str, Any]:
     """The fields of a cell that determine its device's rates and its model's work.
 
-    The batch size is not one of them.
+    The batch size is not one of them. Of the user's own loop only the rates are measured.
     """
     tree, settings = cell.to_json(), cell.settings.only(("precision", "channels_last", "model"))
+    work = {"workload": tree["workload"], "data": {name: tree["data"].get(name) for name in ("name", "digest")}}
     return {
         "framework": tree["framework"],
         "engine": tree["engine"],
         "device": tree["device"],
-        "workload": tree["workload"],
-        "data": {name: tree["data"][name] for name in ("name", "digest")},
+        **({} if cell.has_own_loop else work),
         **{name: value for name, value in settings.to_json().items() if value not in ({}, False)},
     }
 
@@ -78,22 +76,27 @@ def describe(subject: Mapping[str, Any]) -> str:
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Count the workload's operations and probe the device.
+    """Probe the device, and count the operations of a declared workload.
 
     Returns:
-        `work`, per example (`raybench.engines.torch.flops.count`); and `probes`, for all the trial's devices together:
-        FLOP/s of `product` and `convolution`, bytes/s of `memory`.
+        `probes`, for all the trial's devices together: FLOP/s of `product` and `convolution`, bytes/s of `memory`; and
+        `work`, per example (`raybench.engines.torch.flops.count`), unless the loop is the user's.
     """
-    recipe, framework = Recipe.from_cell(job.cell), job.cell.framework
+    cell, framework = job.cell, job.cell.framework
     device = open_assigned(job)
-    probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
+    operations = open_operations(framework)(device, cell.settings.precision, bool(cell.settings.channels_last))
     # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
-    times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
+    ranks = current_rank().count
+    devices = cell.device.count if cell.has_own_loop else cell.device.devices or 1
+    times = ranks if ranks > 1 or hosted(device.kind) else devices
+    probes = {name: times * rate for name, rate in probe(device, operations).items()}
+    if cell.has_own_loop:
+        return {"probes": probes}
     workload = workload_of(job)
     inputs = np.asarray(load_data(job, workload).train.inputs[:1])
     example = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
     work = open_counts(framework).count(workload.build_model(FRAMEWORKS[framework].models), example)
-    return {"work": work, "probes": {name: times * rate for name, rate in probes.items()}}
+    return {"work": work, "probes": probes}
 
 
 def probe(device: Device, operations: Any) -> dict[str, float]:

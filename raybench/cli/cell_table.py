@@ -13,7 +13,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
-from raybench.reporting.words import plural
+from raybench.reporting.words import money_text, plural
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -33,14 +33,20 @@ WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialS
 
 
 def size_text(plan: Plan) -> str:
-    """The size of a grid: `4 cells x 3 repeats = 12 trials`."""
+    """The size of a grid: `4 cells x 3 repeats = 12 trials`, `4 cells x 4 to 10 repeats = 16 to 40 trials`."""
+    if plan.spec.rule:
+        repeats_text = f"{plan.spec.rule.at_least} to {plural(plan.spec.rule.at_most, 'repeat')}"
+        return f"{plural(len(plan.cells), 'cell')} x {repeats_text} = {trials_text(plan)}"
     repeats = {cell.repeats for cell in plan.cells}
     up_to = "" if len(repeats) == 1 else "up to "
     return f"{plural(len(plan.cells), 'cell')} x {up_to}{plural(max(repeats), 'repeat')} = {trials_text(plan)}"
 
 
 def trials_text(plan: Plan) -> str:
-    """The number of trials of a grid."""
+    """The number of trials of a grid; the least and the largest if it follows from the results."""
+    if plan.spec.rule:
+        least = sum(min(plan.spec.rule.at_least, cell.repeats) for cell in plan.cells)
+        return f"{least:,} to {plural(len(plan.trials), 'trial')}"
     return plural(len(plan.trials), "trial")
 
 
@@ -109,18 +115,35 @@ def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[Res
     return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 
 
-def price_line(todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
-    """The price of the missing trials, if their devices have one and their time can be estimated."""
+def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
+    """The price of the missing trials, if their devices have one and their time can be estimated; unused prices."""
+    if plan.spec.prices and (unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells)):
+        yield f"{unused}."
     prices = [
-        (cell.price_per_hour * seconds / 3600, count)
+        (cell.price.per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
-        if cell.price_per_hour
+        if cell.price and cell.price.per_hour
     ]
     if prices:
         number = sum(count for _, count in prices)
         coverage = "" if number == len(todo) else f" for {number:,} of {len(todo):,} trials"
         total = sum(price * count for price, count in prices)
-        yield f"Price: about {total:.2f}{coverage}, in the currency of price_per_hour."
+        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
+        yield f"Price: about {money_text(total, plan.spec.price_currency)}{coverage} (prices: {sources})."
+
+
+def budget_line(plan: Plan) -> Iterator[str]:
+    """What each trial may spend on training; of a price, for how long that lasts on each device."""
+    budget = plan.spec.budget
+    if budget and budget.energy is not None:
+        yield f"Budget: {budget.energy:,.0f} J of the device in each trial; how long that lasts is not known before."
+    elif budget:
+        cells = [cell for cell in plan.cells if cell.content.budget]
+        seconds = {cell.profile: duration((cell.content.budget or {})["seconds"]) for cell in cells}
+        each = next(iter(seconds.values())) if budget.time else join_words([f"{s} on {d}" for d, s in seconds.items()])
+        price = f"{money_text(budget.price, plan.spec.price_currency)} pays for " if budget.price else ""
+        without = ", without compilation" if budget.compile == "excluded" else ""
+        yield f"Budget: {price}{each} of training in each trial{without}."
 
 
 def states(

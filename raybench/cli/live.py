@@ -26,8 +26,9 @@ from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
+from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import flops_text, join_words
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
@@ -35,12 +36,15 @@ from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, 
 from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.words import plural, rate_number
-from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.attempt import Attempt, Key, latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 
 MAX_ERROR_CHARS = 300
 """Maximum characters of an error in one line."""
+
+MAX_COMPARISONS = 6
+"""Maximum number of comparisons whose certainty is shown after a repeat."""
 
 LINE_INTERVAL_SECONDS = 10.0
 """Seconds between two lines about epochs without a terminal."""
@@ -109,9 +113,7 @@ def starting_text(services: Iterable[str], frameworks: Iterable[str]) -> str:
 
 def peak_text(probes: Mapping[str, float]) -> str:
     """The best arithmetic rate of a roofline measurement: `94 GFLOP/s`."""
-    rate = max(probes["product"], probes["convolution"])
-    power = min(5, max(0, int(math.log10(rate) // 3))) if rate > 0 else 0
-    return f"{rate / 1000**power:.3g} {('', 'k', 'M', 'G', 'T', 'P')[power]}FLOP/s"
+    return flops_text(max(probes["product"], probes["convolution"]))
 
 
 def shown_path(path: Path) -> Path:
@@ -137,6 +139,7 @@ class _Running:
     """Time of its last event, on the monotonic clock."""
     ahead: float | None
     """Seconds from then to its end; None if it is not known."""
+    has_budget: bool = False
     epoch: int = 0
     quality: str = ""
     """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
@@ -216,7 +219,8 @@ class Display(ProgressListener):
         self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._began = time.monotonic()
         skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
-        done = len(plan.trials) - len(todo) - skipped
+        earlier = latest(history.attempts.values()).keys() - self._trials.keys()
+        done = sum(trial.trial_id in earlier for trial in plan.trials)
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
@@ -230,13 +234,30 @@ class Display(ProgressListener):
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        # A command imports its libraries itself.
+        frameworks = dict.fromkeys(w.trial.cell.content.framework for w in todo if not plan.workload.command)
         self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
         else:
             self._line(f"{self._phase} …")
+
+    def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
+        """Say how certain each comparison is, those that need more repeats last, and show the trials that follow."""
+        self._total += len(todo)
+        self._trials |= {work.trial.trial_id: work.trial for work in todo}
+        self._waiting |= {work.trial.trial_id: work.trial.cell.content for work in todo}
+        cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
+        texts = []
+        for each in sorted(progress, key=lambda each: not each.is_settled):
+            seconds = self._estimator.total_seconds(cells[cell] for cell in each.cells if cell in cells)
+            time = rough(seconds * (each.needed - each.tried)) if seconds and each.needed and todo else ""
+            texts.append(each.in_words(time))
+        hidden = len(texts) - MAX_COMPARISONS
+        texts = [f"… {hidden} more", *texts[hidden:]] if hidden > 0 else texts
+        if texts:
+            print_text(self._console, "; ".join(texts))
 
     def _label(self, trial: str, with_device: bool = False) -> str:
         if self._plan is None or trial not in self._trials:
@@ -316,6 +337,7 @@ class Display(ProgressListener):
             epochs=math.ceil(cell.settings.epochs or 0),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
+            has_budget=cell.budget is not None,
         )
         self._line(f"started    {running.label}")
 
@@ -330,11 +352,11 @@ class Display(ProgressListener):
         running.heard += since_heard
         # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
-        epochs_left = running.epochs - running.epoch
-        if running.epochs:
-            running.ahead = epochs_left * (sum(ledger.values()) - compilation)
-        elif running.ahead is not None:
-            running.ahead = max(0.0, running.ahead - since_heard)
+        by_epochs = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
+        by_time = None if running.ahead is None else max(0.0, running.ahead - since_heard)
+        running.ahead = by_epochs if running.epochs else by_time
+        if running.epochs and running.has_budget and by_time is not None:
+            running.ahead = min(by_epochs, by_time)
         metric = main_metric(event["metrics"], self._metric)
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:

@@ -62,6 +62,13 @@ def _work(value: Any, handler: Any) -> Any:
     return text if c.arithmetic(text) is not None else _pattern(text)
 
 
+def _arithmetic(value: Any, handler: Any) -> Any:
+    text = handler(_text(value))
+    if c.arithmetic(text) is None:
+        raise v.complaint("wanted a number, or numbers and names in braces with + - * / ( )")
+    return text
+
+
 def _example(text: str) -> str:
     number = re.search(r"(\\d|\[\\d\.\])[+*]?(\\\.\\d[+*]?)?", text)
     if number:
@@ -75,6 +82,7 @@ def _variable(value: Any, handler: Any) -> Any:
 
 Line = Annotated[str, AfterValidator(_line)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
+Arithmetic = Annotated[str, WrapValidator(_arithmetic), WithJsonSchema({"type": ["string", "number"]})]
 Work = Annotated[str, WrapValidator(_work), WithJsonSchema({"type": ["string", "number"]})]
 Variable = Annotated[str, WrapValidator(_variable), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from pydantic import BaseModel
+
 from raybench.config.command import Command
-from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Target
 from raybench.config.yaml_document import Path
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
@@ -16,25 +18,6 @@ from raybench.errors import close
 
 SHOWN = 8
 """Number of entries of a list or map that a message shows."""
-
-_MAP = "a map (name: value)"
-_EXPECTED = {
-    "bool_type": "true or false",
-    "int_type": "an integer",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "text",
-    "string_too_short": "text",
-    "list_type": "a list",
-    "dict_type": _MAP,
-    "model_type": _MAP,
-    "too_short": "at least one value",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:g}",
-    "less_than": "a number below {lt:g}",
-    "less_than_equal": "a number of at most {le:.10g}",
-}
-"""The allowed value, by pydantic's name of the error."""
 
 _OTHER_VALUES = {
     "pytorch": "torch",
@@ -64,6 +47,13 @@ _NO_SETTINGS = {
     **dict.fromkeys(("gpus", "num_gpus", "accelerators"), _COUNT),
 }
 """Keys at the top of a file that people expect there."""
+
+_PLACES: Mapping[str, type[BaseModel]] = {
+    "at the top level of the file": GridSpec,
+    "in a device under `devices`": DeviceProfile,
+    "under `workload`, next to `command`": Command,
+}
+"""Where keys belong that are only in the wrong place."""
 
 
 def flow(value: Any) -> str:
@@ -110,31 +100,22 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         fallback: pydantic's own message.
     """
     match kind:
+        case "complaint":
+            return fallback
         case "extra_forbidden":
             return _unknown_key(path)
-        case "missing" if path[-1] == "kind":
-            return f"missing; use one of {', '.join(KINDS)}"
         case "missing":
             example = known_keys(path[:-1]).get(path[-1], "…")
             return f"missing; add it, such as `{path[-1]}: {flow(example)}`"
         case "literal_error":
             choices = re.findall(r"'([^']*)'|(True|False)", context["expected"])
-            return _unknown_choice([text or boolean.lower() for text, boolean in choices], value) + _as_axis(
-                path, value
-            )
+            message = _unknown_choice([text or boolean.lower() for text, boolean in choices], value)
         case "expected":
-            expected = fallback
-        case _ if kind in _EXPECTED:
-            expected = _EXPECTED[kind].format(**context)
-        case _:
-            return fallback
-    if kind == "list_type" and isinstance(value, dict):
-        expected += " whose entries begin with '- '"
-    elif kind == "list_type" and not isinstance(value, bool) and isinstance(value, (str, int, float)):
-        expected += f", such as [{flow(value)}]"
-    example = known_keys(()).get(path[0]) if expected == _MAP and len(path) == 1 else None
-    problem = "there is no value" if value is None else f"{_described(value)} is not allowed"
-    return f"{problem}; use {expected}" + (f", such as {flow(example)}" if example else "") + _as_axis(path, value)
+            message = f"{_described(value)} is not allowed; use {fallback}"
+        case _:  # such as "Input should be a valid integer"
+            rule = re.sub("^(Input|List|String) | or instance of .*| after validation.*", "", fallback)
+            message = f"{_described(value)} is not allowed; it {rule.replace('dictionary', 'map')}"
+    return message + _as_axis(path, value)
 
 
 def _as_axis(path: Path, value: Any) -> str:
@@ -175,21 +156,16 @@ def _unknown_key(path: Path) -> str:
         return f"unknown setting; did you mean {_OTHER_KEYS[key]}?"
     if parents and key == "params":
         return "write each parameter with its name, such as `params.hidden`"
-    if not parents and key in Command.model_fields:
-        if near := close(key, keys):
-            return f"unknown setting; {near} (a command has `{key}` under `workload`)"
-        return f"a key of a command; move it under `workload`, such as `workload: {{{key}: …}}`"
-    if parents and key in GridSpec.model_fields:
-        return "not allowed here; move it to the top level of the file"
-    if not parents and key in DeviceProfile.model_fields:
-        return "not allowed here; move it to a device under `devices`"
+    near = close(key, keys)
+    for place, model in _PLACES.items():
+        if key in model.model_fields:
+            return f"not allowed here, only {place}" + (f"; {near}" if near else "")
+    if near:
+        return f"unknown setting; {near}"
     if parents[:1] in (["axes"], ["baseline"]):
-        if key in DeviceProfile.model_fields:
-            return f"a key of `devices`: declare a device for each value of {key}, and make `device` the axis"
-        if not close(key, keys):
-            return f"unknown setting; write a parameter of your own as `params.{key}`"
+        return f"unknown setting; write a parameter of your own as `params.{key}`"
     listed = f"use one of {', '.join(keys)}" if len(keys) <= 14 else "`raybench plan --schema` lists them all"
-    return f"unknown {'setting' if len(keys) > 14 else 'name'}; {close(key, keys) or listed}"
+    return f"unknown setting; {listed}"
 
 
 def known_keys(path: Path) -> Mapping[Any, Any]:
@@ -203,6 +179,8 @@ def known_keys(path: Path) -> Mapping[Any, Any]:
             model = Command
         case ("target",):
             model = Target
+        case ("budget",):
+            model = Budget
         case ("overrides", int()):
             model = Override
         case ("overrides", int(), "set"):

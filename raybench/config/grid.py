@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, Tag, model_validator
 
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
-from raybench.config.command import Workload
+from raybench.config.command import Arithmetic, Workload
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
+from raybench.core.repeats import RepeatRule
 from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
+from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
+
+MOST_LOOKS = 10
+"""Most looks at the results for which intervals of repeated looks hold."""
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -45,6 +50,26 @@ class DeviceProfile(Settings):
     memory_gb: v.Positive | None = key("Memory in GB that a node needs to run its trials.", 16, None)
 
 
+class Repeats(Strict):
+    """Repeats until each comparison of a cell with its reference is certain."""
+
+    until: v.Certainty = key(
+        "When a cell needs no more repeats: the 95% interval of its ratio to the reference is at most ± this; or "
+        "`verdict`: it excludes 1, or both are shown to be equally fast within 5%.",
+        "5%",
+    )
+    at_least: v.LeastRepeats = key("Repeats of every cell.", 4, 4)
+    at_most: v.Count = key("Most repeats of a cell.", 10, 10)
+
+    @model_validator(mode="after")
+    def _range(self) -> Repeats:
+        if self.at_most < self.at_least:
+            raise v.complaint(f"at_most {self.at_most} is less than at_least {self.at_least}")
+        if self.until == v.VERDICT and self.at_most > MOST_LOOKS:
+            raise v.complaint(f"the intervals of `until: verdict` hold for at_most: {MOST_LOOKS} or less")
+        return self
+
+
 class Target(Strict):
     """The quality to reach, for the time it takes: a metric and one bound."""
 
@@ -64,6 +89,29 @@ class Target(Strict):
         return self
 
 
+class Budget(Strict):
+    """What each trial may spend on training; it ends completed when that is spent."""
+
+    time: v.Duration | None = key("Seconds of training, or a text such as 90s, 5m, 1h30m.", "5m", None)
+    price: v.Positive | None = key("Price of the device during training, in `currency`.", 0.10, None)
+    energy: v.Energy | None = key(
+        "Energy of the device from the first epoch on, with evaluations: joules, or a text such as 50kJ, 20Wh.",
+        "50kJ",
+        None,
+    )
+    compile: Literal["included", "excluded"] = key(
+        "Whether the time of compilation is part of a budget of time or price.", "excluded", "included"
+    )
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Budget:
+        if [self.time, self.price, self.energy].count(None) != 2:
+            raise v.complaint("needs exactly one of time, price and energy")
+        if self.energy and self.compile == "excluded":
+            raise v.complaint("compile: excluded is for a budget of time or price; remove it")
+        return self
+
+
 class CellSettings(Settings):
     """Settings and parameters of the user's own training function or command."""
 
@@ -80,6 +128,12 @@ class Override(Strict):
 
     when: Condition = key("The cells: each named axis has the value, or one of the values.", {"device": "tpu"})
     set: CellSettings = key("What holds for them.", {"precision": "bf16"})
+
+
+def _form_of_repeats(value: Any) -> str | None:
+    if isinstance(value, (dict, Repeats)):
+        return "<rule>"
+    return "<number>" if isinstance(value, (int, float)) else None
 
 
 class GridSpec(CellSettings):
@@ -122,12 +176,33 @@ class GridSpec(CellSettings):
         True,
         False,
     )
+    flops_per_token: Arithmetic | None = key(
+        "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
+        "braces with + - * / ( ). A declared workload's are counted by raybench.",
+        "6 * {parameters} + 12 * {layers} * {width} * {context}",
+        None,
+    )
+    flops_per_example: Arithmetic | None = key("The same per example.", "3 * 8.2e9", None)
+    flops_precision: v.Text | None = key(
+        "The number format of the model's matrix products, to whose peak MFU refers: fp32, tf32, bf16, fp16, or a name "
+        "in braces; by default `precision`, else fp32.",
+        "{dtype}",
+        None,
+    )
     axes: Axes = key(
         "The axes: device and any setting, each with its values. The grid is their product.",
         {"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]},
         {},
     )
-    repeats: v.Count = key("Runs of each cell, each with its own seed; one run gives no interval.", 3, 1)
+    repeats: Annotated[
+        Annotated[v.Count, Tag("<number>")] | Annotated[Repeats, Tag("<rule>")],
+        v.alternatives(_form_of_repeats, "a number, such as 3, or {until: 5%, at_least: 4, at_most: 10}"),
+    ] = key(
+        "Runs of each cell, each with its own seed: a number, or until it is certain (see below). One run gives no "
+        "interval.",
+        3,
+        1,
+    )
     seed: v.Seed = key("The seed of the first repeat; each further one adds 1.", 0, 0)
     devices: dict[str, DeviceProfile] = key(
         "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}, {}
@@ -157,6 +232,12 @@ class GridSpec(CellSettings):
         None,
     )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
+    budget: Budget | None = key(
+        "What each trial may spend on training: time, price or energy. Without `epochs` it trains until that is spent; "
+        "the report compares the quality then.",
+        {"time": "5m"},
+        None,
+    )
     include: list[Entry] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",
@@ -180,10 +261,17 @@ class GridSpec(CellSettings):
         None,
     )
 
+    @model_validator(mode="after")
+    def _one_unit_of_flops(self) -> GridSpec:
+        if self.flops_per_token and self.flops_per_example:
+            raise v.complaint("has flops_per_token and flops_per_example; remove one")
+        return self
+
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
+    _prices: PriceList | None = PrivateAttr(None)
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -203,6 +291,29 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    @property
+    def rule(self) -> RepeatRule | None:
+        """What decides the number of repeats; None if it is fixed."""
+        if isinstance(self.repeats, int):
+            return None
+        until = None if self.repeats.until == v.VERDICT else float(self.repeats.until[:-1]) / 100
+        return RepeatRule(self.repeats.at_least, self.repeats.at_most, until)
+
+    @property
+    def most_repeats(self) -> int:
+        """The largest number of repeats of a cell."""
+        return self.repeats if isinstance(self.repeats, int) else self.repeats.at_most
+
+    @property
+    def prices(self) -> PriceList | None:
+        """Prices that replace those of the grid; None without a file of them."""
+        return self._prices
+
+    @property
+    def price_currency(self) -> str:
+        """The currency of all prices."""
+        return self._prices.currency if self._prices and self._prices.currency else self.currency
 
     @property
     def scaled_down(self) -> str:

@@ -59,6 +59,7 @@ def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+LeastRepeats = Annotated[int, Field(ge=3)]
 Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -68,6 +69,14 @@ Name = Annotated[
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100),
     expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
 ]
+
+VERDICT = "verdict"
+Certainty = Annotated[
+    str,
+    Field(pattern=r"^(verdict|([1-9][0-9]?(\.[0-9]+)?|0\.[0-9]?[1-9])%)$"),
+    expected("a percentage such as 5%, or verdict"),
+]
+"""When a comparison needs no more repeats."""
 
 Param = Annotated[bool | int | float | str, expected("a number, a text, true or false")]
 """A value of a parameter of the user's own training function or command."""
@@ -139,9 +148,18 @@ class Exponential(TypedDict):
     floor: NotRequired[NotNegative]
 
 
+@with_config(STRICT)
+class Cosine(TypedDict):
+    """A straight line from 0 to 1 over the share `warmup_ratio` of all steps, then half a cosine down to `floor`."""
+
+    name: Literal["cosine"]
+    warmup_ratio: NotRequired[Annotated[float, Field(ge=0, lt=1)]]
+    floor: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+
+
 def _form_of_schedule(value: Any) -> str | None:
     name = value.get("name") if isinstance(value, dict) else value
-    return f"<{name}>" if name in ("piecewise_linear", "exponential", "constant") else None
+    return f"<{name}>" if name in ("piecewise_linear", "exponential", "cosine", "constant") else None
 
 
 def _each_once(items: list[Any]) -> list[Any]:
@@ -171,6 +189,29 @@ _DURATION = re.compile(r"^(?=.*[1-9])(?=.*[hms]$)([0-9]{1,9}h)?([0-9]{1,9}m)?([0
 _SIZE = re.compile(r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})? ?[KMGT]i?B$")
 _BYTES = TypeAdapter(ByteSize)
 
+Duration = Annotated[
+    Positive | Annotated[str, Field(pattern=_DURATION)],
+    AfterValidator(_seconds),
+    expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
+]
+
+_JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6}
+_AMOUNT = re.compile(rf"^(?=.*[1-9])[0-9]{{1,9}}(\.[0-9]{{1,9}})? ?({'|'.join(_JOULES)})$")
+
+
+def _joules(value: float | str) -> float:
+    if not isinstance(value, str):
+        return value
+    number, unit = re.findall(r"[\d.]+|[A-Za-z]+", value)
+    return float(number) * _JOULES[unit]
+
+
+Energy = Annotated[
+    Positive | Annotated[str, Field(pattern=_AMOUNT)],
+    AfterValidator(_joules),
+    expected("joules above 0, or a text such as 500J, 50kJ, 1.5MJ, 20Wh or 1kWh"),
+]
+
 SETTING_TYPES: dict[str, Any] = {
     # 10 and 10.0 are the same; a whole number is written as one.
     "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
@@ -188,19 +229,17 @@ SETTING_TYPES: dict[str, Any] = {
     "schedule": Annotated[
         Annotated[Literal["constant"], Tag("<constant>")]
         | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
-        | Annotated[Exponential, Tag("<exponential>")],
+        | Annotated[Exponential, Tag("<exponential>")]
+        | Annotated[Cosine, Tag("<cosine>")],
         alternatives(
             _form_of_schedule,
-            "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
+            "constant, {name: piecewise_linear, points: [[epoch, factor], …]}, {name: exponential, decay_steps: …} or "
+            "{name: cosine}",
         ),
     ],
     "augmentation": Annotated[list[Augmentation], AfterValidator(_each_once)],
     "examples": dict[Literal["train", "val"], Count],
-    "timeout": Annotated[
-        Positive | Annotated[str, Field(pattern=_DURATION)],
-        AfterValidator(_seconds),
-        expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
-    ],
+    "timeout": Duration,
     "memory_limit": Annotated[
         Count | Annotated[str, Field(pattern=_SIZE)],
         AfterValidator(lambda size: int(_BYTES.validate_python(size))),

@@ -19,6 +19,7 @@ Path = tuple[str | int, ...]
 
 PLAIN = "anchors (&), aliases (*) and tags (!) are not supported; write the value out, or put text in quotes"
 TOO_DEEP = "nested too deeply; use fewer levels"
+MAX_DEPTH = 50
 
 _INT = re.compile(r"[-+]?[0-9]{1,300}")  # longer ones are as good as infinite
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -95,39 +96,35 @@ def read_yaml(text: str, file: str) -> Document:
         GridFileError: not one plain YAML document. Duplicate keys do not end the reading: they are in the document's
             `problems`.
     """
-    loader: Any = None
     document = Document(None, {(): Place(file, 1, 1)})
     try:
-        loader = _PlainLoader(text)
-        root = loader.get_single_node()
+        _check_plain(text)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None:
             document.value = _value(root, (), document)
-    except yaml.YAMLError as error:
-        line, column, message = _plain_words(error, text)
-    except RecursionError:
-        line, column, message = loader.line + 1, loader.column + 1, TOO_DEEP
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n"), error.position - before.rfind("\n") - 1
+        message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
+    except yaml.MarkedYAMLError as error:
+        line, column, message = _in_words(error, text)
     except (ValueError, OverflowError):  # chr() of an escape such as "\UFFFFFFFF"
-        line, column, message = loader.line + 1, loader.column + 1, "an escape beyond U+10FFFF; correct it"
+        line, column, message = 0, 0, "an escape is beyond U+10FFFF; correct it"
     else:
         return document
-    raise GridFileError([*document.problems, Problem(file, line, column, "", message)]) from None
+    raise GridFileError([*document.problems, Problem(file, line + 1, column + 1, "", message)]) from None
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """PyYAML's tree of nodes, without anchors, aliases and tags."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        if event.anchor or getattr(event, "tag", None):
-            raise _NotPlainError(PLAIN, event.start_mark)
-        return super().compose_node(parent, index)
-
-
-class _NotPlainError(yaml.MarkedYAMLError):
-    """What YAML allows and a grid file does not; its problem is the whole message."""
-
-    def __init__(self, message: str, mark: Any) -> None:
-        super().__init__(problem=message, problem_mark=mark)
+def _check_plain(text: str) -> None:
+    """Raise an error for anchors, aliases and tags, and before the nesting is too deep to be read."""
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise yaml.MarkedYAMLError(problem=PLAIN, problem_mark=event.start_mark)
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=event.start_mark)
 
 
 def _value(node: Any, path: Path, document: Document) -> Any:
@@ -135,14 +132,17 @@ def _value(node: Any, path: Path, document: Document) -> Any:
     document.values[path] = _place(node, document)
     if isinstance(node, yaml.ScalarNode):
         if match := _IMPOSSIBLE.search(node.value):
-            raise _NotPlainError(f"the character U+{ord(match[0]):04X} is not allowed; remove it", node.start_mark)
+            message = f"the character U+{ord(match[0]):04X} is not allowed; remove it"
+            raise yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
         return _scalar(node.value) if node.style is None else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*path, index), document) for index, item in enumerate(node.value)]
     pairs: dict[str, Any] = {}
     for name, value in node.value:
         if not isinstance(name, yaml.ScalarNode) or _IMPOSSIBLE.search(name.value):
-            raise _NotPlainError("a key must be plain text, such as batch_size", name.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem="a key must be plain text, such as batch_size", problem_mark=name.start_mark
+            )
         key_path = (*path, name.value)
         if name.value in pairs:
             first = document.keys[key_path].line
@@ -166,51 +166,18 @@ def _scalar(text: str) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-_AT_THE_OPENING = (
-    ("could not find expected ':'", "a ':' is missing after this name"),
-    ("expected ',' or ']'", "the list opened here with '[' is not closed: ',' or ']' is missing {before}"),
-    ("expected ',' or '}'", "the map opened here with '{{' is not closed: ',' or '}}' is missing {before}"),
-    ("unexpected end of stream", "the quote opened here is not closed"),
-    ("unexpected document separator", "the quote opened here is not closed"),
-)
-"""Errors that YAML detects late: the problem is where the construct begins."""
-
-_AT_THE_ERROR = (
-    ("but found another document", "a second document begins here (---); a grid file is one document"),
-    ("mapping values are not allowed", "a ':' is not expected here; check the indentation, or put the value in quotes"),
-    ("expected <block end>", "does not match the lines above; check the indentation"),
-    ("sequence entries are not allowed", "a '-' is not expected here; begin a list on a line of its own"),
-    ("expected the node content, but found '<stream end>'", "ends too early: ',', ']' or '}' is missing"),
-    ("expected the node content", "a value is missing here"),
-    ("expected alphabetic or numeric", PLAIN),
-    ("unknown escape character", "a backslash in double quotes begins an escape; use single quotes"),
-    ("cannot start any token", "a value cannot begin with this character; put it in quotes"),
-)
-
-
-def _plain_words(error: yaml.YAMLError, text: str) -> tuple[int, int, str]:
-    """Line and column (from 1) of an error, and its message for users who do not know YAML."""
-    if isinstance(error, yaml.reader.ReaderError):
-        before = text[: error.position]
-        column = error.position - before.rfind("\n")
-        return before.count("\n") + 1, column, f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+def _in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[int, int, str]:
+    """Line and column (from 0) of an error, and its message."""
+    mark, opening = error.problem_mark, error.context_mark
+    if mark is None:
         return 0, 0, f"not valid YAML: {error}"
-    line, column = error.problem_mark.line, error.problem_mark.column
-    problem = error.problem or ""
-    rows = text.split("\n")
-    row = rows[line] if line < len(rows) else ""
-    if "\t" in row[: len(row) - len(row.lstrip())]:
-        return line + 1, row.index("\t") + 1, "tabs are not allowed for indentation; use spaces"
-    if row[column : column + 1] == "\t":
-        return line + 1, column + 1, "a tab is not allowed here; use spaces"
-    for fragment, template in _AT_THE_OPENING:
-        if fragment in problem and (mark := error.context_mark) is not None:
-            if rows[mark.line][mark.column : mark.column + 1] == "-":
-                template = "a space is missing after '-'"
-            before = "in this line" if mark.line == line else f"before line {line + 1}"
-            return mark.line + 1, mark.column + 1, template.format(before=before)
-    if isinstance(error, _NotPlainError):
-        return line + 1, column + 1, problem
-    messages = [message for fragment, message in _AT_THE_ERROR if fragment in problem]
-    return line + 1, column + 1, messages[0] if messages else f"not valid YAML: {problem}"
+    rows = [*text.split("\n"), ""]
+    tab = rows[mark.line][: mark.column + 1].find("\t")
+    if tab >= 0:
+        return mark.line, tab, "a tab is not allowed here; use spaces"
+    if type(error) is yaml.MarkedYAMLError:  # raised here
+        return mark.line, mark.column, error.problem or ""
+    message = f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))} in line {mark.line + 1}"
+    # What is not closed is detected late: the problem is where it begins.
+    begin = opening if opening and re.search("flow|quoted|key", error.context or "") else mark
+    return begin.line, begin.column, f"{message}; check indentation, brackets and quotes"

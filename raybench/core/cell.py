@@ -80,6 +80,15 @@ class CellDevice:
     replication: str = MISSING
     devices: int = MISSING
 
+    @property
+    def hardware(self) -> str:
+        """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if it is not known."""
+        name = next((str(each) for each in (self.model, self.kind) if each not in (None, MISSING)), "")
+        count = self.count if isinstance(self.count, int) and self.count is not MISSING else 1
+        if self.kind == "cpu" and self.count is not MISSING:
+            return f"{name}, {count:,} core{'' if count == 1 else 's'}"
+        return f"{count:,} x {name}" if count > 1 else name
+
 
 @dataclass(frozen=True)
 class CellEngine:
@@ -127,6 +136,7 @@ class Cell:
         params: the user's own settings of a training function or a command.
         seed: the grid's seed.
         stop_at_target: the target at which training stops, as plain values; None if it does not.
+        budget: what the training may spend (`raybench.core.job.Budget`), as plain values; None without a limit.
         compared: its version, in a grid that compares two versions of the code or of an environment.
     """
 
@@ -140,6 +150,7 @@ class Cell:
     params: Mapping[str, Any] = MISSING
     seed: int = 0
     stop_at_target: Mapping[str, Any] | None = None
+    budget: Mapping[str, Any] | None = None
     compared: ComparedVersion = ComparedVersion()
 
     def to_json(self) -> dict[str, Any]:

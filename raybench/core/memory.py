@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 KIB = 1024
 UNITS = " KMGTPE"
 """Prefixes of units; each is 1024 times the one before."""
-
-SIZES: Mapping[str, int] = {"double": 8, "int64": 8, "float": 4, "int32": 4, "half": 2, "bfloat16": 2}
-"""Bytes per element by TensorFlow's type name; 1 if not listed."""
 
 SIGNS = (
     "alloc_failed",  # cuBLAS and cuDNN
@@ -59,37 +56,20 @@ def looks_like_oom(text: str, limited: bool = False) -> bool:
     return any(sign in lowered for sign in (*SIGNS, *(SIGNS_UNDER_A_LIMIT if limited else ())))
 
 
-def _amount(match: re.Match[str]) -> int:
-    """Bytes of a size such as `2.00 GiB`, `1.2G` or `256.00 MB`; frameworks count in powers of 1024."""
-    return round(float(match[1]) * 2.0 ** (10 * UNITS.index(match[2] or " ")))
-
-
-def _whole(match: re.Match[str]) -> int:
-    return int(match[1])
-
-
-def _tensor(match: re.Match[str]) -> int:
-    return math.prod(map(int, filter(None, match[1].split(",")))) * SIZES.get(match[2], 1)
-
-
-_AMOUNT = r"([\d.]+) ?([KMGTPE]?)i?(?:B|bytes)?\b"
-
-ASKED: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
-    (r"you tried to allocate (\d+) bytes", _whole),  # torch on a CPU
-    (rf"Tried to allocate {_AMOUNT}", _amount),  # torch on CUDA and MPS
-    (r"OOM when allocating tensor with shape ?\[([\d,]*)\] and type (\w+)", _tensor),  # TensorFlow's kernels
-    (rf"ran out of memory trying to allocate {_AMOUNT}", _amount),  # TensorFlow's allocator
-    (r"Out of memory (?:while trying to allocate|allocating) (\d+) bytes", _whole),  # XLA on a CPU or GPU
-    (rf"Attempting to (?:allocate|reserve) {_AMOUNT}", _amount),  # XLA on a TPU
-    (rf"Unable to allocate {_AMOUNT}", _amount),  # NumPy
-)
-"""Patterns of each framework's failed allocation, with the function that parses the size."""
+_ALLOCATION = re.compile(r"(?:allocat(?:e|ing)|reserve) ([\d.]*\d) ?([KMGTPE]?)(?:i?B|bytes)?\b")
+"""The failed allocation in messages of torch, TensorFlow's allocator, XLA and NumPy, such as `allocate 2.00 GiB`."""
 
 
 def asked_bytes(text: str) -> int | None:
-    """Bytes of the last failed allocation in an error message or the output of a dead process, or None."""
-    allocations = ((match.start(), parse(match)) for pattern, parse in ASKED for match in re.finditer(pattern, text))
-    return max(allocations, default=(0, None))[1]
+    """Bytes of the last failed allocation in an error message or the output of a dead process, or None.
+
+    Frameworks count in powers of 1024.
+    """
+    allocations = _ALLOCATION.findall(text)
+    if not allocations:
+        return None
+    amount, unit = allocations[-1]
+    return round(float(amount) * 2.0 ** (10 * UNITS.index(unit or " ")))
 
 
 def describe(text: str, peak: int | None, limit: int) -> dict[str, int]:

@@ -6,6 +6,7 @@ write to the clipboard, display a sentence in a different order.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +25,12 @@ _SURROGATES = "\ud800-\udfff"
 """Surrogate code points; no encoding can write one alone."""
 
 _UNPRINTABLE = re.compile(f"[{_COMMANDS}{_DIRECTIONS}{_SURROGATES}]")
+
+
+def flops_text(per_s: float) -> str:
+    """A rate of floating-point operations: `94 GFLOP/s`."""
+    power = min(5, max(0, int(math.log10(per_s) // 3))) if per_s > 0 else 0
+    return f"{per_s / 1000**power:.3g} {('', 'k', 'M', 'G', 'T', 'P')[power]}FLOP/s"
 
 
 def printable(text: str) -> str:

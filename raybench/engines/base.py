@@ -57,12 +57,10 @@ class Engine(ABC):
 
     Attributes:
         batch_size: the examples of a training step.
-        steps_of: the number of steps in a batch of `begin_epoch`, or a function of the batch.
         evaluation_batch: examples per batch of the next evaluation, once the data are loaded; may be reduced.
         model: the framework's model, once it is built.
     """
 
-    steps_of: int | Callable[[Any], int] = 1
     evaluation_batch: int
     model: Any
 
@@ -80,18 +78,16 @@ class Engine(ABC):
         smoothing = recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
         self._metrics: Callable[[Any, Any], Mapping[str, Any]] = workload.metrics_for(models) or accuracy
-        self._step = 0
+        self._step = self._first_step = 0
 
     def load(self, data: Data) -> None:
         """Prepare both splits, on the device or on the host.
 
         Raises:
-            ValueError: augmentation of data that are not images, a batch that is larger than the training set or not
-                divisible by the replicas, or fewer validation examples than ranks.
+            ValueError: augmentation of data that are not images, a batch that is larger than the training set, or fewer
+                validation examples than ranks.
         """
         recipe = self._recipe
-        if recipe.batch_size % recipe.replicas:
-            raise ValueError(f"batch_size {recipe.batch_size} does not divide into {recipe.replicas} replicas")
         augmentation = Augmentation.from_settings(recipe.augmentation)
         train, size = data.train, (0, 0)
         if is_images(train.inputs):
@@ -99,7 +95,7 @@ class Engine(ABC):
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation:
             raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
-        steps, epochs = recipe.steps_per_epoch, recipe.epochs
+        steps, epochs = recipe.steps_per_epoch, recipe.epochs or 0
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         self._examples = len(data.val)
@@ -113,6 +109,11 @@ class Engine(ABC):
         """Continue with the step and the order of examples after a number of epochs."""
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
+
+    @property
+    def _trained_examples(self) -> int:
+        """The examples of the steps in this epoch, which may have been left early."""
+        return (self._step - self._first_step) * self.batch_size
 
     @property
     def _epochs(self) -> int:

@@ -12,6 +12,7 @@ from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
+from raybench.results.prices import PriceList
 
 Requested = tuple[GridSpec, list[tuple[str, str]]]
 """A grid, and the filter on its cells."""
@@ -23,9 +24,11 @@ def requested_grid(
     changes: Sequence[str] = (),
     where: Sequence[str] = (),
     repeats: int | None = None,
+    until: str | None = None,
     synthetic_data: bool = False,
     smoke: bool = False,
     inline: bool = False,
+    prices: Path | None = None,
     options: tuple[str, str] = ("--set", "--where"),
 ) -> Requested:
     """Read a grid with changes, and the filter on its cells.
@@ -33,20 +36,28 @@ def requested_grid(
     Args:
         source, changes: see `raybench.config.load_grid`.
         where: `AXIS=VALUE` texts (`selection`).
-        repeats: the number of repeats, if it is not the grid's own.
+        repeats: the number of repeats, if it is not the grid's own; with `until`, the largest.
+        until: what is certain enough, such as `5%`: repeats are added until it is reached.
         synthetic_data: whether to train on generated data.
         smoke: whether to return the grid's smoke run.
         inline: whether its trials run in the command's own process; they are results of a separate grid, as there they
             share it.
+        prices: a file of prices that replace those of the grid.
         options: the names of the options for changes and for the filter, in messages.
 
     Raises:
         GridFileError: the grid or a change is not valid.
         UsageError: the filter names what the grid does not have.
     """
-    all_changes = [*changes, *([] if repeats is None else [f"repeats={repeats}"])]
+    all_changes = [*changes]
+    if until is not None:
+        most = "" if repeats is None else f", at_most: {repeats}"
+        all_changes.append(f"repeats={{until: {until}{most}}}")
+    elif repeats is not None:
+        all_changes.append(f"repeats={repeats}")
     all_changes += ["synthetic_data=true"] if synthetic_data else []
     spec = load_grid(source, all_changes, options[0])
+    spec._prices = PriceList.read(prices) if prices else None
     cells = selection(where, spec, options[1])
     spec = spec.renamed(INLINE) if inline else spec
     return (smoke_grid(spec, cells), []) if smoke else (spec, cells)

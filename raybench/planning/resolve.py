@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
@@ -17,22 +17,35 @@ from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, Cel
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
+from raybench.devices.energy import energy_problem
 from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
-from raybench.errors import UsageError
+from raybench.errors import UsageError, nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options
+from raybench.results.prices import Price
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import SPECIAL
+from raybench.workloads.command import SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import key_of
+
+GRID_FILE = "the grid file"
+"""The source of prices of the grid file."""
 
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""
 
 KEPT = ("epochs", "steps_per_epoch", "precision")
 """Settings of a training function that are part of its cell if they are given, whether they are parameters or not."""
+
+
+class ModelFlops(NamedTuple):
+    """FLOPs of the model that the grid states: per unit of work, and the number format of its matrix products."""
+
+    unit: str
+    per_unit: float
+    precision: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +60,7 @@ class ResolvedCell:
         fit: the placement; None if the cell cannot run, and then `skip` is the reason.
         repeats: requested number of runs.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
+        flops: the FLOPs of its model, if the grid states them.
     """
 
     content: Cell
@@ -56,11 +70,12 @@ class ResolvedCell:
     fit: Placement | None = None
     skip: str | None = None
     timeout: float = 0.0
-    price_per_hour: float | None = None
+    price: Price | None = None
     memory_limit: int = 0
     checkpoint_every: int = 0
     repeats: int = 1
     request_id: str = ""
+    flops: ModelFlops | None = None
 
     @cached_property
     def cell_id(self) -> str:
@@ -96,7 +111,8 @@ class Resolver:
         self._digest, self._available = data[0], dict(data[1])
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
-        self._below = _defaults(info) | explicit_settings(spec) | explicit_params(spec)
+        unlimited = {"epochs": MISSING} if spec.budget else {}
+        self._below = _defaults(info) | unlimited | explicit_settings(spec) | explicit_params(spec)
         self._placement = cache(self._find_placement)
         self._settings_of = cache(lambda device: explicit_settings(spec.profile(device)))
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
@@ -116,7 +132,8 @@ class Resolver:
                 resolved |= changes
         found = self._placement(self._need(profile, resolved))
         skip, fit = (found, None) if isinstance(found, str) else (self._unsupported(resolved), found)
-        content = self._content(profile, resolved, fit)
+        skip = skip or self._without_energy(profile.kind, fit)
+        content = self._content(point["device"], profile, resolved, fit)
         return ResolvedCell(
             content=content,
             axes=point,
@@ -125,12 +142,47 @@ class Resolver:
             fit=fit,
             skip=skip,
             timeout=float(resolved.get("timeout") or 0.0),
-            price_per_hour=profile.price_per_hour,
+            price=self._price(point["device"], content.device),
             memory_limit=self._memory_limit(point["device"], profile.kind, resolved),
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
-            repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats),
+            repeats=min(self._spec.most_repeats, profile.repeats or self._spec.most_repeats),
             request_id=digest(self._request(profile, resolved, content)),
+            flops=self._flops(resolved),
         )
+
+    def _price(self, name: str, device: CellDevice) -> Price | None:
+        per_hour = self._spec.profile(name).price_per_hour
+        own = None if per_hour is None else Price(per_hour, GRID_FILE)
+        prices = self._spec.prices
+        return prices.price(name, device, own, self._spec.currency) if prices else own
+
+    def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:
+        """The FLOPs that the grid states, with the values of a cell.
+
+        Raises:
+            UsageError: they name what the cell has no value for, or are not a number.
+        """
+        spec = self._spec
+        key, unit = ("flops_per_token", "tokens") if spec.flops_per_token else ("flops_per_example", "examples")
+        text = spec.flops_per_token or spec.flops_per_example
+        if text is None:
+            return None
+        values = {name.removeprefix(PARAM): value for name, value in resolved.items()}
+        try:
+            flops = arithmetic(text, values)
+            written = fill(spec.flops_precision or str(resolved.get("precision", "fp32")), values)
+        except KeyError as error:
+            name = error.args[0]
+            raise UsageError(f"{spec.place(key)}no value for {{{name}}}; {nearest(name, values)}") from None
+        precision = TORCH_NAMES.get(written, written)
+        if not flops or flops <= 0:
+            raise UsageError(f"{spec.place(key)}{key}: {fill(text, values)} is not a number above 0")
+        if precision not in PRECISION_NAMES:
+            at = spec.place("flops_precision") or spec.place("precision")
+            raise UsageError(
+                f"{at}{written} is not a precision whose peak is measured; {nearest(written, PRECISION_NAMES)}"
+            )
+        return ModelFlops(unit, flops, precision)
 
     def _request(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
         """The request in the grid file: the cell without values that depend on the training machine."""
@@ -185,6 +237,32 @@ class Resolver:
         lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
         return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None
 
+    def _without_energy(self, kind: str, fit: Placement | None) -> str | None:
+        """The reason why a budget of energy cannot be measured on this machine, or None, also for a cluster."""
+        is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
+        if not is_here or not self._spec.budget or self._spec.budget.energy is None:
+            return None
+        reason = energy_problem(kind)
+        return f"a budget of energy needs a counter: {reason}" if reason else None
+
+    def _budget(self, device: str, price: Price | None) -> dict[str, Any] | None:
+        """The budget of a cell; a price is that of so many seconds.
+
+        Raises:
+            UsageError: it is a price, and the device has none.
+        """
+        budget = self._spec.budget
+        if not budget:
+            return None
+        if budget.energy is not None:
+            return {"joules": budget.energy}
+        if budget.price is not None and not (price and price.per_hour):
+            example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
+            message = f"budget: {{price: {budget.price:g}}} needs the price of {device}; give it one, such as {example}"
+            raise UsageError(f"{self._spec.place('budget')}{message}")
+        seconds = budget.time or round((budget.price or 0.0) / (price.per_hour if price else 1.0) * 3600, 3)
+        return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
+
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         own_loop = bool(self._info.own_loop)
         precision = resolved.get("precision")
@@ -207,7 +285,7 @@ class Resolver:
             own_processes=self._info.command is not None,
         )
 
-    def _content(self, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None) -> Cell:
+    def _content(self, name: str, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None) -> Cell:
         framework, own_loop = resolved["framework"], bool(self._info.own_loop)
         cpus: Any = fit.cpus if fit else resolved.get("cpus")  # None if no node fits
         device = CellDevice(
@@ -241,6 +319,7 @@ class Resolver:
             workload=self._info.identity(),
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True) if target else None,
+            budget=self._budget(name, self._price(name, device)),
             compared=self._compared,
             params=params,
         )
@@ -264,10 +343,10 @@ class Resolver:
                 raise UsageError(f"{self._spec.place('workload')}{message}")
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
-            used = {name: resolved[name] for name in KEPT if name in resolved}
+            used = {name: resolved[name] for name in KEPT if resolved.get(name, MISSING) is not MISSING}
             for name, parameter in self._info.parameters.items():
                 key = key_of(name)
-                used |= {key: parameter.converted(resolved[key])} if key in resolved else {}
+                used |= {key: parameter.converted(resolved[key])} if resolved.get(key, MISSING) is not MISSING else {}
         settings = {name: value for name, value in used.items() if name in TRAINING and value is not None}
         params = {name.removeprefix(PARAM): value for name, value in used.items() if name.startswith(PARAM)}
         return replace(UNKNOWN_SETTINGS, **settings), params
@@ -310,12 +389,17 @@ class Resolver:
                 )
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
         at = f"{self._spec.place('batch_size')}batch_size: {batch}"
-        if batch % replicas:
-            raise UsageError(f"{at} is not a multiple of the {replicas} replicas; use one that is")
+        parts = resolved["gradient_accumulation"]
+        for divisor, noun in ((replicas, "replicas"), (replicas * parts, f"parts (gradient_accumulation {parts})")):
+            if batch % divisor:
+                raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
         if train and batch > train:
             raise UsageError(f"{at} is larger than the training set of {train} examples; use a smaller one")
         return counts
 
+
+TORCH_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+"""Names that programs give to number formats."""
 
 PRECISION_NAMES = SETTINGS["precision"].names
 """Values of `precision` that a device may lack."""

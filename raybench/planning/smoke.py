@@ -42,12 +42,12 @@ _SMALL: Mapping[str, Callable[[Any], Any]] = {
     "checkpoint_every": lambda epochs: 1,
     "cpus": lambda cpus: 1,
     "epochs": lambda epochs: min(epochs, EPOCHS),
+    "gradient_accumulation": lambda parts: min(parts, 2),
     "examples": lambda counts: EXAMPLES,
     "precision": lambda name: ON_A_CPU.get(name, name),
     "replicas": lambda number: min(number, REPLICAS),
     "replication": lambda form: "grouped",
     "steps_per_epoch": lambda steps: min(steps, STEPS),
-    "steps_per_execution": lambda steps: 1,
     "threads": lambda threads: 1,  # more do not help such small jobs
     "warmup_epochs": lambda epochs: min(epochs, EPOCHS - 1),
 }
@@ -84,7 +84,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
         return {name: shrink(name, value) for name, value in values.items()}
 
     cells = list(map(shrink_all, cells))
-    tree = spec.model_dump(exclude_unset=True, exclude={"exclude", "target", "stop_at_target"})
+    tree = spec.model_dump(exclude_unset=True, exclude={"exclude", "target", "stop_at_target", "budget"})
     added = {name: value for name, value in _defaults(info).items() if name not in {*tree, *spec.axes}}
     for rule in tree.get("overrides", []):
         rule["set"] = shrink_all(rule["set"])

@@ -290,7 +290,8 @@ def time_parts(answer: Answer) -> Figure:
             label = label if share else None
             panel.barh(row, share, left=left, label=label, color=SECTIONS[name][1], linewidth=0, height=0.62)
             left += share
-        panel.text(101, row, words.seconds_text(total), va="center", fontsize=8.5)
+        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if (each := shown[row]).mfu else ""
+        panel.text(101, row, f"{words.seconds_text(total)}{mfu}", va="center", fontsize=8.5)
     panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.set_xlim(0, 100)
@@ -319,7 +320,7 @@ def time_and_price(answer: Answer) -> Figure:
     _scale(panel, [price for _, _, price in points], 6.0, "y")
     goal = f" to {words.target_text(answer.target)}" if answer.target else " of a whole run"
     panel.set_xlabel(f"seconds{goal}", loc="left")
-    panel.set_ylabel("price")
+    panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
     _label_ends(figure, panel, [(_fitted(each.label), x, y, colours[each.index]) for each, x, y in points])
     return figure
@@ -338,7 +339,9 @@ FIGURES: Mapping[str, FigureSpec] = {
     ),
     "loss": FigureSpec("Loss", "Mean over runs; the band is from the smallest to the largest run.", loss),
     "time_parts": FigureSpec(
-        "Where the time goes", "Wall time of a run, mean over runs; its total is on the right.", time_parts
+        "Where the time goes",
+        "Wall time of a run, mean over runs; on the right its total, and MFU while training.",
+        time_parts,
     ),
     "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
 }

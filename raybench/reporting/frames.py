@@ -96,6 +96,7 @@ _COMPARISON = (
         "speed to the target relative to the reference",
         lambda _, row: getattr(row.to_target, "ratio", None),
     ),
+    _field("currency", TEXT, "", "of the prices, such as USD", lambda a, _: a.currency),
     _field("price", NUMBER, "currency", "price of a unit of work", lambda _, row: row.price),
     _field("total_price", NUMBER, "currency", "price of a whole run, median over runs", lambda _, row: row.total_price),
     _field(
@@ -117,6 +118,19 @@ _COMPARISON = (
         "energy_price", NUMBER, "currency", "price of that energy per unit of work", lambda _, row: row.energy_price
     ),
     _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work", lambda _, row: row.gco2),
+    *_interval(
+        "mfu",
+        "fraction",
+        "model FLOP/s over the measured peak, mean over runs",
+        lambda _, row: row.mfu and row.mfu.share,
+    ),
+    _field(
+        "datasheet_mfu",
+        NUMBER,
+        "fraction",
+        "model FLOP/s over the data sheet's peak",
+        lambda _, row: row.mfu and row.mfu.datasheet,
+    ),
     _field("limited_by", TEXT, "", "compute, memory, input or overhead", lambda _, row: row.limited_by or None),
     _CAUTIONS,
 )

@@ -82,13 +82,12 @@ _CELL = [
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
     Column("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "the seed of this trial"),
-    Column("aa_of", TEXT, "", "the cell that this one repeats under a different name, for an A/A check", "aa_of"),
     Column("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),
 ]
 
 
 def _column(quantity: Quantity) -> Column:
-    dtype = WHOLE if quantity.kind in (Kind.WHOLE, Kind.COUNT) else NUMBER
+    dtype = {Kind.WHOLE: WHOLE, Kind.COUNT: WHOLE, Kind.FLAG: YES_NO}.get(quantity.kind, NUMBER)
     return Column(quantity.column, dtype, quantity.unit, quantity.meaning)
 
 
@@ -109,20 +108,7 @@ _SECTIONS = [
     Column("template_import_s", NUMBER, "s", "loading the framework, before its process began"),
 ]
 
-_RULES = {
-    "steady": "The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch",
-    "mean_steady": "As `steady`, with the mean instead of the median",
-    "first": "The first, cold epoch: its compile + train + input_wait",
-    "epochs": "Training alone: compile + train + input_wait of every epoch",
-    "total": "Everything: loading the framework, and the process from its start to its end",
-    "airbench": "As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no "
-    "loading",
-    "dawnbench": "As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation",
-    "mlperf": "As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out",
-}
-"""One-line description of each rule; not taken from docstrings, which `python -OO` removes."""
-
-_TIMES = [Column(f"{name}_s", NUMBER, "s", f"by the rule {name}. {_RULES[name]}") for name in timing.RULES]
+_TIMES = [Column(f"{name}_s", NUMBER, "s", str(rule.__doc__).partition("\n")[0]) for name, rule in timing.RULES.items()]
 
 _EXAMPLES_PER_S = Column(
     "examples_per_s",
@@ -151,11 +137,12 @@ _RESULTS = [
     Column("target_at_least", NUMBER, "", "the target is reached at this value or more"),
     Column("target_at_most", NUMBER, "", "the target is reached at this value or less"),
     Column("target_reached", YES_NO, "", "whether an epoch reached it; missing without a target"),
-    Column("target_runs", WHOLE, "runs", "number of the row's runs that reached the target; missing without a target"),
     Column("time_to_target_s", NUMBER, "s", "training time until the target; missing if it was not reached"),
     Column("epochs_to_target", WHOLE, "epochs", "epochs until the target"),
     Column("bottleneck", TEXT, "", "the bottleneck: compute, memory, input or overhead"),
-    Column("compute_share", NUMBER, "fraction", "arithmetic performance, relative to the probes on its device"),
+    Column("flop_rate", NUMBER, "FLOP/s", "FLOPs of the model per second of steady epochs"),
+    Column("mfu", NUMBER, "fraction", "flop_rate over the measured peak of its devices"),
+    Column("datasheet_mfu", NUMBER, "fraction", "the same over the peak of the vendor's data sheet, if it is known"),
     Column("memory_share", NUMBER, "fraction", "memory traffic, relative to the probe on its device"),
     Column("input_share", NUMBER, "fraction", "fraction of the steady time that it waited for input"),
     Column("findings", TEXT, "", "codes of its findings, separated by commas"),

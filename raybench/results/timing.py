@@ -26,9 +26,6 @@ STEADY = ("train", "input_wait")
 TRAINING = ("compile", *STEADY)
 """Sections of an epoch of training."""
 
-MLPERF_LEFT_OUT = 1200.0
-"""Maximum of the seconds of preparation and compilation that MLPerf's training rules exclude: twenty minutes."""
-
 
 def epoch_seconds(epoch: Epoch) -> float:
     """Seconds of an epoch of training: compile + train + input_wait."""
@@ -109,34 +106,7 @@ def total(attempt: Attempt) -> float | None:
     return None if attempt.wall is None else _sum((attempt.template_import or 0.0, attempt.wall))
 
 
-def airbench(attempt: Attempt) -> float | None:
-    """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
-    if not attempt.epochs:
-        return None
-    return _sum((*seconds_of_each(attempt.epochs, STEADY), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
-
-
-def dawnbench(attempt: Attempt) -> float | None:
-    """As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation."""
-    if not attempt.epochs or "data" not in attempt.ledger:
-        return None
-    return _sum((attempt.ledger["data"], *seconds_of_each(attempt.epochs, STEADY)))
-
-
-def mlperf(attempt: Attempt) -> float | None:
-    """As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out.
-
-    Unknown for a training function without a section for its data, whose loading is then part of `build`.
-    """
-    if attempt.wall is None or (attempt.cell.has_own_loop and "data" not in attempt.ledger):
-        return None
-    startup_s = _sum(attempt.ledger.get(name, 0.0) for name in ("setup", "build", "compile"))
-    return _clean(attempt.wall - min(startup_s, MLPERF_LEFT_OUT))
-
-
-RULES: dict[str, Rule] = {
-    rule.__name__: rule for rule in (steady, mean_steady, first, epochs, total, airbench, dawnbench, mlperf)
-}
+RULES: dict[str, Rule] = {rule.__name__: rule for rule in (steady, mean_steady, first, epochs, total)}
 """Every rule by its name."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.bottleneck import roofline
+from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
 from raybench.core.identity import trial_id
@@ -165,7 +165,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "seed": attempt.seed,
         "wall_s": attempt.wall,
         "template_import_s": attempt.template_import,
-        "epochs_done": len(epochs),
+        "epochs_done": sum(not epoch.partial for epoch in epochs),
         "error": _error(attempt),
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
@@ -212,12 +212,15 @@ def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
 
 
 def _roofline(attempt: Attempt) -> dict[str, Any]:
-    roof = roofline(attempt) if attempt.roofline else None
-    if roof is None:
+    used = utilization(attempt) if attempt.roofline else None
+    if used is None:
         return {}
-    return {
+    columns = {"flop_rate": used.flops_per_s, "mfu": used.mfu, "datasheet_mfu": used.datasheet_mfu}
+    roof = roofline(attempt)
+    if roof is None:
+        return columns
+    return columns | {
         "bottleneck": roof.bottleneck,
-        "compute_share": roof.compute,
         "memory_share": roof.memory,
         "input_share": roof.input,
     }
@@ -245,7 +248,6 @@ def _target(attempt: Attempt) -> dict[str, Any]:
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
         "target_reached": epoch is not None,
-        "target_runs": int(epoch is not None),
         "time_to_target_s": timing.time_to_target(attempt, target),
         "epochs_to_target": epoch,
     }

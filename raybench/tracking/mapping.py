@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from raybench.analysis.bottleneck import utilization
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
@@ -39,7 +40,7 @@ Each epoch (step = epoch, from 1): `time/epoch_s` is training without evaluation
 examples ÷ `time/epoch_s`, and so are the rates of other units; `memory/peak_bytes` is of the device.
 
 At the end: `summary/steady_epoch_s` is the median epoch after the warm-up, `summary/examples_per_s` the rate of these \
-epochs, and so for other units; `summary/total_s` is the whole process.
+epochs, and so for other units; `summary/total_s` is the whole process; `summary/mfu` is the share of the measured peak.
 """
 
 
@@ -102,6 +103,7 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         "summary/best_val_accuracy": attempt.best("val/accuracy"),
         "summary/time_to_target_s": timing.time_to_target(attempt, attempt.target) if attempt.target else None,
         "summary/steady_energy_j": energy.steady(attempt),
+        "summary/mfu": used.mfu if (used := utilization(attempt)) else None,
     }
     rates = {_name(f"summary/{unit}_per_s"): rate for unit, rate in timing.rates(attempt).items()}
     return {name: value for name, value in metrics.items() if value is not None} | rates

@@ -2,12 +2,12 @@
 
 import pytest
 
-from raybench.analysis.bottleneck import roofline, train_bytes
+from raybench.analysis.bottleneck import PASSES, STATED, TRIPLED, roofline, train_bytes, unknown_mfu, utilization
 from raybench.core.cell import Cell
 from raybench.results.attempt import attempts
 
 TRIAL = "e5728b716bd9-r0"
-WORK = {"flops": 6_818_304, "values": 257_246, "parameters": 111_498}
+WORK = {"flops": 6_818_304, "train_flops": 20_000_000, "values": 257_246, "parameters": 111_498}
 """katnoria_cnn's: the golden journal's workload."""
 
 
@@ -15,10 +15,14 @@ WORK = {"flops": 6_818_304, "values": 257_246, "parameters": 111_498}
 def told(golden_events):
     """The golden attempt on a device with these probes, its steady epoch with that much waiting for input."""
 
-    def make(product=1e12, convolution=1e11, memory=1e11, waited=None, **label):
+    def make(product=1e12, convolution=1e11, memory=1e11, waited=None, model=None, label=None, **changes):
         events = [dict(event) for event in golden_events]
         probes = {"product": product, "convolution": convolution, "memory": memory}
-        events[0]["roofline"] = label or {"key": "roofline-1", "work": WORK, "probes": probes}
+        measured = {"key": "roofline-1", "work": WORK, "probes": probes, "precision": "tf32"}
+        events[0]["roofline"] = label or measured | changes
+        if model:
+            device = {**events[0]["cell"]["device"], "model": model, "count": 2}
+            events[0]["cell"] = {**events[0]["cell"], "device": device}
         if waited is not None:
             events[2]["ledger"] = {**events[2]["ledger"], "input_wait": waited}
         return attempts(events)[TRIAL, 1]
@@ -28,24 +32,58 @@ def told(golden_events):
 
 def test_what_was_achieved(told):
     found = roofline(told())
-    assert found.train_flops == 3 * 6_818_304
     # SGD with momentum, float32, 256 examples: 3 passes over the values; 8 moves of each weight for all examples.
     assert found.train_bytes == 3 * 4 * 257_246 + 4 * 8 * 111_498 / 256
-    assert found.flops_per_s == pytest.approx(3 * 6_818_304 * 39_936 / 3.921)
     assert found.bytes_per_s == pytest.approx(found.train_bytes * 39_936 / 3.921)
-    assert found.compute == found.flops_per_s / 1e12, "of the better probe"
+    assert found.compute == pytest.approx(20_000_000 * 39_936 / 3.921 / 1e12), "of the better probe"
     assert found.memory == found.bytes_per_s / 1e11
     assert found.input == pytest.approx(0.009 / 3.921)
+
+
+RATE = 39_936 / 3.921
+
+
+@pytest.mark.parametrize(
+    ("changes", "flops", "datasheet"),
+    [
+        ({}, 20_000_000, None),
+        ({"model": "NVIDIA A100-SXM4-80GB"}, 20_000_000, 2 * 156e12),
+        ({"model": "NVIDIA A100-SXM4-80GB MIG 1g.10gb"}, 20_000_000, None),
+        ({"work": WORK | {"train_flops": None}}, PASSES * 6_818_304, None),
+        ({"stated": {"unit": "examples", "flops": 5e6}}, 5e6, None),
+    ],
+)
+def test_share_of_the_peaks(told, changes, flops, datasheet):
+    found = utilization(told(**changes))
+    assert (found.flops, found.peak, found.probe, found.precision) == (flops, 1e12, "product", "tf32")
+    assert found.mfu == pytest.approx(flops * RATE / 1e12)
+    assert found.datasheet_mfu == (pytest.approx(flops * RATE / datasheet) if datasheet else None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "source", "problem"),
+    [
+        ({"product": 1e11}, "counted", "204 GFLOP/s of the model exceed the measured peak, 100 GFLOP/s in tf32"),
+        ({"product": 1e11, "work": WORK | {"train_flops": None}}, TRIPLED, "208 GFLOP/s of the model exceed"),
+        ({"stated": {"unit": "tokens", "flops": 5e6}}, STATED, "no tokens are counted: add `work: {tokens: …}`"),
+    ],
+)
+def test_no_share_above_100_percent_or_of_uncounted_units(told, changes, source, problem):
+    run = told(**changes)
+    found = utilization(run)
+    assert (found.mfu, found.datasheet_mfu, found.source) == (None, None, source)
+    (reason,) = unknown_mfu([run, run])
+    assert reason.startswith(f"no MFU: {problem}")
 
 
 @pytest.mark.parametrize(
     ("device", "bound", "share"),
     [
-        ({"product": 4e11}, "compute", 0.5208),
-        ({"product": 1e11, "convolution": 1e11}, "compute", 2.0833),
+        ({"product": 4e11}, "compute", 0.5093),
+        ({"product": 1e11, "convolution": 2.5e11}, "compute", 0.8148),
         ({"product": 8e11, "memory": 4e10}, "memory", 0.7896),
         ({}, "memory", 0.3158),
-        ({"memory": 1e12}, "overhead", 0.2083),
+        ({"memory": 1e12}, "overhead", 0.2037),
         ({"memory": 1e12, "product": 1e14}, "overhead", 0.0316),
         ({"product": 3e11, "waited": 3.912}, "input", 0.5),
         ({"memory": 1e12, "product": 1e14, "waited": 2.0}, "input", 0.3383),
@@ -76,17 +114,18 @@ def test_the_optimizer_s_state_moves_too(changes, moves):
 
 
 @pytest.mark.parametrize(
-    "label",
+    "changes",
     [
-        {"missing": "TypeError: it is not known what the Keras layer up (Conv2DTranspose) computes"},
-        {"work": WORK, "probes": {"product": 0.0, "convolution": 0.0, "memory": 1e9}},
-        {"work": WORK, "probes": {"product": "fast", "convolution": 0.0, "memory": 1e9}},
-        {"work": {**WORK, "flops": "many"}, "probes": {"product": 1.0, "convolution": 1.0, "memory": 1.0}},
-        {"work": WORK, "probes": None},
+        {"label": {"missing": "TypeError: it is not known what the Keras layer up (Conv2DTranspose) computes"}},
+        {"product": 0.0, "convolution": 0.0},
+        {"product": "fast", "convolution": 0.0},
+        {"work": {**WORK, "train_flops": "many"}},
+        {"probes": None},
+        {"precision": None, "work": None, "stated": {"unit": "examples", "flops": 5e6}},
     ],
 )
-def test_no_bottleneck_without_its_inputs(told, label):
-    assert roofline(told(**label)) is None
+def test_no_bottleneck_without_its_inputs(told, changes):
+    assert roofline(told(**changes)) is None
 
 
 def test_an_attempt_without_an_epoch_has_none(golden_events):

@@ -151,7 +151,8 @@ def test_caution_about_a_size_leaves_the_best():
 
 def test_busy_host_withholds_what_limits():
     peaks = {
-        "work": {"flops": 1e6, "values": 1, "parameters": 1},
+        "work": {"train_flops": 3e6, "values": 1, "parameters": 1},
+        "precision": "fp32",
         "probes": {"product": 1e9, "convolution": 1, "memory": 1e12},
     }
     settings = {"optimizer": {"name": "sgd"}, "precision": "fp32", "batch_size": 10}

@@ -1,15 +1,19 @@
 """The checks that a grid makes before its trials, and the labels that its trials get from them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.checks import cell, work
 
+from raybench.analysis.bottleneck import unknown_mfu
 from raybench.checks import roofline, weight_decay
-from raybench.checks.pretrial import PretrialChecks, describe, missing_rooflines
+from raybench.checks.pretrial import PretrialChecks, describe
 from raybench.core import events
 from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
+from raybench.planning.plan import Trial, WorkItem
+from raybench.planning.resolve import ModelFlops
 from raybench.results.attempt import Attempt
 
 PASSED = {"passed": True, "factor": 0.99999, "expected": 1.0, "follows": "coupled", "deviation": 1e-5}
@@ -97,8 +101,36 @@ def test_result_of_the_decay_check_in_words(changes, says):
 
 def test_trial_has_the_measured_rates():
     found = ended("roofline", cell(), **RATES)
-    assert labels_of(cell(), found) == {"grid": "g", "roofline": {"key": roofline.key(cell()), **RATES}}
+    assert labels_of(cell(), found) == {
+        "grid": "g",
+        "roofline": {"key": roofline.key(cell()), **RATES, "precision": "fp32"},
+    }
     assert labels_of(cell(precision="bf16"), found) == {"grid": "g"}
+
+
+@pytest.mark.parametrize(
+    ("form", "framework", "flops", "checks"),
+    [
+        ("function", "torch", None, []),
+        ("function", "torch", 6e6, ["peak speed: torch on cpu, bf16"]),
+        ("command", "tensorflow", 6e6, ["peak speed: tensorflow on cpu, bf16"]),
+        ("command", "jax", 6e6, ["peak speed: torch on cpu, bf16"]),
+    ],
+)
+def test_own_loop_gets_the_peak_if_its_flops_are_stated(form, framework, flops, checks):
+    content = cell(framework)
+    content = replace(content, workload=replace(content.workload, form=form))
+    stated = ModelFlops("tokens", flops, "bf16") if flops else None
+    todo = WorkItem(Trial(replace(work("a", content).trial.cell, flops=stated), 0, 0))
+    made = PretrialChecks().with_checks([todo])
+    assert [describe(one) for one in made if one.check] == checks
+    for one in made[:-1]:
+        checked = PretrialChecks().complete(job(content), one, Path("/grid")).cell
+        found = ended("roofline", checked, probes=RATES["probes"])
+        label = PretrialChecks([found]).complete(job(content), made[-1], Path("/grid")).labels["roofline"]
+        key = roofline.key(checked)
+        stated = {"unit": "tokens", "flops": flops}
+        assert label == {"key": key, "probes": RATES["probes"], "precision": "bf16", "stated": stated}
 
 
 @pytest.mark.parametrize(
@@ -112,8 +144,8 @@ def test_trial_has_the_measured_rates():
 def test_missing_rates_are_reported_once(error, why):
     label = labels_of(cell(), ended("roofline", cell(), error=error))["roofline"]
     runs = [Attempt("a-r0", 1, roofline=label, status=status) for status in ("completed", "completed", "failed")]
-    assert missing_rooflines(runs) == [f"no roofline: {why}"]
-    assert missing_rooflines(runs[2:]) == []
+    assert unknown_mfu(runs) == [f"no MFU: {why}"]
+    assert unknown_mfu(runs[2:]) == []
 
 
 @pytest.mark.parametrize(("own", "timeout"), [(0.0, TIMEOUT), (9.0, 9.0), (10 * TIMEOUT, TIMEOUT)])

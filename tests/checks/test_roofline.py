@@ -31,7 +31,13 @@ def test_every_framework_counts_the_same_work(framework):
 
 
 # conv: 4·4·2 in, 4·4·3 out; relu: as much in as out; flatten moves nothing in torch; dense: 48 in, 5 out
-OF_A_SMALL_MODEL = {"flops": 2 * (48 * 9 * 2 + 48 * 5), "values": 32 + 48 + 96 + 53, "parameters": 57 + 245}
+# Backward, the convolution has no gradient of its input, as it is the first layer.
+OF_A_SMALL_MODEL = {
+    "flops": 2 * (48 * 9 * 2 + 48 * 5),
+    "train_flops": 2 * (2 * 48 * 9 * 2 + 3 * 48 * 5),
+    "values": 32 + 48 + 96 + 53,
+    "parameters": 57 + 245,
+}
 
 
 def test_values_moved_are_those_of_each_operation():
@@ -43,7 +49,17 @@ def test_values_moved_are_those_of_each_operation():
 @pytest.mark.tensorflow
 def test_values_moved_by_keras_include_flatten():
     found = call("tensorflow", "roofline_side:count_small", on="tensorflow")
-    assert found == OF_A_SMALL_MODEL | {"values": 32 + 48 + 96 + 96 + 53}
+    assert found == OF_A_SMALL_MODEL | {"train_flops": None, "values": 32 + 48 + 96 + 96 + 53}
+
+
+@pytest.mark.parametrize("reentrant", [None, True, False])
+@pytest.mark.parametrize("sizes", [(4, 128, 4, 64, 256), (6, 384, 6, 256, 65), (12, 768, 12, 1024, 50_257)])
+def test_gpt_flops_are_those_of_the_formula(sizes, reentrant):
+    """Every pair of positions counts; activations that are recomputed do not."""
+    layers, width, _, context, vocabulary = sizes
+    forward = context * (layers * (24 * width**2 + 4 * context * width) + 2 * width * vocabulary)
+    found = roofline_side.count_gpt(*sizes, reentrant)
+    assert (found["flops"], found["train_flops"]) == (forward, 3 * forward)
 
 
 LSTM = 10 * 2 * 2 * (8 * 64 + 16 * 64)

@@ -145,6 +145,6 @@ def test_names_in_commands(problems, tmp_path, workload, text, line, words):
 
 def test_keys_of_commands_are_checked(problems):
     assert problems("workload:\n  comand: python") == [
-        (3, "workload.comand: unknown name; did you mean command?"),
+        (3, "workload.comand: unknown setting; did you mean command?"),
         (3, "workload.command: missing; add it, such as `command: python train.py {args}`"),
     ]

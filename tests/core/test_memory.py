@@ -19,9 +19,6 @@ TEXTS = {
     "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 15.90 GiB total capacity; 14.9 GiB allocated)": 20 * MIB,
     "MPS backend out of memory (MPS allocated: 8.82 GB, other allocations: 30.00 MB, max allowed: 9.07 GB). Tried to "
     "allocate 256.00 MB on private pool.": 256 * MIB,
-    "{{function_node __wrapped__Fill_device_/job:localhost/replica:0/task:0/device:CPU:0}} OOM when allocating tensor "
-    "with shape[2048,30,30,64] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator mklcpu "
-    "[Op:Fill]": 2048 * 30 * 30 * 64 * 4,
     "W0000 00:00:1795280541.168508   28726 bfc_allocator.cc:502] Allocator (mklcpu) ran out of memory trying to "
     "allocate 450.00MiB (rounded to 471859200)requested by op sequential_1/conv2d_1/Relu": 450 * MIB,
     "Error preparing computation: Out of memory allocating 5226414080 bytes.": 5226414080,
@@ -58,7 +55,7 @@ def test_torch_and_numpy_still_say_it_so():
 
 
 def test_the_last_of_several_is_what_failed():
-    first, second = list(TEXTS)[5], list(TEXTS)[4]
+    first, second = list(TEXTS)[1], list(TEXTS)[2]
     assert asked_bytes(f"{first}\n{second}") == TEXTS[second]
 
 

@@ -46,7 +46,7 @@ def test_fractional_last_epoch_is_shorter(framework, where):
     if framework == "torch":
         told = [[epoch["steps"], epoch["examples"]] for epoch in training(epochs=2.4, input=where).epochs()]
     else:
-        told = call("tensorflow", "tensorflow_side:a_fraction", epochs=2.4, input=where, steps_per_execution=4)
+        told = call("tensorflow", "tensorflow_side:a_fraction", epochs=2.4, input=where)
     assert told == [[6, 192], [6, 192], [3, 96]]
 
 
@@ -102,6 +102,34 @@ def test_tensorflow_clips_as_torch():
 def test_clipping_of_an_embedding():
     """All of a batch's examples look up one row: its gradient is 5, and that of one example alone a part of it."""
     assert call("tensorflow", "tensorflow_side:looked_up", clipping=1.0) == pytest.approx([10.0, 0.0], rel=1e-4)
+
+
+# Gradient accumulation
+
+
+def accumulated(framework, parts):
+    settings = {"gradient_accumulation": parts, "gradient_clipping": 0.1, "batch_size": 64, "weight_decay": 0.01}
+    if framework != "torch":
+        return call(framework, f"accumulation_side:{framework}", **settings)
+    split = Split(np.random.default_rng(0).normal(size=(320, 3)), np.arange(320) % 2)
+    workload = Workload(model=partial(torch.nn.Linear, 3, 2), data=lambda _: None, name="accumulated")
+    made = training(workload, Data(split, split), **settings)
+    return made.losses(), made.model.weight.tolist()
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        "torch",
+        pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.tensorflow]),
+        pytest.param("torch_xla", marks=[pytest.mark.slow, pytest.mark.xla]),
+    ],
+)
+def test_accumulated_parts_equal_their_batch(framework):
+    (whole, weights), (parts, others) = accumulated(framework, 1), accumulated(framework, 4)
+    assert parts == pytest.approx(whole, rel=1e-5)
+    np.testing.assert_allclose(others, weights, rtol=1e-4, atol=1e-6)
+    assert whole[-1] != whole[0]
 
 
 # Label smoothing

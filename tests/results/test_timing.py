@@ -35,7 +35,6 @@ def test_shorter_last_epoch_is_not_steady():
     short = replace(told, cell=with_epochs(told.cell, 3.9))
     assert timing.steady(short) == timing.mean_steady(short) == 3.5
     assert timing.epochs(short) == timing.epochs(told) == 9 + 16 + 4 * 0.5
-    assert timing.airbench(short) == 16 + 4 * 0.5 + 0.25
     alone = attempt((9, 9, None), (0, 1, None))
     cut = replace(alone, cell=with_epochs(alone.cell, 1.5))
     assert timing.steady(cut) == 9.5 and timing.steady_from_warmup(cut), "a cold epoch rather than a part of one"
@@ -52,11 +51,6 @@ def test_last_epoch_stands_in_for_steady_ones():
 
 def test_first_is_the_first_and_no_other():
     assert timing.first(attempt((3, 5, None), first=2)) is None
-
-
-def test_mlperf_leaves_out_twenty_minutes_at_most():
-    account = {"setup": 100.0, "build": 500.0, "compile": 900.0}
-    assert timing.mlperf(attempt((0, 1, None), wall=5000.0, ledger=account)) == 3800.0
 
 
 def test_nothing_to_count_is_no_time():

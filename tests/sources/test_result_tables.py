@@ -90,9 +90,6 @@ def test_the_contract_s_numbers_are_in_the_tables(golden):
         "first_s": 4.621,
         "epochs_s": 8.542,
         "total_s": 12.212,
-        "airbench_s": 8.325,
-        "dawnbench_s": 8.234,
-        "mlperf_s": 9.089,
         "steady_cpu_s": STEADY_CPU_S,
         "epochs_done": 2,
         "best_val_accuracy": 0.561,
@@ -115,7 +112,7 @@ def test_what_is_not_known_has_no_value(golden):
     nothing |= {
         "bottleneck",
         "findings",
-        "compute_share",
+        "mfu",
         "decay_factor",
         "steps_per_epoch",
         "betas",

@@ -344,6 +344,28 @@ def failed(project, *arguments, **options):
     return attempt.error
 
 
+SLOW = """
+import time
+for epoch in range(1, 100):
+    time.sleep({s})
+    print(f"epoch {{epoch}} loss={{1 / epoch}}")
+"""
+
+
+@pytest.mark.parametrize(("seconds", "partial"), [(0.1, False), (60, True)])
+def test_a_command_is_ended_at_its_budget(project, seconds, partial):
+    attempt = project.one(SLOW.format(s=seconds), "command: python script.py" + LOSS, grid="budget: {time: 1s}\n")
+    assert (attempt.status, attempt.error) == ("completed", None)
+    assert sum(epoch.ledger["train"] for epoch in attempt.epochs) >= 1
+    assert len(attempt.epochs) < 99
+    assert attempt.epochs[-1].partial is partial
+    assert partial or attempt.epochs[-1].metrics == {"train/loss": pytest.approx(1 / len(attempt.epochs))}
+
+
+LOSS = r"""
+epoch: '^epoch (\d+)'
+metrics: {train/loss: 'loss=(\S+)'}
+"""
 PATTERN = "command: python script.py\nmetrics: "
 JSON = "command: python script.py\njson_lines: "
 EPOCHS = "command: python script.py\nepoch: 'epoch (.)'\n"
@@ -539,13 +561,20 @@ def test_commands_are_compared_by_known_work(project, pace, workload, unit, code
     assert code in cautions if code else not {"work_not_counted", "short_epochs"} & {*cautions}
 
 
-@pytest.mark.parametrize("workload", ["", "epoch: epoch (.)"])
-def test_epochs_are_compared_across_batch_sizes(project, workload):
+@pytest.mark.parametrize(
+    ("workload", "axis", "note"),
+    [
+        ("", "batch_size", "epoch_is_pass"),
+        ("epoch: epoch (.)", "batch_size", "epoch_is_pass"),
+        ("", "params.nproc", "weak_scaling"),
+    ],
+)
+def test_epochs_are_compared_across_batch_sizes(project, workload, axis, note):
     """What a program calls an epoch is a pass over its data, unlike an iteration."""
-    command = f"command: [python, script.py, '{{batch_size}}', '0.03']\n{workload}\n"
-    answer = project.run(BATCHES.replace("round", "epoch"), command, "axes: {batch_size: [2, 8]}\n").report.answer
+    command = f"command: [python, script.py, '{{{axis}}}', '0.03']\n{workload}\n"
+    answer = project.run(BATCHES.replace("round", "epoch"), command, f"axes: {{{axis}: [2, 8]}}\n").report.answer
     assert answer.configurations[1].ratio and answer.best
-    assert "epoch_is_pass" in [each.code for each in answer.trust.notes]
+    assert note in [each.code for each in answer.trust.notes]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")

@@ -17,15 +17,16 @@ from raybench.datasets.splits import Array
 Shape = tuple[int, ...]
 
 
-def count(model: Any, example: Array) -> dict[str, int]:
+def count(model: Any, example: Array) -> dict[str, int | None]:
     """Count one forward pass, in evaluation mode.
 
     Args:
         example: one model input, [1, …].
 
     Returns:
-        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
-        numbers that all layers read and write except the weights; and `parameters`, the number of trained values.
+        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, `train_flops`, which is
+        None as a backward pass is not counted, and `values`, the numbers that all layers read and write except the
+        weights; and `parameters`, the number of trained values.
 
     Raises:
         TypeError: a layer has a weight matrix, and the number of products with it is unknown.
@@ -36,6 +37,7 @@ def count(model: Any, example: Array) -> dict[str, int]:
     parameter_count = sum(_size(variable.shape) for variable in model.trainable_variables)
     return {
         "flops": 2 * sum(_multiply_accumulates(layer, inputs, outputs) for layer, inputs, outputs, _ in calls),
+        "train_flops": None,
         "values": sum(values for *_, values in calls),
         "parameters": parameter_count,
     }
@@ -113,6 +115,8 @@ _KINDS: Mapping[tuple[type, ...], Callable[[Any, Shape, Shape], int]] = {
 
 def _multiply_accumulates(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
     """Multiply-accumulates of one layer call, from its first input's and output's shapes."""
+    if hasattr(layer, "multiply_accumulates"):
+        return int(layer.multiply_accumulates(input_shape, output_shape))
     for kinds, formula in _KINDS.items():
         if isinstance(layer, kinds):
             return formula(layer, input_shape, output_shape)

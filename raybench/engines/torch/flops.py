@@ -42,28 +42,40 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(branch)
 
 
-def count(model: nn.Module, example: Array) -> dict[str, int]:
-    """Count one forward pass in evaluation mode; the model is unusable afterwards.
+def count(model: nn.Module, example: Array) -> dict[str, int | None]:
+    """Count one forward pass and one training step in evaluation mode; the model is unusable afterwards.
 
     Args:
         example: one model input, [1, …].
 
     Returns:
-        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
-        numbers that all operations read and write except the weights; and `parameters`, the number of trained values.
+        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products in a forward pass,
+        `train_flops`, those in a forward and backward pass (None if the backward pass cannot be run without values),
+        and `values`, the numbers that all operations read and write in a forward pass except the weights; and
+        `parameters`, the number of trained values. Attention counts every pair of positions, also if it is causal.
 
     Raises:
         Exception: any exception of the model on tensors without values, for example if it reads them.
     """
     parameter_count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     model = model.to("meta").eval()
-    (flops, values), (flops_of_two, values_of_two) = (_forward(model, np.repeat(example, n, axis=0)) for n in (1, 2))
+    one, two = (_passes(model, torch.from_numpy(np.repeat(example, n, axis=0)).to("meta")) for n in (1, 2))
     # Weights are read once for any number of examples, so they cancel.
-    return {"flops": flops_of_two - flops, "values": values_of_two - values, "parameters": parameter_count}
+    forward, backward, values = (None if b is None or a is None else b - a for a, b in zip(one, two, strict=True))
+    assert forward is not None
+    # A backward pass has at most two products for each of the forward pass; more are recomputed activations.
+    train = None if backward is None else forward + min(backward, 2 * forward)
+    return {"flops": forward, "train_flops": train, "values": values, "parameters": parameter_count}
 
 
-def _forward(model: nn.Module, inputs: Array) -> tuple[int, int]:
-    tensor = torch.from_numpy(inputs).to("meta")
-    with torch.no_grad(), FlopCounterMode(display=False) as flops, _Traffic() as traffic:
-        model(tensor)
-    return flops.get_total_flops(), traffic.values
+def _passes(model: nn.Module, inputs: torch.Tensor) -> tuple[int, int | None, int]:
+    """FLOPs of a forward and of a backward pass, None if that fails, and values moved by the forward pass."""
+    with FlopCounterMode(display=False) as forward, _Traffic() as traffic:
+        outputs = model(inputs)
+    try:
+        with FlopCounterMode(display=False) as backward:
+            sums = [each.sum() for each in _tensors(outputs) if each.requires_grad]
+            torch.autograd.backward(sums)
+    except Exception:
+        return forward.get_total_flops(), None, traffic.values
+    return forward.get_total_flops(), backward.get_total_flops(), traffic.values
