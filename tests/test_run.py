@@ -307,6 +307,16 @@ def test_stopping_at_the_target(grid):
     assert attempt.epochs[-1].metrics["val/accuracy"] >= 0.5
 
 
+def test_a_budget_of_time(grid):
+    text = "name: b\nworkload: digits_cnn\nepochs: 500\nthreads: 1\nexamples: {train: 640}\n"
+    outcome, _ = grid(text + "budget: {time: 2s}\naxes: {batch_size: [32, 64]}\n")
+    for attempt in outcome.latest.values():
+        assert attempt.status == "completed"
+        assert timing.epochs(attempt) >= 2
+        assert len(attempt.epochs) < 500
+        assert "val/loss" in attempt.epochs[-1].metrics
+
+
 def test_a_person_stops_it(grid, tmp_path, monkeypatch):
     def stopped(self, dispatcher, make_job, sink, tell):
         raise KeyboardInterrupt

@@ -118,7 +118,6 @@ def measure(job: Job) -> dict[str, Any]:
         "learning_rate": RATE,
         "weight_decay": DECAY,
         "precision": recipe.precision if recipe.master_weights else "fp32",
-        "stop_at_target": False,
     }
     probe = replace(recipe, **defaults | probe_settings)
     expected = float(recipe.replicas) if recipe.decay_rule == SUM_OVER_REPLICAS else 1.0

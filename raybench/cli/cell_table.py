@@ -123,6 +123,20 @@ def price_line(todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
         yield f"Price: about {total:.2f}{coverage}, in the currency of price_per_hour."
 
 
+def budget_line(plan: Plan) -> Iterator[str]:
+    """What each trial may spend on training; of a price, for how long that lasts on each device."""
+    budget = plan.spec.budget
+    if budget and budget.energy is not None:
+        yield f"Budget: {budget.energy:,.0f} J of the device in each trial; how long that lasts is not known before."
+    elif budget:
+        cells = [cell for cell in plan.cells if cell.content.budget]
+        seconds = {cell.profile: duration((cell.content.budget or {})["seconds"]) for cell in cells}
+        each = next(iter(seconds.values())) if budget.time else join_words([f"{s} on {d}" for d, s in seconds.items()])
+        price = f"a price of {budget.price:g} is " if budget.price else ""
+        without = ", without compilation" if budget.compile == "excluded" else ""
+        yield f"Budget: {price}{each} of training in each trial{without}."
+
+
 def states(
     cells: Iterable[ResolvedCell],
     counts: Mapping[str, Mapping[str, int]],

@@ -135,6 +135,7 @@ class _Running:
     """Time of its last event, on the monotonic clock."""
     ahead: float | None
     """Seconds from then to its end; None if it is not known."""
+    has_budget: bool = False
     epoch: int = 0
     quality: str = ""
     """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
@@ -315,6 +316,7 @@ class Display(ProgressListener):
             epochs=math.ceil(cell.settings.epochs or 0),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
+            has_budget=cell.budget is not None,
         )
         self._line(f"started    {running.label}")
 
@@ -329,11 +331,11 @@ class Display(ProgressListener):
         running.heard += since_heard
         # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
-        epochs_left = running.epochs - running.epoch
-        if running.epochs:
-            running.ahead = epochs_left * (sum(ledger.values()) - compilation)
-        elif running.ahead is not None:
-            running.ahead = max(0.0, running.ahead - since_heard)
+        by_epochs = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
+        by_time = None if running.ahead is None else max(0.0, running.ahead - since_heard)
+        running.ahead = by_epochs if running.epochs else by_time
+        if running.epochs and running.has_budget and by_time is not None:
+            running.ahead = min(by_epochs, by_time)
         metric = main_metric(event["metrics"], self._metric)
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:

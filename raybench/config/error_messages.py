@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from raybench.config.command import Command
-from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Target
 from raybench.config.yaml_document import Path
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
@@ -179,6 +179,8 @@ def known_keys(path: Path) -> Mapping[Any, Any]:
             model = Command
         case ("target",):
             model = Target
+        case ("budget",):
+            model = Budget
         case ("overrides", int()):
             model = Override
         case ("overrides", int(), "set"):

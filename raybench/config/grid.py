@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -61,6 +61,31 @@ class Target(Strict):
             raise v.complaint(f"a loss falls in training; use at_most: {self.at_least:g}")
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
+        return self
+
+
+class Budget(Strict):
+    """What each trial may spend on training; it ends completed when that is spent."""
+
+    time: v.Duration | None = key("Seconds of training, or a text such as 90s, 5m, 1h30m.", "5m", None)
+    price: v.Positive | None = key(
+        "Price of the device during training, in the currency of `price_per_hour`.", 0.10, None
+    )
+    energy: v.Energy | None = key(
+        "Energy of the device from the first epoch on, with evaluations: joules, or a text such as 50kJ, 20Wh.",
+        "50kJ",
+        None,
+    )
+    compile: Literal["included", "excluded"] = key(
+        "Whether the time of compilation is part of a budget of time or price.", "excluded", "included"
+    )
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Budget:
+        if [self.time, self.price, self.energy].count(None) != 2:
+            raise v.complaint("needs exactly one of time, price and energy")
+        if self.energy and self.compile == "excluded":
+            raise v.complaint("compile: excluded is for a budget of time or price; remove it")
         return self
 
 
@@ -170,6 +195,12 @@ class GridSpec(CellSettings):
         None,
     )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
+    budget: Budget | None = key(
+        "What each trial may spend on training: time, price or energy. Without `epochs` it trains until that is spent; "
+        "the report compares the quality then.",
+        {"time": "5m"},
+        None,
+    )
     include: list[Entry] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",

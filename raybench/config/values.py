@@ -171,6 +171,29 @@ _DURATION = re.compile(r"^(?=.*[1-9])(?=.*[hms]$)([0-9]{1,9}h)?([0-9]{1,9}m)?([0
 _SIZE = re.compile(r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})? ?[KMGT]i?B$")
 _BYTES = TypeAdapter(ByteSize)
 
+Duration = Annotated[
+    Positive | Annotated[str, Field(pattern=_DURATION)],
+    AfterValidator(_seconds),
+    expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
+]
+
+_JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6}
+_AMOUNT = re.compile(rf"^(?=.*[1-9])[0-9]{{1,9}}(\.[0-9]{{1,9}})? ?({'|'.join(_JOULES)})$")
+
+
+def _joules(value: float | str) -> float:
+    if not isinstance(value, str):
+        return value
+    number, unit = re.findall(r"[\d.]+|[A-Za-z]+", value)
+    return float(number) * _JOULES[unit]
+
+
+Energy = Annotated[
+    Positive | Annotated[str, Field(pattern=_AMOUNT)],
+    AfterValidator(_joules),
+    expected("joules above 0, or a text such as 500J, 50kJ, 1.5MJ, 20Wh or 1kWh"),
+]
+
 SETTING_TYPES: dict[str, Any] = {
     # 10 and 10.0 are the same; a whole number is written as one.
     "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
@@ -196,11 +219,7 @@ SETTING_TYPES: dict[str, Any] = {
     ],
     "augmentation": Annotated[list[Augmentation], AfterValidator(_each_once)],
     "examples": dict[Literal["train", "val"], Count],
-    "timeout": Annotated[
-        Positive | Annotated[str, Field(pattern=_DURATION)],
-        AfterValidator(_seconds),
-        expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
-    ],
+    "timeout": Duration,
     "memory_limit": Annotated[
         Count | Annotated[str, Field(pattern=_SIZE)],
         AfterValidator(lambda size: int(_BYTES.validate_python(size))),

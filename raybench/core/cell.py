@@ -127,6 +127,7 @@ class Cell:
         params: the user's own settings of a training function or a command.
         seed: the grid's seed.
         stop_at_target: the target at which training stops, as plain values; None if it does not.
+        budget: what the training may spend (`raybench.core.job.Budget`), as plain values; None without a limit.
         compared: its version, in a grid that compares two versions of the code or of an environment.
     """
 
@@ -140,6 +141,7 @@ class Cell:
     params: Mapping[str, Any] = MISSING
     seed: int = 0
     stop_at_target: Mapping[str, Any] | None = None
+    budget: Mapping[str, Any] | None = None
     compared: ComparedVersion = ComparedVersion()
 
     def to_json(self) -> dict[str, Any]:

@@ -95,6 +95,20 @@ class StopRule:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a training may spend: seconds, or joules of its device.
+
+    Attributes:
+        seconds: of training, by the sections of the ledger: train, input_wait and, if `compile`, compile.
+        joules: of the device, from the first epoch on, with evaluations.
+    """
+
+    seconds: float | None = None
+    joules: float | None = None
+    compile: bool = True
+
+
+@dataclass(frozen=True)
 class Job:
     """One attempt at a trial, complete: the only input of the trial's process.
 
@@ -150,6 +164,11 @@ class Job:
         return Path(self.code or self.workload["folder"])
 
     @property
+    def budget(self) -> Budget | None:
+        """What its training may spend; None without a limit."""
+        return Budget(**self.cell.budget) if self.cell.budget else None
+
+    @property
     def preloaded(self) -> str:
         """The framework that its process has loaded before; none for a command, whose programs load their own."""
         return "none" if self.cell.workload.form == COMMAND and not self.check else self.cell.framework
@@ -175,13 +194,11 @@ class Recipe(Settings):
         replicas: parts of the global batch with their own batch statistics.
         replication: `grouped` (one computation on one device) or `devices` (one device each); empty for one replica.
         devices: how many devices the trial computes on.
-        stop_at_target: whether training ends when it reaches the target.
     """
 
     replicas: int = 1
     replication: str = ""
     devices: int = 1
-    stop_at_target: bool = False
 
     @classmethod
     def from_cell(cls, cell: Cell) -> Self:
@@ -191,7 +208,6 @@ class Recipe(Settings):
             replicas=cell.device.replicas,
             replication=cell.device.replication or "",
             devices=cell.device.devices or 1,
-            stop_at_target=cell.stop_at_target is not None,
         )
 
     @property

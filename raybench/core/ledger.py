@@ -109,6 +109,11 @@ class Ledger:
         self.enter(self._open)
         return _seconds({name: self._spent[name] - self._spent_before[name] for name in EPOCH_SECTIONS})
 
+    def seconds(self, *names: str) -> float:
+        """Seconds of some sections together, since the first process of the trial began."""
+        self.enter(self._open)
+        return sum(self._spent[name] for name in names) * NANO
+
     def epoch_cpu(self) -> dict[str, float]:
         """Processor seconds of the sections that `epoch` returns, since `begin_epoch`."""
         used = {name: self._used[name] - self._used_before[name] for name in self.epoch()}

@@ -17,7 +17,9 @@ ACCELERATORS = "RAYBENCH_ACCELERATORS"
 
 For example `cuda,tpu`, or `none`; unset: all."""
 
-_SHARED = frozenset({"base", "host", "jax", "no_framework", "nvidia", "program", "tensorflow", "torch_tpu", "visible"})
+_SHARED = frozenset(
+    {"energy", "base", "host", "jax", "no_framework", "nvidia", "program", "tensorflow", "torch_tpu", "visible"}
+)
 """Modules that serve several kinds and declare none.
 
 Importing `tensorflow` changes variables that Keras reads."""

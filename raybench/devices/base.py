@@ -60,7 +60,7 @@ class DeviceKind:
         one_per_trial: returns whether a trial takes at most one accelerator of a given model.
         devices_per_accelerator: returns the number of devices that a framework sees in an accelerator of a given model.
         sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.sampler`).
-        energy: the class that reads its energy counters during a trial (`raybench.monitoring.energy`).
+        energy: the class that reads its energy counters during a trial (`raybench.devices.energy`).
         environments: by framework, the name of the Python environment, if it needs its own on this kind.
         aliases: other names, which error messages for a grid file translate.
         visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
@@ -136,6 +136,9 @@ class Device(Protocol):
         It costs almost nothing if the device is synchronous or has its own clock. Otherwise it may wait for the device,
         or be the time at which work was submitted, and only a pass with a new shape is marked.
         """
+
+    def wait_for(self, mark: Any) -> None:
+        """Wait until the device has come to a mark."""
 
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two marks, after a `synchronize`."""

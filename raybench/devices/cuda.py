@@ -122,6 +122,10 @@ class Cuda(Nvidia, TorchHost):
             event.record(torch.cuda.current_stream(self._used[0]))
         return event
 
+    def wait_for(self, mark: Any) -> None:
+        """Wait for an event."""
+        mark.synchronize()
+
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two events, by the device's clock (resolution about 0.5 µs)."""
         return int(start.elapsed_time(end) * 1e6)

@@ -80,7 +80,7 @@ class Engine(ABC):
         smoothing = recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
         self._metrics: Callable[[Any, Any], Mapping[str, Any]] = workload.metrics_for(models) or accuracy
-        self._step = 0
+        self._step = self._first_step = 0
 
     def load(self, data: Data) -> None:
         """Prepare both splits, on the device or on the host.
@@ -99,7 +99,7 @@ class Engine(ABC):
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation:
             raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
-        steps, epochs = recipe.steps_per_epoch, recipe.epochs
+        steps, epochs = recipe.steps_per_epoch, recipe.epochs or 0
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         self._examples = len(data.val)
@@ -113,6 +113,11 @@ class Engine(ABC):
         """Continue with the step and the order of examples after a number of epochs."""
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
+
+    @property
+    def _trained_examples(self) -> int:
+        """The examples of the steps in this epoch, which may have been left early."""
+        return (self._step - self._first_step) * self.batch_size
 
     @property
     def _epochs(self) -> int:

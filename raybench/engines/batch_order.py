@@ -158,7 +158,7 @@ class BatchSampler:
 
     def prepare(self) -> None:
         """Draw the next epoch already, if the run has one: while a device works, for example."""
-        if not self._prepared and self._drawn < self.total:
+        if not self._prepared and not 0 < self.total <= self._drawn:
             self._prepared = self.take(self.next_steps)
 
     def take(self, steps: int) -> EpochPlan:

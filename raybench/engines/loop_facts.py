@@ -45,12 +45,14 @@ class LoopFacts:
         counts_compilation: whether `compile_ns` knows the time of compilation, so that it is not derived from steps.
         settling: the steps after a compiled one that count as compilation too.
         meet: waits until all ranks, whose sections have the same order, have come as far; None if there are no others.
+        agree: returns whether something is true in one of the ranks, all of which ask; None if there are no others.
     """
 
     graphs: Callable[[], int] | None = None
     after_step: Callable[[], None] | None = None
     settling = SETTLING
     meet: Callable[[], None] | None = None
+    agree: Callable[[bool], bool] | None = None
     counts_compilation = False
 
     def __init__(self, device: Device) -> None:

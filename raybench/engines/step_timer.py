@@ -168,6 +168,23 @@ class StepTimer:
             cpu_ns = self._used_beyond() if self.first and index == 0 else None
             ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section], cpu_ns)
 
+    def wait_for_last_but_one(self) -> None:
+        """Wait until the device has done all steps but the last."""
+        if len(self._marks) > 1:
+            self._device.wait_for(self._marks[-2][1])
+
+    def compiled_ns(self) -> int:
+        """Nanoseconds of compilation in this pass so far, estimated from the last steps; waits for the device."""
+        if not self._new:
+            return 0
+        self._device.synchronize()
+        usual = [index for index in range(len(self._marks)) if index not in self._new][-BLOCKS:]
+        if not usual:
+            return self._compile_ns() - self._compile_ns_before if self._compile_ns else 0
+        usual_ns = median(self._per_step(index) for index in usual)
+        new = [index for index in self._new if index < len(self._marks)]
+        return sum(max(0, int((self._per_step(index) - usual_ns) * self._marks[index][2])) for index in new)
+
     def gaps(self) -> int:
         """Nanoseconds between the end of each step and the beginning of the next one, by the device's marks."""
         return sum(
@@ -202,7 +219,11 @@ class StepTimer:
     @cached_property
     def _each(self) -> list[float]:
         """Nanoseconds per step of each call; used after the end of the pass."""
-        return [self._device.elapsed(start, end) / steps for start, end, steps in self._marks]
+        return [self._per_step(index) for index in range(len(self._marks))]
+
+    def _per_step(self, index: int) -> float:
+        start, end, steps = self._marks[index]
+        return self._device.elapsed(start, end) / steps
 
     @property
     def _usual(self) -> list[float]:

@@ -101,7 +101,8 @@ class TrialCallback(Callback):  # type: ignore[misc]
         self._loop.end_step()
         batches = trainer.num_training_batches
         limit = self._loop.limit(int(batches) if math.isfinite(batches) else None)
-        if limit is not None and self._loop.taken >= limit and limit < batches:
+        ends_before = limit is not None and self._loop.taken >= limit and limit < batches
+        if ends_before or (batch_idx + 1 < batches and self._loop.spends_budget()):
             trainer.should_stop = True
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

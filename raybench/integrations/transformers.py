@@ -105,6 +105,9 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
             self._tokens += tokens
         if self._steps:
             self._ends = state.global_step % self._steps == 0 or state.global_step >= args.max_steps
+        if not self._ends and state.global_step < state.max_steps and self._loop.spends_budget():
+            self._ends = control.should_training_stop = control.should_log = True
+            control.should_evaluate = args.eval_strategy != "no"
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Note that the epoch ends with the evaluation and the checkpoint that follow."""

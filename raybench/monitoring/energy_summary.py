@@ -12,7 +12,7 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.settings import MISSING
 from raybench.devices import hosted
-from raybench.monitoring.energy import Joules
+from raybench.devices.energy import Joules
 from raybench.monitoring.summary import Window, widen
 from raybench.results.warmup import is_steady
 
@@ -35,11 +35,13 @@ class EpochWindows:
 
     Attributes:
         windows: begin and end by the epoch's number.
+        partial: the number of the epoch that the trial's budget ended before its data did; 0 if there is none.
         reached: the first epoch that reached the target, if one did and all earlier epochs are known.
     """
 
     job: Job
     windows: dict[int, Window] = field(default_factory=dict)
+    partial: int = 0
     reached: int | None = None
 
     def see(self, event: Event) -> None:
@@ -48,6 +50,7 @@ class EpochWindows:
         if not isinstance(number, int):
             return
         self.windows[number] = widen(None, event)
+        self.partial = number if event.get("partial") else 0
         if self.reached is None and 1 in self.windows and target and target.reached(event.get("metrics") or {}):
             self.reached = number
 
@@ -58,7 +61,8 @@ class EpochWindows:
         warmup = 1 if warmup is MISSING else warmup
         first, epochs = min(self.windows, default=1), self.job.cell.settings.epochs or 0
         gaps = (first - 1,) if first > 1 else ()
-        return [number for number in sorted(self.windows) if is_steady(number, warmup, gaps, epochs)]
+        numbers = sorted(self.windows.keys() - {self.partial})
+        return [number for number in numbers if is_steady(number, warmup, gaps, epochs)]
 
 
 def summarise_energy(readings: Sequence[Reading], epochs: EpochWindows, missing: Sequence[str]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from raybench.devices.energy import Joules, Unavailable
 from raybench.devices.nvidia import LIBRARY, visible
-from raybench.monitoring.energy import Joules, Unavailable
 
 REASONS: Mapping[int, str] = {
     0x2: "applications_clocks",
@@ -96,7 +96,7 @@ class NvidiaSensors(_Gpus):
 
 
 class NvidiaEnergy(_Gpus):
-    """The energy counters of some NVIDIA GPUs (`raybench.monitoring.energy`).
+    """The energy counters of some NVIDIA GPUs (`raybench.devices.energy`).
 
     GPUs before Volta and slices of a GPU have none.
     """

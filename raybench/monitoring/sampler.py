@@ -18,9 +18,9 @@ from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.devices import KINDS
+from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring import host
-from raybench.monitoring.energy import EnergyMeter, Unavailable
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
 from raybench.monitoring.processes import Session, Usage
 from raybench.monitoring.summary import LEAST_S, Sample, Window, summarise, widen

@@ -45,7 +45,13 @@ def _similar(cell: Cell) -> str:
 
 def _same_length(cell: Cell) -> str:
     """The fields that must be equal to transfer the duration of a trial that does not count its examples."""
-    return repr((_similar(cell), cell.settings.batch_size, cell.settings.epochs, cell.settings.steps_per_epoch))
+    settings = cell.settings
+    return repr((_similar(cell), settings.batch_size, settings.epochs, settings.steps_per_epoch, cell.budget))
+
+
+def _budget_s(cell: Cell) -> float | None:
+    """The seconds of a budget of time or price."""
+    return cell.budget.get("seconds") if cell.budget else None
 
 
 class Estimator:
@@ -58,6 +64,7 @@ class Estimator:
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self._costs: dict[str, list[Cost]] = {}
         self._whole_s: dict[str, list[float]] = {}
+        self._beside_budget_s: dict[str, list[float]] = {}
         self._known: dict[str, float | None] = {}
         for attempt in attempts:
             self.learn(attempt)
@@ -78,11 +85,14 @@ class Estimator:
             self._costs.setdefault(_similar(cell), []).append(cost)
         else:
             self._whole_s.setdefault(_same_length(cell), []).append(once_s + repeated_s)
+        if (budget_s := _budget_s(cell)) is not None:
+            beside_s = max(0.0, once_s + repeated_s - budget_s)
+            self._beside_budget_s.setdefault(_similar(cell), []).append(beside_s)
         self._known.clear()
 
     def seconds(self, cell: Cell) -> float | None:
-        """The estimate for one trial; None if no similar cell has been run."""
-        if not self._costs and not self._whole_s:
+        """The estimate for one trial; None if no similar cell has been run, and its budget is not one of time."""
+        if not self._costs and not self._whole_s and not cell.budget:
             return None
         if cell.cell_id not in self._known:
             self._known[cell.cell_id] = self._compute(cell)
@@ -100,6 +110,14 @@ class Estimator:
         return sum(known) * len(estimates) / len(known)
 
     def _compute(self, cell: Cell) -> float | None:
+        budget_s = _budget_s(cell)
+        by_epochs = self._by_epochs(cell) if cell.settings.epochs or budget_s is None else None
+        if budget_s is None:
+            return by_epochs
+        by_budget = budget_s + median(self._beside_budget_s.get(_similar(cell), [0.0]))
+        return by_budget if by_epochs is None else min(by_epochs, by_budget)
+
+    def _by_epochs(self, cell: Cell) -> float | None:
         settings, train = cell.settings, cell.data.examples.train
         costs = self._costs.get(_similar(cell))
         if not (costs and settings.batch_size and settings.epochs):

@@ -17,6 +17,7 @@ from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, Cel
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
+from raybench.devices.energy import energy_problem
 from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
 from raybench.errors import UsageError, nearest
@@ -106,7 +107,8 @@ class Resolver:
         self._digest, self._available = data[0], dict(data[1])
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
-        self._below = _defaults(info) | explicit_settings(spec) | explicit_params(spec)
+        unlimited = {"epochs": MISSING} if spec.budget else {}
+        self._below = _defaults(info) | unlimited | explicit_settings(spec) | explicit_params(spec)
         self._placement = cache(self._find_placement)
         self._settings_of = cache(lambda device: explicit_settings(spec.profile(device)))
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
@@ -126,7 +128,8 @@ class Resolver:
                 resolved |= changes
         found = self._placement(self._need(profile, resolved))
         skip, fit = (found, None) if isinstance(found, str) else (self._unsupported(resolved), found)
-        content = self._content(profile, resolved, fit)
+        skip = skip or self._without_energy(profile.kind, fit)
+        content = self._content(point["device"], profile, resolved, fit)
         return ResolvedCell(
             content=content,
             axes=point,
@@ -224,6 +227,32 @@ class Resolver:
         lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
         return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None
 
+    def _without_energy(self, kind: str, fit: Placement | None) -> str | None:
+        """The reason why a budget of energy cannot be measured on this machine, or None, also for a cluster."""
+        is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
+        if not is_here or not self._spec.budget or self._spec.budget.energy is None:
+            return None
+        reason = energy_problem(kind)
+        return f"a budget of energy needs a counter: {reason}" if reason else None
+
+    def _budget(self, device: str, price_per_hour: float | None) -> dict[str, Any] | None:
+        """The budget of a cell; a price is that of so many seconds.
+
+        Raises:
+            UsageError: it is a price, and the device has none.
+        """
+        budget = self._spec.budget
+        if not budget:
+            return None
+        if budget.energy is not None:
+            return {"joules": budget.energy}
+        if budget.price is not None and not price_per_hour:
+            example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
+            message = f"budget: {{price: {budget.price:g}}} needs the price of {device}; give it one, such as {example}"
+            raise UsageError(f"{self._spec.place('budget')}{message}")
+        seconds = budget.time or round((budget.price or 0.0) / (price_per_hour or 1.0) * 3600, 3)
+        return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
+
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         own_loop = bool(self._info.own_loop)
         precision = resolved.get("precision")
@@ -246,7 +275,7 @@ class Resolver:
             own_processes=self._info.command is not None,
         )
 
-    def _content(self, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None) -> Cell:
+    def _content(self, name: str, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None) -> Cell:
         framework, own_loop = resolved["framework"], bool(self._info.own_loop)
         cpus: Any = fit.cpus if fit else resolved.get("cpus")  # None if no node fits
         device = CellDevice(
@@ -280,6 +309,7 @@ class Resolver:
             workload=self._info.identity(),
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True) if target else None,
+            budget=self._budget(name, profile.price_per_hour),
             compared=self._compared,
             params=params,
         )
@@ -303,10 +333,10 @@ class Resolver:
                 raise UsageError(f"{self._spec.place('workload')}{message}")
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
-            used = {name: resolved[name] for name in KEPT if name in resolved}
+            used = {name: resolved[name] for name in KEPT if resolved.get(name, MISSING) is not MISSING}
             for name, parameter in self._info.parameters.items():
                 key = key_of(name)
-                used |= {key: parameter.converted(resolved[key])} if key in resolved else {}
+                used |= {key: parameter.converted(resolved[key])} if resolved.get(key, MISSING) is not MISSING else {}
         settings = {name: value for name, value in used.items() if name in TRAINING and value is not None}
         params = {name.removeprefix(PARAM): value for name, value in used.items() if name.startswith(PARAM)}
         return replace(UNKNOWN_SETTINGS, **settings), params

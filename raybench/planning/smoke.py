@@ -84,7 +84,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
         return {name: shrink(name, value) for name, value in values.items()}
 
     cells = list(map(shrink_all, cells))
-    tree = spec.model_dump(exclude_unset=True, exclude={"exclude", "target", "stop_at_target"})
+    tree = spec.model_dump(exclude_unset=True, exclude={"exclude", "target", "stop_at_target", "budget"})
     added = {name: value for name, value in _defaults(info).items() if name not in {*tree, *spec.axes}}
     for rule in tree.get("overrides", []):
         rule["set"] = shrink_all(rule["set"])

@@ -33,6 +33,11 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
     if resolved.get("label_smoothing") and info.own_loss:
         message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
         raise UsageError(f"{spec.place('label_smoothing')}{message}")
+    schedule = resolved.get("schedule")
+    is_relative = isinstance(schedule, Mapping) and (schedule.get("stretch") or schedule["name"] == "cosine")
+    if spec.budget and not resolved.get("epochs") and is_relative:
+        message = "the schedule of the learning rate stretches over all epochs, whose number a budget leaves open"
+        raise UsageError(f"{spec.place('budget')}budget: {message}; add `epochs`, or `schedule: constant`")
     # An accuracy of the user's own may be in percent.
     target = Target(**spec.target.model_dump()) if spec.target and "accuracy" in info.metric_names else None
     if target and target.in_percent:

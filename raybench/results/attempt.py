@@ -149,9 +149,11 @@ class Attempt:
 
     @property
     def full_epochs(self) -> list[Epoch]:
-        """Its epochs without the shorter last one of a fractional number of epochs."""
+        """Its epochs without a shorter last one: of a fractional number of epochs, or at the end of its budget."""
         epochs = self.cell.settings.epochs
-        return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if epochs and epochs % 1 else self.epochs
+        last = self.epochs[-1] if self.epochs else None
+        is_shorter = last and (last.partial or (epochs and epochs % 1 and last.epoch > epochs))
+        return self.epochs[:-1] if is_shorter else self.epochs
 
     @property
     def stops(self) -> bool:

@@ -87,7 +87,7 @@ _CELL = [
 
 
 def _column(quantity: Quantity) -> Column:
-    dtype = WHOLE if quantity.kind in (Kind.WHOLE, Kind.COUNT) else NUMBER
+    dtype = {Kind.WHOLE: WHOLE, Kind.COUNT: WHOLE, Kind.FLAG: YES_NO}.get(quantity.kind, NUMBER)
     return Column(quantity.column, dtype, quantity.unit, quantity.meaning)
 
 

@@ -41,6 +41,7 @@ class Kind(Enum):
 
     WHOLE = "a whole number"
     COUNT = "a whole number; 0 if not known"
+    FLAG = "true or false"
     NUMBER = "a finite number"
     NUMBERS = "a map of names to finite numbers"
     SECONDS = "a map of names to times"
@@ -56,6 +57,7 @@ class Kind(Enum):
 _PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.WHOLE: whole_in,
     Kind.COUNT: lambda value: whole_in(value) or 0,
+    Kind.FLAG: lambda value: value is True,
     Kind.NUMBER: number_in,
     Kind.NUMBERS: numbers_in,
     Kind.SECONDS: seconds_in,
@@ -63,7 +65,7 @@ _PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.RECORDS: records_in,
 }
 _NOTHING: Mapping[str, float] = MappingProxyType({})
-_EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.SEQUENCE: (), Kind.RECORDS: ()}
+_EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.FLAG: False, Kind.SEQUENCE: (), Kind.RECORDS: ()}
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,11 @@ class Epoch:
         "of a new shape; empty if single steps are not timed",
     )
 
+    partial: bool = measured(
+        Kind.FLAG,
+        "whether the trial's budget ended it before its data did",
+        Quantity("partial", "", "whether the trial's budget ended it before its data did"),
+    )
     optimizer_steps: int = measured(
         Kind.COUNT,
         "of a training function: steps of its optimizer, fewer than batches if gradients are accumulated; of several "

@@ -27,6 +27,7 @@ _SECONDS = Annotated[float, msgspec.Meta(ge=0, lt=LARGEST_FLOAT)]
 _TYPES: Mapping[Kind, Any] = {
     Kind.WHOLE: _WHOLE | None,
     Kind.COUNT: _WHOLE,
+    Kind.FLAG: bool,
     Kind.NUMBER: _NUMBER | None,
     Kind.NUMBERS: dict[str, _NUMBER],
     Kind.SECONDS: dict[str, _SECONDS],

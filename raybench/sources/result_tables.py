@@ -165,7 +165,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "seed": attempt.seed,
         "wall_s": attempt.wall,
         "template_import_s": attempt.template_import,
-        "epochs_done": len(epochs),
+        "epochs_done": sum(not epoch.partial for epoch in epochs),
         "error": _error(attempt),
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,

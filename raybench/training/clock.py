@@ -170,6 +170,27 @@ class TrainingClock:
         sections = self.ledger.epoch()
         return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
 
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether the device's work is done when a step returns."""
+        return self._device.synchronous
+
+    def training_s(self, compile: bool) -> float:
+        """Seconds of training in all epochs so far: train, input_wait and, if asked, compile."""
+        seconds = self.ledger.seconds("train", "input_wait", *(["compile"] if compile else []))
+        if compile or not self.timer:
+            return seconds
+        if self.loop.counts_compilation:
+            return seconds - (self.loop.compile_ns() - self._compile_ns - self._compile_evaluate_ns) * NANO
+        return seconds - self.timer.compiled_ns() * NANO
+
+    def catch_up(self) -> None:
+        """Wait until at most the last step is left for the device to do."""
+        if self._device.own_clock and self.timer:
+            self.timer.wait_for_last_but_one()
+        elif not self._device.own_clock:
+            self._device.synchronize()
+
     def _charge_waits(self) -> None:
         """Move the time of all waits in the open section to `input_wait`.
 

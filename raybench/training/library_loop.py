@@ -89,7 +89,7 @@ class LibraryLoop:
 
     @property
     def is_last(self) -> bool:
-        """Whether training ends with this epoch: it is the last one, or has reached the target."""
+        """Whether training ends with this epoch: it is the last one, has reached the target or spent the budget."""
         epoch = self._trial._epoch
         assert epoch
         if epoch.number + 1 >= self._trial._numbers:
@@ -113,7 +113,11 @@ class LibraryLoop:
         number, numbers = trial._epoch.number + 1, trial._numbers
         reached = trial._end_epoch(more and number < numbers)
         if not more and not reached and number < numbers:
-            trial._recorder.warn(f"the loop was left after epoch {number}, of {numbers} epochs")
+            trial._recorder.warn(f"the loop was left after epoch {number}, {trial._too_early}")
+
+    def spends_budget(self) -> bool:
+        """Return whether training ends with this step, before the last of its epoch, since its budget is spent."""
+        return self.in_epoch and self._trial._spends_budget()
 
     def limit(self, batches: int | None) -> int | None:
         """The number of batches in this epoch; None: as many as there are.

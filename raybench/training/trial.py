@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from raybench import datasets
-from raybench.core.job import StopRule, Target
+from raybench.core.job import Budget, StopRule, Target
 from raybench.core.ledger import NANO
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
 from raybench.engines.loop_facts import LoopFacts, OptimizerSettings
+from raybench.training.budget import BudgetRule
 from raybench.training.clock import TrainingClock
 from raybench.training.epoch_record import Diverged, EpochRecord, Evaluation, finite
 from raybench.training.values import Path as ArrayPath
@@ -39,10 +41,12 @@ class TrialOptions:
     """What a training is to do, and where.
 
     Attributes:
-        epochs: how many, whatever number the loop has; None if only the loop says so.
+        epochs: how many, whatever number the loop has; None if the loop says so or, with a budget, for no limit.
         steps_per_epoch: after how many steps an epoch ends; None: with its batches.
         target: the metric to reach.
         stop_at_target: whether training ends when it is reached.
+        budget: what the training may spend; None for no limit.
+        read_joules: reads the device's energy counters, for a budget of energy.
         rank, world_size: of this process, among those that train the model together.
         data_dir: the folder of data sets.
         output_dir: a folder for the user's own files.
@@ -54,6 +58,8 @@ class TrialOptions:
     steps_per_epoch: int | None = None
     target: Target | None = None
     stop_at_target: bool = False
+    budget: Budget | None = None
+    read_joules: Callable[[], float] | None = None
     seed: int = 0
     rank: int = 0
     world_size: int = 1
@@ -94,7 +100,7 @@ class Recorder:
 
         Args:
             epoch: its number.
-            stop: whether it does according to this rank, if the grid sets `stop_at_target`.
+            stop: whether it does according to this rank, since its target is reached or its budget spent.
         """
         return stop
 
@@ -132,6 +138,8 @@ class Trial:
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
         self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
+        # Ranks train in step, and each has its own clock, so that they can agree only between two epochs.
+        self._budget = BudgetRule(options.budget, options.read_joules, in_epoch=options.world_size == 1)
         self._names: set[str] = set()
         self._process = os.getpid()
 
@@ -165,10 +173,11 @@ class Trial:
         """Iterate over the epochs, numbered from 0, in the place of `range(count)`.
 
         An epoch ends when the loop asks for the next one. The iteration ends at the target, if the grid sets
-        `stop_at_target`.
+        `stop_at_target`, and when the grid's `budget` is spent.
 
         Args:
-            count: how many, if the grid does not set `epochs`; a fraction, such as 9.9, makes the last one shorter.
+            count: how many, if the grid sets neither `epochs` nor `budget`; a fraction, such as 9.9, makes the last one
+                shorter.
         """
         self._begin(count)
         return self._iterate()
@@ -183,8 +192,8 @@ class Trial:
         """Iterate over the batches of an epoch, in the place of the batches themselves.
 
         The time in which the loop waits for the next batch is `input_wait`. If the grid sets `steps_per_epoch`, the
-        iteration ends after so many steps. Outside of `epochs()` the iteration is the whole training: it begins again
-        with the batches until all epochs are done.
+        iteration ends after so many steps, and if it sets a `budget`, after the step that spends it. Outside of
+        `epochs()` the iteration is the whole training: it begins again with the batches until all epochs are done.
 
         Args:
             batches: any iterable; an iterator goes on in the next epoch.
@@ -301,7 +310,7 @@ class Trial:
             Diverged: its loss is not finite.
         """
         if self._epoch is not None and self._total is not None:  # the iterator over epochs is still referred to
-            self._leave(self._epoch.number, self._numbers)
+            self._leave(self._epoch.number)
         (fields, message), self._left = self._left or (None, ""), None
         if fields:
             self._recorder.epoch_ended(fields, False)
@@ -340,6 +349,8 @@ class Trial:
             raise RuntimeError("trial.epochs() a second time: a trial is one training")
         options = self._options
         total = count if options.epochs is None else options.epochs
+        if options.budget and options.epochs is None:
+            total = math.inf
         if total is None:
             raise ValueError("how many epochs? Set `epochs` in the grid file, or write trial.epochs(10)")
         if not isinstance(total, (int, float)) or not total > 0:
@@ -347,10 +358,15 @@ class Trial:
         self._total = total
 
     @property
-    def _numbers(self) -> int:
+    def _numbers(self) -> float:
         """The number of epochs; the last one may be shorter."""
         assert self._total is not None
-        return math.ceil(self._total)
+        return math.ceil(self._total) if math.isfinite(self._total) else math.inf
+
+    @property
+    def _too_early(self) -> str:
+        """What a loop that is left early leaves undone."""
+        return f"of {self._numbers} epochs" if math.isfinite(self._numbers) else "before its budget was spent"
 
     def _resume(self) -> int:
         """Load the state of an earlier attempt, if there is one; return the number of its epochs."""
@@ -360,23 +376,25 @@ class Trial:
         return first
 
     def _begin_epoch(self, number: int) -> None:
+        self._budget.begin_epoch()
         self._clock.begin_epoch()
         self._epoch, self._in_steps, self._left_steps = EpochRecord(number), False, False
 
     def _iterate(self) -> Iterator[int]:
-        numbers = self._numbers
-        for number in range(self._resume(), numbers):
+        for number in count_from(self._resume()):
+            if number >= self._numbers:
+                break
             self._begin_epoch(number)
             try:
                 yield number
             except GeneratorExit:
                 with suppress(Exception):  # an error of the loop may have left the device unusable
-                    self._leave(number, numbers)
+                    self._leave(number)
                 raise
-            if self._end_epoch(number + 1 < numbers):
+            if self._end_epoch(number + 1 < self._numbers):
                 break
 
-    def _leave(self, number: int, numbers: int) -> None:
+    def _leave(self, number: int) -> None:
         """End the loop early, by `break` or an error: an epoch counts unless this happened in one of its steps."""
         epoch = self._epoch
         if epoch is None or sys.is_finalizing():
@@ -384,11 +402,11 @@ class Trial:
         if self._in_steps:
             self._clock.end_epoch()
             self._epoch = None
-            self._left = None, f"the loop was left in epoch {number + 1}, which does not count, of {numbers} epochs"
+            self._left = None, f"the loop was left in epoch {number + 1}, which does not count, {self._too_early}"
             return
         fields = self._close(epoch)
-        more = number + 1 < numbers
-        self._left = fields, f"the loop was left after epoch {number + 1}, of {numbers} epochs" if more else ""
+        more = number + 1 < self._numbers
+        self._left = fields, f"the loop was left after epoch {number + 1}, {self._too_early}" if more else ""
         self._recorder.left(fields)
 
     def _close(self, epoch: EpochRecord) -> dict[str, Any]:
@@ -427,16 +445,24 @@ class Trial:
         return reached
 
     def _stops(self, epoch: int, metrics: Mapping[str, float]) -> bool:
-        """Whether training ends with an epoch (from 1), since it has reached its target: for all ranks alike."""
-        rule = self._stop_rule
-        if rule is None:
+        """Whether training ends with an epoch (from 1), for all ranks alike: target reached, or budget spent."""
+        if not self._stop_rule and not self._options.budget:
             return False
-        if self.world_size == 1 or self._diverged:
-            return rule.ends_with(metrics)
-        if self._decision[0] != epoch:  # rank 0 decides once, as others may have read it
-            stops = rule.ends_with(metrics)
-            self._decision = epoch, self._recorder.decide(epoch, stops)
-        return self._decision[1]
+        if self.world_size > 1 and not self._diverged and self._decision[0] == epoch:
+            return self._decision[1]  # rank 0 decides once, as others may have read it
+        stops = bool(self._stop_rule and self._stop_rule.ends_with(metrics)) or self._budget.is_spent(self._clock)
+        if self.world_size > 1 and not self._diverged:
+            stops = self._loop.agree(stops) if self._loop.agree else self._recorder.decide(epoch, stops)
+            self._decision = epoch, stops
+        return stops
+
+    def _spends_budget(self) -> bool:
+        """Return whether the budget is spent inside of the open epoch; the epoch is then partial."""
+        assert self._epoch
+        if time.perf_counter_ns() < self._budget.ask_ns or not self._budget.is_spent(self._clock):
+            return False
+        self._epoch.facts["partial"] = True
+        return True
 
     def _note_divergence(self, values: Mapping[str, float], when: str) -> None:
         """Note the first loss that is not finite."""
@@ -522,9 +548,17 @@ class Steps(Generic[T]):
         self._passes = 0 if self._iterator is None else 1
         # As few calls as possible: after a step, which displaces their code from the processor's caches, each takes
         # about a microsecond, a thousandth of a short step (benchmarks/training_loop.py).
-        examples, steps, path, now = self._examples, self._steps, self._path, time.perf_counter_ns
+        examples, steps, path, now, budget = (
+            self._examples,
+            self._steps,
+            self._path,
+            time.perf_counter_ns,
+            trial._budget,
+        )
         while limit is None or epoch.taken < limit:
             start_ns = now()
+            if start_ns >= budget.ask_ns and epoch.taken not in (0, last) and trial._spends_budget():
+                break
             batch = next(self._iterator, _END) if self._iterator else _END
             if batch is _END:
                 batch = self._first_batch(restart and limit is not None)

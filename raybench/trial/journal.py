@@ -12,6 +12,8 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
+from raybench.devices.energy import EnergyMeter
+from raybench.devices.host import usable_cores
 from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
@@ -27,7 +29,9 @@ def options_of(job: Job) -> TrialOptions:
     """The options of a job's training; an engine makes batches of as many steps as it has to take."""
     settings, rank, own_loop = job.cell.settings, current_rank(), job.cell.has_own_loop
     return TrialOptions(
-        epochs=(settings.epochs if own_loop else math.ceil(settings.epochs)) or None,
+        epochs=(settings.epochs if own_loop or not settings.epochs else math.ceil(settings.epochs)) or None,
+        budget=job.budget,
+        read_joules=joules_reader(job),
         data_dir=Path(job.data_root),
         output_dir=Path(job.folder).absolute() / OUTPUT,
         steps_per_epoch=settings.steps_per_epoch or None if own_loop else None,
@@ -37,6 +41,19 @@ def options_of(job: Job) -> TrialOptions:
         rank=rank.number,
         world_size=rank.count,
     )
+
+
+def joules_reader(job: Job) -> Callable[[], float] | None:
+    """The function that reads the energy counters of a job's device; None without a budget of energy.
+
+    Raises:
+        Unavailable: the device has none that can be read here.
+    """
+    if not job.budget or job.budget.joules is None:
+        return None
+    meter = EnergyMeter(job.cell.device.kind, job.visible, job.cores or usable_cores())
+    meter.device_joules()
+    return meter.device_joules
 
 
 def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from raybench.core import events, memory
 from raybench.core.events import Event
@@ -38,7 +38,7 @@ from raybench.results.epoch import over_ranks
 from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
 from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
 from raybench.trial.failure import failure
-from raybench.trial.journal import OUTPUT, Send
+from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
 from raybench.trial.opening import OFFLINE, open_assigned, opening
@@ -52,6 +52,12 @@ from raybench.workloads.parameters import PASSED
 
 STARTED = "RAYBENCH_TRIAL_STARTED"
 """The environment variable with the time at which the trial began, by the host's monotonic clock."""
+
+BUDGET_GRACE = 0.1
+"""The part of its budget that a command may take longer to the next line that ends an epoch; then it is ended."""
+
+METRICS_GRACE_S = 5.0
+"""Seconds in which a command may print metrics of its last epoch after the line that ends it."""
 
 KEPT_LINES = 20
 """Last lines of the output that are kept with an error."""
@@ -270,8 +276,8 @@ class _Run:
         while self._read(0) and time.monotonic() < deadline:
             pass
 
-    def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any]]:
-        """End the program, and return the error because of which."""
+    def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any] | None]:
+        """End the program, and return the error because of which, if it is one."""
         program = self._program
         assert program
         self._is_stopping = True
@@ -283,7 +289,7 @@ class _Run:
                 self._look()
         program.kill()
         self._read_rest()
-        return status, self._described(kind, message)
+        return status, None if status == TrialStatus.COMPLETED else self._described(kind, message)
 
     def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
         """The status of a program that ended with another code than 0."""
@@ -346,6 +352,10 @@ class _Printed(_Run):
         self._last: Event | None = None
         self._children_cpu_s = children_cpu_s()
         self._cpu_s = 0.0
+        self._read_joules = joules_reader(self._job)
+        self._began_j: float | None = None
+        self._has_begun = False
+        self._spent_ns = 0  # when the epoch ended that has spent the budget
 
     def _start(self) -> Program:
         self._metrics = Metrics(self._command, self._values)
@@ -383,14 +393,57 @@ class _Printed(_Run):
         elif mark == EPOCH_BEGINS:
             if self._in_epoch and EPOCH not in self._command.marks:
                 self._epoch(at_ns)
+            if self._spent_ns:
+                self._end_at_budget()
             self._add_later()
             self._charge("other" if self._metrics.number else "setup", at_ns)
             self._in_epoch = True
         else:
             self._charge("setup", at_ns)
+            self._has_begun = True
 
-    def _epoch(self, at_ns: int) -> None:
-        """End an epoch."""
+    def _look(self) -> None:
+        """End the program after the epoch that has spent the budget or, if that takes much longer, in it."""
+        if self._is_stopping or not self._job.budget or (self._program and self._program.code is not None):
+            return
+        if self._spent_ns:
+            printed = {**(self._last["metrics"] if self._last else {}), **self._metrics.current}
+            is_late = (time.perf_counter_ns() - self._spent_ns) * NANO > METRICS_GRACE_S
+            if is_late or not {*self._command.metric_names} - {*printed, *self._command.work}:
+                self._end_at_budget()
+        elif self._is_training and self._over_budget(time.perf_counter_ns()) > BUDGET_GRACE:
+            self._epoch(time.perf_counter_ns(), partial=True)
+            self._end_at_budget()
+
+    def _end_at_budget(self) -> NoReturn:
+        self._add_later()
+        self._warnings.extend(self._metrics.warnings())
+        raise _End(TrialStatus.COMPLETED, "", "")
+
+    @property
+    def _is_training(self) -> bool:
+        """Whether the time since the last mark is one of training, as far as it is known before the next mark."""
+        if self._command.time or EPOCH_BEGINS in self._command.marks:
+            return self._in_epoch
+        return self._has_begun or not self._command.shows_begin
+
+    def _over_budget(self, at_ns: int) -> float:
+        """What was spent beyond the budget by a moment, as a fraction of it; negative before, or without a budget."""
+        budget = self._job.budget
+        if budget is None:
+            return -math.inf
+        if budget.seconds is not None:
+            open_s = (at_ns - self._until_ns) * NANO if self._is_training else 0.0
+            return (self._sections["train"] + open_s) / budget.seconds - 1
+        assert self._read_joules and budget.joules
+        joules = self._read_joules()
+        self._began_j = joules if self._began_j is None else self._began_j
+        return (joules - self._began_j) / budget.joules - 1
+
+    def _epoch(self, at_ns: int, partial: bool = False) -> None:
+        """End an epoch; one that was left early is partial, and its work is not known."""
+        if self._spent_ns and not partial:
+            self._end_at_budget()
         metrics, work, own_s = self._metrics.end_epoch()
         seconds = self._charge("train", at_ns)
         self._together = 1 if seconds or own_s is not None else self._together + 1
@@ -398,11 +451,12 @@ class _Printed(_Run):
         if own_s is not None:
             self._sections["train"] += own_s - seconds
             self._sections["other"] += seconds - own_s
-        elif self._metrics.number == 2 and seconds and self._last and not self._command.shows_begin:
+        elif self._metrics.number == 2 and seconds and self._last and not self._command.shows_begin and not partial:
             self._move_excess(seconds, "setup")  # such as imports
         self._flush()
         self._in_epoch = False
         finite, diverged = _finite(metrics, self._warnings)
+        work = {} if partial else work
         counted = {name: int(work[name]) for name in ("steps", "examples") if name in work}
         units = {name: number for name, number in work.items() if name not in counted or list(work) == ["steps"]}
         self._last = events.epoch_ended(
@@ -411,6 +465,7 @@ class _Printed(_Run):
             epoch=self._metrics.number,
             ledger={"train": seconds if own_s is None else own_s},
             **({"cpu_s": cpu_s} if (cpu_s := self._spent_cpu_s()) else {}),
+            **({"partial": True} if partial else {}),
             **({"epochs_in_read": self._together} if self._together > 1 else {}),
             **counted,
             **({"units": units} if units else {}),
@@ -418,6 +473,9 @@ class _Printed(_Run):
         )
         if diverged:
             raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._metrics.number}")
+        self._has_begun = True
+        if self._over_budget(at_ns) >= 0:
+            self._spent_ns = at_ns
 
     def _move_excess(self, usual_s: float, section: str) -> None:
         """Move the time by which the latest epoch is longer than another to a section."""
@@ -467,6 +525,8 @@ class _Printed(_Run):
                 return TrialStatus.FAILED, self._described("UsageError", "no line of the output ends an epoch")
             self._add_later()
         except (_End, OutputError) as error:
+            if isinstance(error, _End) and error.status == TrialStatus.COMPLETED:
+                return error.status, None
             is_diverged = isinstance(error, _End)
             status = TrialStatus.DIVERGED if is_diverged else TrialStatus.FAILED
             return status, self._described("Diverged" if is_diverged else "UsageError", str(error))

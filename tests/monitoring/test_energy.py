@@ -17,9 +17,9 @@ from raybench.core import events
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job, Target
 from raybench.core.settings import Settings
+from raybench.devices.energy import AmdGpus, AppleChip, EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring import SAMPLES, Monitor
-from raybench.monitoring.energy import AmdGpus, AppleChip, EnergyMeter, Unavailable
 from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")

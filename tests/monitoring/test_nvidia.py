@@ -11,9 +11,9 @@ from support.made_up_gpus import Nvml, NVMLError, install_nvml
 
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
+from raybench.devices.energy import Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring import SAMPLES, Monitor
-from raybench.monitoring.energy import Unavailable
 from raybench.monitoring.sampler import open_sensors
 
 

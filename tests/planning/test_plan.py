@@ -139,6 +139,7 @@ OTHER = [
     "channels_last: true\n",
     "evaluation_batch_size: 500\n",
     "stop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.9}\n",
+    "budget: {time: 5m}\nschedule: constant\n",
     "devices: {cpu: {kind: cpu, replicas: 2}}\n",
 ]
 NOTATIONS = [

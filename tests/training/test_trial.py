@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.recorded_trial import make_trial
 
-from raybench.core.job import Target
+from raybench.core.job import Budget, Target
 from raybench.training.epoch_record import Diverged
 
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
@@ -212,6 +212,46 @@ def test_target_in_the_logged_unit_ends_training(bound, logged):
     for epoch in trial.epochs():
         trial.log({"val/accuracy": logged[epoch]})
     assert len(kept.epochs) == 2
+
+
+@pytest.mark.parametrize(
+    ("budget", "epochs", "trained"),
+    [
+        ({"seconds": 12}, None, [(5, 0), (5, 0), (2, 1)]),  # inside of an epoch: (steps, partial)
+        ({"seconds": 10}, None, [(5, 0), (5, 0)]),
+        ({"seconds": 99}, 2, [(5, 0), (5, 0)]),
+        ({"seconds": 0.5}, None, [(1, 1)]),
+        ({"joules": 19}, None, [(5, 0), (4, 1)]),
+    ],
+)
+def test_a_budget_ends_training_after_a_step(sleep, budget, epochs, trained):
+    joules = lambda: 1000 + 2 * time.perf_counter()  # noqa: E731
+    trial, kept, _ = make_trial(epochs, budget=Budget(**budget), read_joules=joules if "joules" in budget else None)
+    for _ in trial.epochs(1):
+        for _ in trial.steps(BATCHES):
+            sleep(1)
+        with trial.evaluation():
+            sleep(1)
+    assert [(epoch["steps"], int(epoch.get("partial", False))) for epoch in kept.epochs] == trained
+    assert [epoch["ledger"]["evaluate"] for epoch in kept.epochs] == [1.0] * len(trained)
+    assert not kept.more[-1] and not kept.warnings
+
+
+@pytest.mark.parametrize("with_compile", [True, False])
+def test_a_budget_with_and_without_compilation(sleep, with_compile):
+    trial, kept, _ = make_trial(None, budget=Budget(seconds=8, compile=with_compile))
+    for epoch in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            sleep(1 if epoch or number else 7)
+    assert sum(epoch["steps"] for epoch in kept.epochs) == (2 if with_compile else 8)
+
+
+def test_without_steps_a_budget_ends_training_after_an_epoch(sleep):
+    trial, kept, _ = make_trial(None, budget=Budget(seconds=5))
+    for _ in trial.epochs(1):
+        sleep(2)
+    assert [epoch["ledger"]["train"] for epoch in kept.epochs] == [2.0] * 3
+    assert not any(epoch.get("partial") for epoch in kept.epochs)
 
 
 def test_infinite_loss_ends_training_after_its_epoch():

@@ -344,6 +344,28 @@ def failed(project, *arguments, **options):
     return attempt.error
 
 
+SLOW = """
+import time
+for epoch in range(1, 100):
+    time.sleep({s})
+    print(f"epoch {{epoch}} loss={{1 / epoch}}")
+"""
+
+
+@pytest.mark.parametrize(("seconds", "partial"), [(0.1, False), (60, True)])
+def test_a_command_is_ended_at_its_budget(project, seconds, partial):
+    attempt = project.one(SLOW.format(s=seconds), "command: python script.py" + LOSS, grid="budget: {time: 1s}\n")
+    assert (attempt.status, attempt.error) == ("completed", None)
+    assert sum(epoch.ledger["train"] for epoch in attempt.epochs) >= 1
+    assert len(attempt.epochs) < 99
+    assert attempt.epochs[-1].partial is partial
+    assert partial or attempt.epochs[-1].metrics == {"train/loss": pytest.approx(1 / len(attempt.epochs))}
+
+
+LOSS = r"""
+epoch: '^epoch (\d+)'
+metrics: {train/loss: 'loss=(\S+)'}
+"""
 PATTERN = "command: python script.py\nmetrics: "
 JSON = "command: python script.py\njson_lines: "
 EPOCHS = "command: python script.py\nepoch: 'epoch (.)'\n"

@@ -215,7 +215,7 @@ class TensorFlowEngine(Engine):
 
         The draws and the optimiser's scalars are copied to the device at once, so that no step waits for a copy.
         """
-        self._drawn = self._order.epoch()
+        self._drawn, self._first_step = self._order.epoch(), self._step
         order = self._drawn.filled(self._order.steps)  # a shorter epoch would be a new shape, and traced again
         steps = range(self._step, self._step + len(order.index))
         scalars = self._optimizer.scalars([self._rate(step) for step in steps], self._step)
@@ -247,7 +247,7 @@ class TensorFlowEngine(Engine):
 
     def train_means(self) -> dict[str, float]:
         """Means over the examples of the epoch."""
-        return self._means(self._drawn.index.size)
+        return self._means(self._trained_examples)
 
     def settle(self) -> None:
         """Copy the smallest trained variable to the host."""

@@ -55,6 +55,10 @@ class ProcessGroup:
         if self._count > 1:
             self.add_up(torch.zeros(1, device=self._device))
 
+    def agree(self, is_true: bool) -> bool:
+        """Return whether something is true in one of the ranks."""
+        return bool(self.add_up(torch.tensor([float(is_true)], device=self._device)).item())
+
     def add_up(self, values: torch.Tensor) -> torch.Tensor:
         """Sum over the ranks, in place."""
         if self._count > 1:

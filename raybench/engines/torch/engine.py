@@ -39,7 +39,7 @@ class TorchEngine(Engine):
         self._on = torch.device(self._device.torch_name)
         self._group = self._join_group()
         if self._rank.count > 1:
-            parts.loop.meet = self._group.wait
+            parts.loop.meet, parts.loop.agree = self._group.wait, self._group.agree
         self._is_checked = False
 
     def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
@@ -185,7 +185,7 @@ class TorchEngine(Engine):
         """Draw the next epoch; its batches are draws, and examples if they come from the host."""
         self.model.train()
         self._sums = MetricSums(self._device, self._group)
-        self._drawn = self._order.epoch()
+        self._drawn, self._first_step = self._order.epoch(), self._step
         order = self._drawn.part(self._rank)
         return self._input.batches(order, self._steps(AugmentationDraws.on(order, self._device)))
 
@@ -238,7 +238,7 @@ class TorchEngine(Engine):
         """Means over the examples of the epoch, of all ranks."""
         if not self._device.synchronous:
             self._order.prepare()  # while the device works
-        return self._sums.means(self._drawn.index.size)
+        return self._sums.means(self._trained_examples)
 
     def settle(self) -> None:
         """Copy the smallest trained weight to the host."""

@@ -1,4 +1,4 @@
-"""Energy counters of a trial's accelerators, processors and memory, read from outside its process.
+"""Energy counters of a trial's accelerators, processors and memory.
 
 Counters are cumulative. Those of NVIDIA's GPUs and RAPL (Intel's and AMD's processors under Linux) are read directly;
 those of AMD's GPUs and of Apple's chips through the package Zeus.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from raybench.devices import KINDS, hosted
+from raybench.devices.host import usable_cores
 
 POWERCAP = "sys/class/powercap"
 
@@ -163,6 +164,19 @@ def _zeus(name: str) -> Any:
         raise Unavailable("zeus is not installed; run `pip install 'zeus>=0.16'`") from None
 
 
+@cache
+def energy_problem(kind: str) -> str:
+    """Return why the energy of this machine's devices of a kind cannot be measured; empty if it can."""
+    meter = EnergyMeter(kind, (), usable_cores())
+    try:
+        meter.device_joules()
+    except Unavailable as error:
+        return str(error)
+    finally:
+        meter.close()
+    return ""
+
+
 class EnergyMeter:
     """All energy counters of a trial.
 
@@ -181,6 +195,7 @@ class EnergyMeter:
 
     def __init__(self, kind: str, visible: Sequence[str], cores: Sequence[int], root: Path = Path("/")) -> None:
         self.missing: list[str] = []
+        self._is_hosted = hosted(kind)
         self._sources: dict[str, Source] = {}
         is_apple = sys.platform == "darwin"
         host = "energy of the Apple chip" if is_apple else "energy of the CPU"
@@ -214,6 +229,17 @@ class EnergyMeter:
                 self._miss(name, error)
                 self._sources.pop(name).close()
         return {name: round(value, 6) for name, value in joules.items()}
+
+    def device_joules(self) -> float:
+        """The cumulative joules of the device: its accelerators or, of a CPU, its sockets and their memory.
+
+        Raises:
+            Unavailable: they cannot be read.
+        """
+        of_device = [value for name, value in self.read().items() if name.startswith("gpu") != self._is_hosted]
+        if not of_device:
+            raise Unavailable("; ".join(dict.fromkeys(self.missing)) or "the device has no energy counter")
+        return sum(of_device)
 
     def close(self) -> None:
         """Release the drivers."""

@@ -1,0 +1,67 @@
+"""The end of a training whose budget is spent."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from raybench.core.job import Budget
+from raybench.core.ledger import NANO
+from raybench.training.clock import TrainingClock
+
+LAST_PART = 0.1
+"""The last part of a budget of time, in which the host stays at most a step ahead of a device that works behind it."""
+
+ENERGY_INTERVAL_S = 0.1
+"""Seconds between two readings of energy: the counters are updated no more often."""
+
+STANDSTILL_S = 10.0
+"""Seconds without any energy after which a counter measures nothing, as in some virtual machines."""
+
+
+class BudgetRule:
+    """Says whether a training has spent its budget; without a budget it never has.
+
+    Args:
+        budget: of the training.
+        read_joules: reads the device's energy counters, for a budget of energy.
+        in_epoch: whether training may end inside an epoch.
+
+    Attributes:
+        ask_ns: time of the host's clock at which to ask again inside an epoch; before it the budget cannot be spent.
+    """
+
+    def __init__(self, budget: Budget | None, read_joules: Callable[[], float] | None, in_epoch: bool) -> None:
+        self._budget, self._read_joules, self._in_epoch = budget, read_joules, in_epoch
+        self.ask_ns = 0.0 if budget and in_epoch else math.inf
+        self._began: tuple[float, float] | None = None
+        self._is_spent = False
+
+    def begin_epoch(self) -> None:
+        """Note the energy at the beginning of the first epoch."""
+        if self._read_joules and not self._began:
+            self._began = time.perf_counter(), self._read_joules()
+
+    def is_spent(self, clock: TrainingClock) -> bool:
+        """Return whether the budget is spent, and from then on stays so."""
+        if self._budget and not self._is_spent:
+            clock.catch_up()
+            left, wait_s = self._left(self._budget, clock)
+            self._is_spent = left <= 0
+            if self._in_epoch:
+                self.ask_ns = time.perf_counter_ns() + wait_s / NANO
+        return self._is_spent
+
+    def _left(self, budget: Budget, clock: TrainingClock) -> tuple[float, float]:
+        """What is left of the budget, and the seconds in which it cannot be spent."""
+        if budget.seconds is not None:
+            left_s = budget.seconds - clock.training_s(budget.compile)
+            return left_s, left_s if clock.is_synchronous else max(0.0, left_s - LAST_PART * budget.seconds)
+        assert self._read_joules and self._began and budget.joules
+        began_s, began_j = self._began
+        used_j, seconds = self._read_joules() - began_j, time.perf_counter() - began_s
+        if used_j <= 0 and seconds > STANDSTILL_S:
+            raise RuntimeError("the budget is of energy, but the device's energy counter stands still")
+        left_j = budget.joules - used_j
+        return left_j, max(ENERGY_INTERVAL_S, seconds * left_j / used_j / 2 if used_j > 0 else 0.0)
