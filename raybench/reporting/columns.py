@@ -97,7 +97,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
     mfu = column("MFU", lambda each: each.mfu and each.mfu.share.value)
-    columns.append(replace(mfu, texts=[words.mfu_text(each.mfu) for each in shown], drop=7))
+    columns.append(replace(mfu, texts=[words.mfu_text(each.mfu) for each in shown], drop=4))
     columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
