@@ -139,9 +139,18 @@ class Exponential(TypedDict):
     floor: NotRequired[NotNegative]
 
 
+@with_config(STRICT)
+class Cosine(TypedDict):
+    """A straight line from 0 to 1 over the share `warmup_ratio` of all steps, then half a cosine down to `floor`."""
+
+    name: Literal["cosine"]
+    warmup_ratio: NotRequired[Annotated[float, Field(ge=0, lt=1)]]
+    floor: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+
+
 def _form_of_schedule(value: Any) -> str | None:
     name = value.get("name") if isinstance(value, dict) else value
-    return f"<{name}>" if name in ("piecewise_linear", "exponential", "constant") else None
+    return f"<{name}>" if name in ("piecewise_linear", "exponential", "cosine", "constant") else None
 
 
 def _each_once(items: list[Any]) -> list[Any]:
@@ -211,10 +220,12 @@ SETTING_TYPES: dict[str, Any] = {
     "schedule": Annotated[
         Annotated[Literal["constant"], Tag("<constant>")]
         | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
-        | Annotated[Exponential, Tag("<exponential>")],
+        | Annotated[Exponential, Tag("<exponential>")]
+        | Annotated[Cosine, Tag("<cosine>")],
         alternatives(
             _form_of_schedule,
-            "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
+            "constant, {name: piecewise_linear, points: [[epoch, factor], …]}, {name: exponential, decay_steps: …} or "
+            "{name: cosine}",
         ),
     ],
     "augmentation": Annotated[list[Augmentation], AfterValidator(_each_once)],

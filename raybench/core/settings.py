@@ -130,6 +130,8 @@ def _schedule(value: Any) -> Any:
         points = [[float(epoch), float(factor)] for epoch, factor in value["points"]]
         return {"name": value["name"], "points": points, "stretch": value.get("stretch", False)}
     floor = float(value.get("floor", 0.0))
+    if value["name"] == "cosine":
+        return {"name": value["name"], "warmup_ratio": float(value.get("warmup_ratio", 0.0)), "floor": floor}
     return {"name": value["name"], "decay_steps": float(value["decay_steps"]), "floor": floor}
 
 
@@ -242,11 +244,12 @@ class Settings:
     )
     schedule: str | Mapping[str, Any] = setting(
         "constant",
-        "How the learning rate changes per step: constant, piecewise linear or exponential.",
+        "How the learning rate changes per step: constant, piecewise linear, exponential, or cosine with warm-up.",
         examples=[
             "constant",
             {"name": "piecewise_linear", "points": [[0, 0], [5, 1], [24, 0]], "stretch": True},
             {"name": "exponential", "decay_steps": 2000, "floor": 0.01},
+            {"name": "cosine", "warmup_ratio": 0.05, "floor": 0.1},
         ],
         affects=(LEARNING,),
         canonical=_schedule,
@@ -257,9 +260,17 @@ class Settings:
         "the optimizer's step. null: no clipping.",
         examples=[1.0, None],
         affects=(SPEED, LEARNING),
-        engines=("torch", "torch_tpu", "tensorflow"),
         nullable=True,
         gt=0,
+    )
+    gradient_accumulation: int = setting(
+        1,
+        "Parts of a batch that are computed one after another, in less memory; their gradients are added up for one "
+        "step of the optimizer. Only batch norm sees the difference.",
+        examples=[1, 4],
+        affects=(SPEED, LEARNING),
+        unit="parts",
+        ge=1,
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = setting(
         "fp32",

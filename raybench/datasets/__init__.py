@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from raybench.datasets import cifar10, digits, imdb, mnist, synthetic
+from raybench.datasets import cifar10, digits, imdb, mnist, python_code, synthetic
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.paths import data_root
 from raybench.errors import DataError, nearest
@@ -16,7 +16,7 @@ from raybench.errors import DataError, nearest
 _KNOWN: dict[str, DataSet] = {
     dataset.name: dataset
     for dataset in (
-        *(module.DATASET for module in (digits, mnist, imdb, cifar10)),
+        *(module.DATASET for module in (digits, python_code, mnist, imdb, cifar10)),
         *synthetic.DATASETS,
     )
 }

@@ -113,7 +113,8 @@ class DataSet:
         sources: downloads; none if it comes with a package.
         locate: from the data folder to the base folder of the files' paths.
         hint: remedy if it is missing and cannot be downloaded.
-        generator: for a generated data set, the name and version of its generator. It has no files.
+        generator: for a generated data set, the name and version of its generator, or a function that returns a digest
+            of what it is made from. It has no files.
     """
 
     name: str
@@ -124,7 +125,7 @@ class DataSet:
     sources: tuple[Source, ...] = ()
     locate: Callable[[Path], Path] = below
     hint: str = ""
-    generator: str = ""
+    generator: str | Callable[[], str] = ""
 
     @property
     def official_digest(self) -> str | None:
@@ -162,7 +163,7 @@ class DataSet:
         return DataStatus("ready", digest, official=not unofficial, unofficial=unofficial)
 
     def _made(self) -> str:
-        return digest_of([self.generator])
+        return digest_of([self.generator if isinstance(self.generator, str) else self.generator()])
 
     def load(self, root: Path) -> Data:
         """Read the data set into memory.

@@ -103,4 +103,11 @@ DATASETS = (
         random_bytes(96, 96, 6),
         random_bytes(2, 96, 96),
     ),
+    _dataset(
+        "imagenet" + SUFFIX,
+        "random: images of 224×224 pixels in 1,000 classes",
+        {"train": 5_120, "val": 512},
+        random_bytes(224, 224, 3),
+        classes(1000),
+    ),
 )

@@ -86,12 +86,10 @@ class Engine(ABC):
         """Prepare both splits, on the device or on the host.
 
         Raises:
-            ValueError: augmentation of data that are not images, a batch that is larger than the training set or not
-                divisible by the replicas, or fewer validation examples than ranks.
+            ValueError: augmentation of data that are not images, a batch that is larger than the training set, or fewer
+                validation examples than ranks.
         """
         recipe = self._recipe
-        if recipe.batch_size % recipe.replicas:
-            raise ValueError(f"batch_size {recipe.batch_size} does not divide into {recipe.replicas} replicas")
         augmentation = Augmentation.from_settings(recipe.augmentation)
         train, size = data.train, (0, 0)
         if is_images(train.inputs):

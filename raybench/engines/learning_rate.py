@@ -18,6 +18,8 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: flo
       `stretch` the last point lies at the last epoch and the others in proportion. A step is placed at its end, so
       that a rate that rises from 0 is above 0 at the first step and reaches its last point with the last step.
     - `exponential`: floor + exp(-step / decay_steps).
+    - `cosine`: from 0 to 1 in a straight line over the share `warmup_ratio` of the run, then to `floor` along half a
+      cosine; a step is placed at its end, too.
 
     Raises:
         LookupError: an unknown name.
@@ -33,7 +35,18 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: flo
         positions = [position * scale for position, _ in points]
         factors = [factor for _, factor in points]
         return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
+    if isinstance(setting, Mapping) and setting["name"] == "cosine":
+        total, floor = math.ceil(steps_per_epoch * epochs), setting["floor"]
+        warmup = setting["warmup_ratio"] * total
+        return lambda step: _cosine(step + 1, warmup, total, floor)
     raise LookupError(f"unknown schedule {setting!r}")
+
+
+def _cosine(position: int, warmup: float, total: int, floor: float) -> float:
+    if position <= warmup:
+        return position / warmup
+    progress = min(1.0, (position - warmup) / (total - warmup))
+    return floor + (1.0 - floor) * (1.0 + math.cos(math.pi * progress)) / 2.0
 
 
 def _between(positions: list[float], factors: list[float], position: float) -> float:

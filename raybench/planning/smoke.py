@@ -42,6 +42,7 @@ _SMALL: Mapping[str, Callable[[Any], Any]] = {
     "checkpoint_every": lambda epochs: 1,
     "cpus": lambda cpus: 1,
     "epochs": lambda epochs: min(epochs, EPOCHS),
+    "gradient_accumulation": lambda parts: min(parts, 2),
     "examples": lambda counts: EXAMPLES,
     "precision": lambda name: ON_A_CPU.get(name, name),
     "replicas": lambda number: min(number, REPLICAS),

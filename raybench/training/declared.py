@@ -35,6 +35,7 @@ class DeclaredTraining:
 
     def __init__(self, trial: Trial, framework: str, parts: EngineParts) -> None:
         self.trial, self._device, self._loop = trial, parts.device, parts.loop
+        self._unit = parts.workload.unit
         self._loop.close()  # the optimizer need not be observed: its settings are the grid's
         self.engine = open_engine(framework, parts)
         self._evaluated: set[int] = set()
@@ -64,7 +65,9 @@ class DeclaredTraining:
     def build(self, load: Callable[[], Data]) -> None:
         """Load the data and build the model."""
         with self.trial.section("data"):
-            self.engine.load(load())
+            data = load()
+            self._units = data.train.inputs[0].size if self._unit else 0
+            self.engine.load(data)
         self.engine.build()
         self.trial.checkpoint(self.engine.save, self.engine.restore)
 
@@ -74,12 +77,14 @@ class DeclaredTraining:
         for batch in trial.steps(engine.begin_epoch(), examples=engine.batch_size, steps=engine.steps_of):
             engine.train_step(batch)
         means = engine.train_means()
+        assert trial._epoch
+        if self._unit:
+            trial.count(**{self._unit: trial._epoch.examples * self._units})
         trial.log({f"train/{name}": value for name, value in means.items()})
         with trial._clock.section("other"):
             start_ns = time.perf_counter_ns()
             engine.settle()
             settle_s = round((time.perf_counter_ns() - start_ns) * NANO, 9)
-        assert trial._epoch
         trial._epoch.facts["settle_s"] = {"train": settle_s}
         return means
 

@@ -20,6 +20,7 @@ from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Device
 from raybench.engines.base import EngineParts
 from raybench.engines.loop_facts import LoopFacts, open_loop
+from raybench.errors import DataError
 from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
 from raybench.training.declared import DeclaredTraining
@@ -186,7 +187,10 @@ def load_data(job: Job, workload: Workload) -> Data:
     if workload.data:
         data = workload.data(root)
     else:  # the plan may have put a synthetic data set in the place of the workload's own
-        data = datasets.get(str(WorkloadInfo.from_json(job.workload).dataset)).load(root)
+        dataset = datasets.get(str(WorkloadInfo.from_json(job.workload).dataset))
+        if dataset.generator and dataset.official_digest != job.cell.data.digest:
+            raise DataError(f"{dataset.name} is not the same in the trial's environment: {dataset.hint}")
+        data = dataset.load(root)
     data = _checked(workload.prepare_data(_checked(data, "data")), "prepare")
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)

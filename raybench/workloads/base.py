@@ -18,6 +18,7 @@ Function = Callable[[Any, Any], Any]
 _PLAIN: Mapping[str, tuple[Any, str]] = {
     "name": (str, "text"),
     "version": (int, "an integer"),
+    "unit": (str, "text"),
     "held_out": (int, "an integer"),
     "data_files": ((list, tuple), "a list of paths"),
     "metric_names": ((list, tuple), "a list of names"),
@@ -55,6 +56,7 @@ class Workload:
         prepare: from the data set's data to the model's data; a function or a "module:function".
         parity_tolerance: largest differences between its frameworks, by the names of
             `raybench.checks.parity_comparison.PARITY_TOLERANCE`, if not those.
+        unit: what an example's inputs are, if they are counted beside examples, such as "tokens".
         name: its name; in a user's file, the variable's name.
         version: raised when the same settings would give other results.
     """
@@ -72,6 +74,7 @@ class Workload:
     metrics: Function | Mapping[str, str | Function] | None = None
     name: str = ""
     version: int = 1
+    unit: str = ""
     metric_names: tuple[str, ...] = ("accuracy",)
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None

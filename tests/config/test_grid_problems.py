@@ -50,7 +50,7 @@ VALUES = [
     ("optimizer: {name: sgd}", 3, "the map {name: sgd} is not allowed; use one of sgd, adam, adamw"),
     ("memory_limit: 2G", 3, "use bytes above 0, or a text such as 512MiB"),
     ("timeout: 5x", 3, "use seconds above 0, or a text such as 90s"),
-    ("schedule: linear", 3, "use constant, {name: piecewise_linear, points: [[epoch, factor], …]} or"),
+    ("schedule: linear", 3, "use constant, {name: piecewise_linear, points: [[epoch, factor], …]}, "),
     ("schedule:\n  name: piecewise_linear\n  points: [[0, 1]]", 5, "at least two points"),
     ("schedule: {name: piecewise_linear, points: [[1, 1], [2, 0]]}", 3, "the first point must be at epoch 0, not 1"),
     ("schedule: {name: piecewise_linear, points: [[0, 1], [0, 0]]}", 3, "must increase, but 0 follows 0"),

@@ -71,7 +71,7 @@ def test_load_names_what_is_missing(root: Path) -> None:
 def test_unknown_name() -> None:
     with pytest.raises(DataError, match="unknown data set 'cifar-10'; did you mean cifar10"):
         datasets.get("cifar-10")
-    with pytest.raises(DataError, match="use one of digits, mnist, imdb, cifar10, mnist-synthetic"):
+    with pytest.raises(DataError, match="use one of digits, python-code, mnist, imdb, cifar10, mnist-synthetic"):
         datasets.get("zzz")
     assert [datasets.get(name).name for name in datasets.names()] == list(datasets.names())
 

@@ -31,5 +31,11 @@ def test_mnist_decays_from_its_first_step():
 
 def test_constant_and_unknown():
     assert schedule("constant", 1, 1)(10**6) == 1.0
-    with pytest.raises(LookupError, match="cosine"):
-        schedule({"name": "cosine"}, 1, 1)
+    with pytest.raises(LookupError, match="staircase"):
+        schedule({"name": "staircase"}, 1, 1)
+
+
+def test_cosine_with_warmup():
+    factor = schedule({"name": "cosine", "warmup_ratio": 0.2, "floor": 0.1}, 10, 5.0)
+    assert [factor(step) for step in (0, 9, 29, 49, 99)] == pytest.approx([0.1, 1.0, 0.55, 0.1, 0.1])
+    assert schedule({"name": "cosine", "warmup_ratio": 0.0, "floor": 0.0}, 4, 1)(1) == pytest.approx(0.5)

@@ -104,6 +104,34 @@ def test_clipping_of_an_embedding():
     assert call("tensorflow", "tensorflow_side:looked_up", clipping=1.0) == pytest.approx([10.0, 0.0], rel=1e-4)
 
 
+# Gradient accumulation
+
+
+def accumulated(framework, parts):
+    settings = {"gradient_accumulation": parts, "gradient_clipping": 0.1, "batch_size": 64, "weight_decay": 0.01}
+    if framework != "torch":
+        return call(framework, f"accumulation_side:{framework}", **settings)
+    split = Split(np.random.default_rng(0).normal(size=(320, 3)), np.arange(320) % 2)
+    workload = Workload(model=partial(torch.nn.Linear, 3, 2), data=lambda _: None, name="accumulated")
+    made = training(workload, Data(split, split), **settings)
+    return made.losses(), made.model.weight.tolist()
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        "torch",
+        pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.tensorflow]),
+        pytest.param("torch_xla", marks=[pytest.mark.slow, pytest.mark.xla]),
+    ],
+)
+def test_accumulated_parts_equal_their_batch(framework):
+    (whole, weights), (parts, others) = accumulated(framework, 1), accumulated(framework, 4)
+    assert parts == pytest.approx(whole, rel=1e-5)
+    np.testing.assert_allclose(others, weights, rtol=1e-4, atol=1e-6)
+    assert whole[-1] != whole[0]
+
+
 # Label smoothing
 
 

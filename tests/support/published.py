@@ -34,7 +34,9 @@ class Known:
         return random.normal(size=(examples, *self.shape)).astype(np.float32)
 
     def targets(self, examples: int) -> Any:
-        """Classes or, where outputs are pictures, pictures of bytes."""
+        """Classes; where outputs are pictures, pictures of bytes; where they are words, words."""
+        if self.words and len(self.outputs) > 1:
+            return np.random.default_rng(1).integers(0, self.words, (examples, self.outputs[0]))
         if len(self.outputs) > 1:
             return np.random.default_rng(1).integers(0, 2, (examples, *self.outputs)).astype(np.uint8) * 255
         return np.arange(examples) % (10 if self.outputs == (10,) else 2)
@@ -52,5 +54,8 @@ MODELS = {
         Known("imdb_bilstm", 2_658_945, 0, 19.7, (100,), outputs=(1,), words=20_000),
         Known("imdb_cnn", 350_751, 0, 30.0, (400,), outputs=(1,), words=5_000),
         Known("resnet63", 15_187_722, 18_816, 4_466, (32, 32, 3), slow=True),
+        Known("resnet50", 25_557_032, 53_120, 8_178, (224, 224, 3), (1000,), published_in_keras=False, slow=True),
+        # 12 · width² weights in each of 6 blocks and a table of 256 tokens, all used twice for a token; and attention.
+        Known("gpt", 10_844_160, 0, 6_090, (256,), (256, 256), published_in_keras=False, words=256, slow=True),
     )
 }

@@ -29,15 +29,14 @@ Rows = Mapping[str, tf.Tensor]
 
 
 def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0) -> tf.Tensor:
-    """Loss of each example [batch] from logits [batch, classes] and classes [batch].
+    """Loss of each example [batch] from logits [batch, …, classes] and classes [batch, …]; a mean if it has several.
 
-    The target of an example is 1 - smoothing at its class, plus smoothing ÷ classes at every class.
+    The target of a class is 1 - smoothing at it, plus smoothing ÷ classes at every class.
     """
-    of_class = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
-    if not smoothing:
-        return of_class
-    of_all = -tf.reduce_mean(tf.nn.log_softmax(outputs), axis=-1)
-    return (1.0 - smoothing) * of_class + smoothing * of_all
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+    if smoothing:
+        losses = (1.0 - smoothing) * losses - smoothing * tf.reduce_mean(tf.nn.log_softmax(outputs), axis=-1)
+    return tf.reduce_mean(losses, axis=range(1, losses.shape.rank))
 
 
 def accuracy(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -164,13 +163,21 @@ class TensorFlowEngine(Engine):
 
     def _train_step(self, draws: Rows, fed: Fed) -> tf.Tensor:
         """One step; returns the sums, [metrics]."""
-        inputs, targets = self._input.train(fed, draws)
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._variables)
-            losses, values = self._forward(inputs, targets, training=True)
-            loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses])
-        self._optimizer.apply(self._clipped(tape.gradient(loss, self._variables)), draws["scalars"])
-        return self._sums(values)
+        count = self._recipe.gradient_accumulation
+        total, gradients = tf.zeros([len(self._names)]), list[tf.Tensor | None]()
+        for inputs, targets in zip(*(tf.split(values, count) for values in self._input.train(fed, draws)), strict=True):
+            with tf.control_dependencies(gradients), tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(self._variables)
+                losses, values = self._forward(inputs, targets, training=True)
+                loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses]) / count
+            new = tape.gradient(loss, self._variables)
+            if count > 1:  # an embedding's gradient has sparse rows
+                pairs = zip(self._variables, new, strict=True)
+                new = [tf.zeros_like(weight) if g is None else tf.convert_to_tensor(g) for weight, g in pairs]
+            gradients = [a + b for a, b in zip(gradients, new, strict=True)] if gradients else new
+            total += self._sums(values)
+        self._optimizer.apply(self._clipped(gradients), draws["scalars"])
+        return total
 
     def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
         """Clip gradients to the largest norm, if set, by torch's formula."""

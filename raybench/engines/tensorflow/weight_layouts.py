@@ -120,6 +120,11 @@ def _batch_norm(layer: Any) -> Iterator[Layout]:
             yield Layout(role, variable, image or (), (2, 0, 1), tuple(variable.shape))
 
 
+def _layer_norm(layer: Any) -> Iterator[Layout]:
+    yield _turned("weight", layer.gamma, 0)
+    yield _turned("bias", layer.beta, 0)
+
+
 def _embedding(layer: Any) -> Iterator[Layout]:
     yield _turned("weight", layer.embeddings, 0, 1)
 
@@ -146,6 +151,7 @@ _KINDS: Mapping[Any, Any] = {
     layers.Dense: _dense,
     layers.BatchNormalization: _batch_norm,
     layers.Embedding: _embedding,
+    layers.LayerNormalization: _layer_norm,
     layers.LSTM: _lstm,
     layers.Bidirectional: _both_ways,
 }

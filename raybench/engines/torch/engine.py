@@ -72,10 +72,12 @@ class TorchEngine(Engine):
         self._smallest = min(self._trained, key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
         self._autocast = self._make_autocast()
-        batch = recipe.batch_size // self._rank.count
-        self._loss_weights = torch.full((batch,), self._loss_scale / batch).to(self._on)
+        batch, self._parts = recipe.batch_size // self._rank.count, recipe.gradient_accumulation
+        self._loss_weights = torch.full((batch // self._parts,), self._loss_scale / batch).to(self._on)
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=self._is_scaled)
         call = self._group.model(self.model)
+        # Of DistributedDataParallel: without it, every part of a batch would average its gradients over the ranks.
+        self._without_average = getattr(call, "no_sync", nullcontext)
         self._call = torch.compile(call, mode=cast(str, recipe.compile)) if recipe.compile else call
         self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._count_compilation()
@@ -169,8 +171,6 @@ class TorchEngine(Engine):
     def _outputs(self, inputs: torch.Tensor) -> Any:
         if self._stored_low and inputs.is_floating_point():
             inputs = inputs.to(self._stored_low)
-        if self._captures:  # from here on the outputs of the step before are overwritten
-            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         with self._autocast:
             outputs = self._call(inputs)
         return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
@@ -199,18 +199,26 @@ class TorchEngine(Engine):
     def train_step(self, batch: Any) -> None:
         """Submit one step."""
         step, *examples = batch
-        inputs, targets = self._input.take(self._draws_of(step), *examples)
-        losses, values = self._forward(inputs, targets)
-        if not self._is_checked:
-            check_per_example(values, len(targets))
-            self._is_checked = True
         share = self._scaler.scale(self._loss_weights)
         for parameter in self._trained:  # in less time than by the optimizer
             parameter.grad = None
-        torch.autograd.backward(losses, share)
+        self._overwrite()
+        batch = self._input.take(self._draws_of(step), *examples)
+        for number, part in enumerate(zip(*(each.chunk(self._parts) for each in batch), strict=True), 1):
+            with self._without_average() if number < self._parts else nullcontext():
+                losses, values = self._forward(*part)
+                if not self._is_checked:
+                    check_per_example(values, len(share))
+                    self._is_checked = True
+                torch.autograd.backward(losses, share)
+            with torch.no_grad():
+                self._sums.add(values)
         self._update()
-        with torch.no_grad():
-            self._sums.add(values)
+
+    def _overwrite(self) -> None:
+        """Let CUDA graphs overwrite the outputs of the step before from here on."""
+        if self._captures:
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def _update(self) -> None:
         """Take the optimiser's step with the current gradients."""
@@ -254,6 +262,7 @@ class TorchEngine(Engine):
 
     def evaluation_step(self, batch: Any) -> None:
         """Submit the evaluation of a batch, without its padding."""
+        self._overwrite()
         with self._without_gradients():
             inputs, targets, counts = batch
             _, values = self._forward(*self._input.validation_examples(inputs, targets))

@@ -6,11 +6,14 @@ import torch
 
 
 def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
-    """Loss of each example [batch] from logits [batch, classes] and classes [batch].
+    """Loss of each example [batch] from logits [batch, …, classes] and classes [batch, …]; a mean if it has several.
 
-    The target of an example is 1 - smoothing at its class, plus smoothing ÷ classes at every class.
+    The target of a class is 1 - smoothing at it, plus smoothing ÷ classes at every class.
     """
-    return torch.nn.functional.cross_entropy(outputs, targets, reduction="none", label_smoothing=smoothing)
+    losses = torch.nn.functional.cross_entropy(
+        outputs.flatten(0, -2), targets.flatten(), reduction="none", label_smoothing=smoothing
+    )
+    return losses if targets.dim() == 1 else losses.view(len(targets), -1).mean(1)
 
 
 def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:

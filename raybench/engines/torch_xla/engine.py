@@ -126,6 +126,8 @@ class XlaEngine(TorchEngine):
         self._random = (INCREMENT + self._random * MULTIPLIER) % 2**64
 
     def _update(self) -> None:
+        if self._recipe.gradient_clipping is not None:
+            self._clip(self._recipe.gradient_clipping)
         self._optimizer.step(self._select(self._numbers))
         self._step += 1
 

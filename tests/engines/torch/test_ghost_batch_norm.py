@@ -163,8 +163,3 @@ def test_decay_summed_over_replicas():
     assert all(torch.equal(summed[0][name], eightfold[0][name]) for name in summed[0])
     assert error(summed[0]["4.weight"], plain[0]["4.weight"]) > 1e-4
     assert all(torch.equal(alone[0][name], weight) for name, weight in trained(with_batch_norm)[0].items())
-
-
-def test_batch_that_does_not_divide():
-    with pytest.raises(ValueError, match="batch_size 100 does not divide into 8 replicas"):
-        trained(with_batch_norm, batch_size=100, replicas=8, replication="grouped")
