@@ -89,7 +89,7 @@ def analyze(
         {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
     )
     found = find_all([run for each in measured for run in each.attempts], matching.axes)
-    at_budget = AtBudget(metric, _is_higher_better(metric, target)) if request.budget and metric else None
+    at_budget = AtBudget(metric, is_higher_better(metric, target)) if request.budget and metric else None
     order = ranking(measured, target is not None, at_budget)
     grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
     configurations = [grid.configuration(each) for each in measured]
