@@ -128,7 +128,7 @@ def analyze(
         trust=trust,
         status=_status(configurations, request.part),
         metric=metric,
-        higher_is_better=_is_higher_better(metric, target),
+        higher_is_better=is_higher_better(metric, target),
         synthetic_data=synthetic,
         target=target,
         description=request.description,
@@ -290,7 +290,8 @@ def _in_fractions(target: Target | None) -> Target | None:
     return Target(target.metric, *bounds)
 
 
-def _is_higher_better(metric: str, target: Target | None) -> bool:
+def is_higher_better(metric: str, target: Target | None) -> bool:
+    """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
     return not metric.rpartition("/")[2].endswith(_ERRORS)
