@@ -42,7 +42,6 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
 @opt.grid
 @opt.results
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
-@click.option("--order", is_flag=True, help="Show the trials to run, in their order.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -57,7 +56,6 @@ def command(
     executor: Executor,
     results: Path,
     everything: bool,
-    order: bool,
 ) -> int:
     """Show the cells of the grid in FILE on this machine.
 
@@ -67,12 +65,16 @@ def command(
     from raybench import datasets
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
     from raybench.cli.console import page, print_text
+    from raybench.cli.durations import rough
     from raybench.cli.tables import print_columns
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
+    from raybench.planning.request import request_of
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
+    from raybench.reporting.words import plural
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
+    from raybench.run import decided_repeats
 
     with closing(executor):
         nodes = executor.nodes(spec.environments)
@@ -82,24 +84,26 @@ def command(
     for warning in history.warnings:
         log.warning("%s", warning)
     attempts = history.attempts.values()
-    todo = missing_work(plan, attempts)
+    missing = missing_work(plan, attempts)
+    _, needed = decided_repeats(history, request_of(plan))
+    todo = [work for work in missing if work.trial.repeat < needed[work.trial.cell.cell_id]]
+    later = missing[len(todo) :]
     others = done_on_other_machines(plan, attempts)
     complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
     console = page()
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
-    if order:
-        shown = todo if everything else todo[:SHOWN]
-        for number, work in enumerate(shown, 1):
-            say(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
-        hidden = len(todo) - len(shown)
-    else:
-        shown_cells = plan.cells if everything else plan.cells[:SHOWN]
-        print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
-        hidden = len(plan.cells) - len(shown_cells)
+    shown_cells = plan.cells if everything else plan.cells[:SHOWN]
+    print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
+    hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")
+    if later:
+        seconds = estimator.total_seconds(work.trial.cell.content for work in later)
+        time = f", {rough(seconds)} more" if seconds else ""
+        known = "" if attempts else f"; how many is not known before repeat {spec.rule.at_least}" if spec.rule else ""
+        print_text(console, f"Up to {plural(len(later), 'trial')} more{time}, until it is certain{known}.")
     for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
