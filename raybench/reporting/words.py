@@ -410,7 +410,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
     """Ratios and the difference of quality to the other side, which the first of them names."""
     other = name_of(answer, best.other, best.workload) if best.other is not None else ""
     once = ""
-    configuration, said = answer.configurations[best.configuration], set[str]()
+    configuration, said, first = answer.configurations[best.configuration], set[str](), Criterion.FIRST_TO_TARGET
     for criterion, ratio in best.ratios.items():
         if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
             said.add(printed)
@@ -418,7 +418,8 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             # Of several clauses the first says so.
             yield text.removesuffix(once) if once else text
             other, once = "", ONCE if text.endswith(ONCE) else once
-        if criterion is Criterion.FASTEST and configuration.seconds:
+        counts_own = answer.unit.counted not in ("", "examples")
+        if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
         if criterion is Criterion.CHEAPEST and ratio is not None and best.other is not None:
