@@ -375,6 +375,8 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     if configuration.mfu:
         yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {_peak_text(configuration.mfu)}"
+    if configuration.mfu_problem:
+        yield f"no MFU: {configuration.mfu_problem}"
     yield from _absolute(answer, configuration, best)
     yield "nothing to compare it with"
 
@@ -570,7 +572,14 @@ def table_caption(answer: Answer) -> str:
         peaks_text(answer),
     ]
     text = "; ".join(filter(None, parts))
-    return " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}." if text else "", _selection_text(answer))))
+    sentences = [f"{text[:1].upper()}{text[1:]}." if text else "", *_mfu_problems(answer), _selection_text(answer)]
+    return " ".join(filter(None, sentences))
+
+
+def _mfu_problems(answer: Answer) -> list[str]:
+    """Why configurations have no MFU, if the measurement contradicts what is stated."""
+    problems = {each.mfu_problem: each for each in reversed(answer.configurations) if each.mfu_problem}
+    return [f"No MFU of {each.label or answer.workload}: {problem}." for problem, each in problems.items()]
 
 
 def _selection_text(answer: Answer) -> str:
