@@ -262,6 +262,8 @@ class Configuration:
         metrics: every metric after training, mean over runs.
         quality_difference: quality minus that of the reference.
         to_target: results towards the target; None without a target.
+        hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
+        price_per_hour, price_source: price of its device, and where it comes from; None if not given.
         price, price_ratio: price of a unit of work (steady time), and relative to the reference: above 1 is cheaper.
         total_price: price of a whole run, median over runs.
         energy_j, energy_ratio: energy of the device per unit of work.
@@ -297,6 +299,9 @@ class Configuration:
     metrics: Mapping[str, float] = field(default_factory=dict)
     quality_difference: Difference | None = None
     to_target: ToTarget | None = None
+    hardware: str = ""
+    price_per_hour: float | None = None
+    price_source: str = ""
     price: float | None = None
     price_ratio: Ratio | None = None
     total_price: float | None = None

@@ -13,7 +13,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
-from raybench.reporting.words import plural
+from raybench.reporting.words import money_text, plural
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -109,18 +109,21 @@ def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[Res
     return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 
 
-def price_line(todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
-    """The price of the missing trials, if their devices have one and their time can be estimated."""
+def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
+    """The price of the missing trials, if their devices have one and their time can be estimated; unused prices."""
+    if plan.spec.prices and (unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells)):
+        yield f"{unused}."
     prices = [
-        (cell.price_per_hour * seconds / 3600, count)
+        (cell.price.per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
-        if cell.price_per_hour
+        if cell.price and cell.price.per_hour
     ]
     if prices:
         number = sum(count for _, count in prices)
         coverage = "" if number == len(todo) else f" for {number:,} of {len(todo):,} trials"
         total = sum(price * count for price, count in prices)
-        yield f"Price: about {total:.2f}{coverage}, in the currency of price_per_hour."
+        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
+        yield f"Price: about {money_text(total, plan.spec.price_currency)}{coverage} (prices: {sources})."
 
 
 def budget_line(plan: Plan) -> Iterator[str]:
@@ -132,7 +135,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
         cells = [cell for cell in plan.cells if cell.content.budget]
         seconds = {cell.profile: duration((cell.content.budget or {})["seconds"]) for cell in cells}
         each = next(iter(seconds.values())) if budget.time else join_words([f"{s} on {d}" for d, s in seconds.items()])
-        price = f"a price of {budget.price:g} is " if budget.price else ""
+        price = f"{money_text(budget.price, plan.spec.price_currency)} pays for " if budget.price else ""
         without = ", without compilation" if budget.compile == "excluded" else ""
         yield f"Budget: {price}{each} of training in each trial{without}."
 

@@ -55,11 +55,19 @@ address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine."
 )
 
+prices: Decorator = click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="CSV of prices that replace the grid's: device (name, model or kind), price_per_hour, source, date, currency.",
+)
+
 _OF_GRID: tuple[Decorator, ...] = (
     click.argument("source", metavar="FILE", type=click.Path(path_type=Path)),
     changes,
     where,
     repeats,
+    prices,
     click.option(
         "--smoke",
         is_flag=True,
@@ -88,7 +96,7 @@ def grid(verb: Callable[..., Any]) -> Callable[..., Any]:
         from raybench.execution.executors import make_executor
         from raybench.planning.grid_options import requested_grid
 
-        names = ("source", "changes", "where", "repeats", "smoke", "synthetic_data")
+        names = ("source", "changes", "where", "repeats", "smoke", "synthetic_data", "prices")
         spec, cells = requested_grid(**{name: options.pop(name) for name in names}, inline=inline)
         # Slow imports come only now, so that a wrong file is reported at once.
         return verb(spec=spec, cells=cells, executor=make_executor(address, inline), **options)

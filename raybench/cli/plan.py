@@ -65,7 +65,7 @@ def command(
     costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_line, states, statuses
+    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
     from raybench.cli.console import page, print_text
     from raybench.cli.tables import print_columns
     from raybench.planning.estimate import Estimator
@@ -100,7 +100,7 @@ def command(
         hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")
-    for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_line(todo, estimator)):
+    for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
         print_text(console, f"warning: {line}")

@@ -19,6 +19,7 @@ Examples:
   raybench report quickstart --full
   raybench report epochs.csv --baseline gpu
   raybench report quickstart --baseline batch_size=128
+  raybench report quickstart --prices prices.csv
   raybench report quickstart --html quickstart.html
   raybench report quickstart~smoke
   raybench report quickstart --json - | jq .sentences.best
@@ -40,6 +41,8 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     metavar="DEVICE",
     help="What the others are compared with: a device, or AXIS=VALUE. Repeatable.",
 )
+@opt.prices
+@click.option("--unit", default="", metavar="NAME", help="The unit of rates and prices, such as tokens.")
 @click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
 @click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
@@ -55,6 +58,8 @@ def command(
     results: Path,
     grid: str | None,
     baseline: tuple[str, ...],
+    prices: Path | None,
+    unit: str,
     inline: bool,
     html: Path | None,
     data: Path | None,
@@ -73,10 +78,14 @@ def command(
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
     from raybench.reporting.text import print_report
+    from raybench.results.prices import PriceList
 
     with reading(f"reading {', '.join(map(redact, sources))}") as progress:
         chosen = build.baseline_in(baseline)
-        report = build.from_sources(sources, results, everything, grid, chosen, progress, inline)
+        listed = PriceList.read(prices) if prices else None
+        report = build.from_sources(
+            sources, results, everything, grid, chosen, progress, inline, prices=listed, unit=unit
+        )
     if html:
         write_file(html, page(report))
     if data:

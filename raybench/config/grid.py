@@ -19,6 +19,7 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
+from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
 
 
@@ -68,9 +69,7 @@ class Budget(Strict):
     """What each trial may spend on training; it ends completed when that is spent."""
 
     time: v.Duration | None = key("Seconds of training, or a text such as 90s, 5m, 1h30m.", "5m", None)
-    price: v.Positive | None = key(
-        "Price of the device during training, in the currency of `price_per_hour`.", 0.10, None
-    )
+    price: v.Positive | None = key("Price of the device during training, in `currency`.", 0.10, None)
     energy: v.Energy | None = key(
         "Energy of the device from the first epoch on, with evaluations: joules, or a text such as 50kJ, 20Wh.",
         "50kJ",
@@ -234,6 +233,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
+    _prices: PriceList | None = PrivateAttr(None)
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -253,6 +253,16 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    @property
+    def prices(self) -> PriceList | None:
+        """Prices that replace those of the grid; None without a file of them."""
+        return self._prices
+
+    @property
+    def price_currency(self) -> str:
+        """The currency of all prices."""
+        return self._prices.currency if self._prices and self._prices.currency else self.currency
 
     @property
     def scaled_down(self) -> str:

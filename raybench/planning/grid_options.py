@@ -12,6 +12,7 @@ from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
+from raybench.results.prices import PriceList
 
 Requested = tuple[GridSpec, list[tuple[str, str]]]
 """A grid, and the filter on its cells."""
@@ -26,6 +27,7 @@ def requested_grid(
     synthetic_data: bool = False,
     smoke: bool = False,
     inline: bool = False,
+    prices: Path | None = None,
     options: tuple[str, str] = ("--set", "--where"),
 ) -> Requested:
     """Read a grid with changes, and the filter on its cells.
@@ -38,6 +40,7 @@ def requested_grid(
         smoke: whether to return the grid's smoke run.
         inline: whether its trials run in the command's own process; they are results of a separate grid, as there they
             share it.
+        prices: a file of prices that replace those of the grid.
         options: the names of the options for changes and for the filter, in messages.
 
     Raises:
@@ -47,6 +50,7 @@ def requested_grid(
     all_changes = [*changes, *([] if repeats is None else [f"repeats={repeats}"])]
     all_changes += ["synthetic_data=true"] if synthetic_data else []
     spec = load_grid(source, all_changes, options[0])
+    spec._prices = PriceList.read(prices) if prices else None
     cells = selection(where, spec, options[1])
     spec = spec.renamed(INLINE) if inline else spec
     return (smoke_grid(spec, cells), []) if smoke else (spec, cells)

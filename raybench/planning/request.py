@@ -14,7 +14,14 @@ def request_of(plan: Plan) -> GridRequest:
         name=spec.name,
         cells=[
             PlannedCell(
-                cell.cell_id, cell.axes, cell.repeats, cell.skip, cell.price_per_hour, cell.content, cell.request_id
+                cell.cell_id,
+                cell.axes,
+                cell.repeats,
+                cell.skip,
+                cell.price.per_hour if cell.price else None,
+                cell.content,
+                cell.request_id,
+                cell.price.source if cell.price else "",
             )
             for cell in plan.cells
         ],
@@ -26,7 +33,7 @@ def request_of(plan: Plan) -> GridRequest:
         description=spec.description or "",
         text=spec.source_text or "",
         part=_part(plan),
-        currency=spec.currency,
+        currency=spec.price_currency,
         price_per_kwh=spec.price_per_kwh,
         gco2_per_kwh=spec.gCO2_per_kwh,
     )

@@ -25,9 +25,13 @@ from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options
+from raybench.results.prices import Price
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import key_of
+
+GRID_FILE = "the grid file"
+"""The source of prices of the grid file."""
 
 FLOAT32 = ("fp32", "tf32")
 """Precisions whose weights are float32 in any case."""
@@ -66,7 +70,7 @@ class ResolvedCell:
     fit: Placement | None = None
     skip: str | None = None
     timeout: float = 0.0
-    price_per_hour: float | None = None
+    price: Price | None = None
     memory_limit: int = 0
     checkpoint_every: int = 0
     repeats: int = 1
@@ -138,13 +142,19 @@ class Resolver:
             fit=fit,
             skip=skip,
             timeout=float(resolved.get("timeout") or 0.0),
-            price_per_hour=profile.price_per_hour,
+            price=self._price(point["device"], content.device),
             memory_limit=self._memory_limit(point["device"], profile.kind, resolved),
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
             repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats),
             request_id=digest(self._request(profile, resolved, content)),
             flops=self._flops(resolved),
         )
+
+    def _price(self, name: str, device: CellDevice) -> Price | None:
+        per_hour = self._spec.profile(name).price_per_hour
+        own = None if per_hour is None else Price(per_hour, GRID_FILE)
+        prices = self._spec.prices
+        return prices.price(name, device, own, self._spec.currency) if prices else own
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:
         """The FLOPs that the grid states, with the values of a cell.
@@ -235,7 +245,7 @@ class Resolver:
         reason = energy_problem(kind)
         return f"a budget of energy needs a counter: {reason}" if reason else None
 
-    def _budget(self, device: str, price_per_hour: float | None) -> dict[str, Any] | None:
+    def _budget(self, device: str, price: Price | None) -> dict[str, Any] | None:
         """The budget of a cell; a price is that of so many seconds.
 
         Raises:
@@ -246,11 +256,11 @@ class Resolver:
             return None
         if budget.energy is not None:
             return {"joules": budget.energy}
-        if budget.price is not None and not price_per_hour:
+        if budget.price is not None and not (price and price.per_hour):
             example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
             message = f"budget: {{price: {budget.price:g}}} needs the price of {device}; give it one, such as {example}"
             raise UsageError(f"{self._spec.place('budget')}{message}")
-        seconds = budget.time or round((budget.price or 0.0) / (price_per_hour or 1.0) * 3600, 3)
+        seconds = budget.time or round((budget.price or 0.0) / (price.per_hour if price else 1.0) * 3600, 3)
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
@@ -309,7 +319,7 @@ class Resolver:
             workload=self._info.identity(),
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True) if target else None,
-            budget=self._budget(name, profile.price_per_hour),
+            budget=self._budget(name, self._price(name, device)),
             compared=self._compared,
             params=params,
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import analyze
 from raybench.analysis.answer import Caution
 from raybench.analysis.bottleneck import unknown_mfu
+from raybench.analysis.measured import counted_units
 from raybench.checks.pretrial import PretrialChecks
 from raybench.core.collector import collector_paused
 from raybench.core.events import now
@@ -29,6 +30,7 @@ from raybench.sources.result_tables import GridSource
 
 if TYPE_CHECKING:
     from raybench.results.history import GridHistory
+    from raybench.results.prices import PriceList
     from raybench.sources.mlflow_store import Progress
 
 HTML, DATA = "report.html", "report.json"
@@ -44,6 +46,8 @@ def from_attempts(
     request: GridRequest,
     baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
+    prices: PriceList | None = None,
+    unit: str = "",
 ) -> Report:
     """Return the report of attempts.
 
@@ -52,36 +56,52 @@ def from_attempts(
         request: what was requested.
         baseline: axes and values to compare with instead of the request's; a value may be written as text.
         warnings: messages that are not results, such as results of checks.
+        prices: prices that replace those of the request.
+        unit: the unit of work instead of the request's.
 
     Raises:
-        UsageError: no configuration has that baseline.
+        UsageError: no configuration has that baseline, or no run counts that unit.
     """
-    attempts = list(attempts)
+    attempts, warnings = list(attempts), list(warnings)
     own = {cell.cell_id for cell in request.cells}
+    if prices:
+        request, unused = prices.applied(request, attempts)
+        warnings += [unused] if unused else []
+    counted = counted_units(run for run in attempts if run.cell_id in own)
+    if (wanted := unit or request.unit) and wanted not in counted:
+        known = nearest(wanted, counted) if counted else "the trials count nothing"
+        problem = f"unit: no run counts {wanted}; {known}"
+        if unit:
+            raise UsageError(problem)
+        warnings += [problem] if counted else []
+    request = replace(request, unit=wanted)
     answer = analyze(attempts, request, _values(request, baseline or {}) or None, warnings)
     return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
 
 
-def from_grid(grid: GridSource, baseline: Mapping[str, Any] | None = None, everything: bool = False) -> Report:
+def from_grid(
+    grid: GridSource, baseline: Mapping[str, Any] | None = None, everything: bool = False, **changes: Any
+) -> Report:
     """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
 
     Args:
         grid: the grid.
         baseline: see `from_attempts`.
         everything: whether to include every configuration with results, not only those of the latest request.
+        changes: `prices` and `unit` of `from_attempts`.
     """
     attempts = grid.attempts
     known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
-    prices = {device: price for device, price in known if price is not None}
+    own_prices = {device: price for device, price in known if price is not None}
     request = grid.request
     if request is None or everything:
-        request = replace(request_of_runs(grid.name or "", attempts, prices), text=request.text if request else "")
+        request = replace(request_of_runs(grid.name or "", attempts, own_prices), text=request.text if request else "")
     warnings = history_warnings(grid.history) if grid.history else []
     own = {cell.cell_id for cell in request.cells}
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = words.plural(left_out, "run")
         warnings.append(f"{runs} of other configurations not shown; `raybench report {grid.name} --all` includes them")
-    return from_attempts(attempts, request, baseline, warnings)
+    return from_attempts(attempts, request, baseline, warnings, **changes)
 
 
 def history_warnings(history: GridHistory) -> list[str]:
@@ -112,6 +132,7 @@ def from_sources(
     baseline: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     inline: bool = False,
+    **changes: Any,
 ) -> Report:
     """Return the report of one grid of which one or several sources have results.
 
@@ -123,12 +144,13 @@ def from_sources(
         baseline: see `from_attempts`.
         progress: gets the number of files fetched from a store and the total.
         inline: whether to report the trials of `grid --inline` of the named grid.
+        changes: `prices` and `unit` of `from_attempts`.
 
     Raises:
         UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
-    return from_grid(one_grid(sources, results, grid, progress, inline), baseline, everything)
+    return from_grid(one_grid(sources, results, grid, progress, inline), baseline, everything, **changes)
 
 
 @collector_paused()

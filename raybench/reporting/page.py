@@ -71,7 +71,7 @@ def about(report: Report) -> list[str]:
     runs = (
         f"{words.plural(answer.status.completed, 'run')} of {words.plural(len(answer.configurations), 'configuration')}"
     )
-    return [each for each in (report.made[:10], answer.workload, runs, *report.models) if each]
+    return [each for each in (report.made[:10], answer.workload, runs, words.hardware_text(answer)) if each]
 
 
 def all_columns(report: Report) -> list[Column]:

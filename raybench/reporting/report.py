@@ -31,7 +31,6 @@ class Report:
         made: the time of the report, UTC.
         grid_file: the text of the grid file; empty if unknown.
         machines: a line for each kind of device on each host, with its number of runs.
-        models: names of the hardware.
         versions: versions by program, the most frequent first.
     """
 
@@ -39,7 +38,6 @@ class Report:
     made: str = ""
     grid_file: str = ""
     machines: Sequence[str] = ()
-    models: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
@@ -58,12 +56,10 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
         grid_file: the text of the grid file.
     """
     machines: Counter[str] = Counter()
-    models: dict[str, None] = {}
     versions: dict[str, Counter[str]] = {}
     for run in attempts:
         device = run.cell.device
         if run.host and device != CellDevice():
-            models[str(device.model or device.kind)] = None
             machines[_machine(run)] += 1
         for name, version in run.versions.items():
             if isinstance(version, (str, int, float)):
@@ -73,7 +69,6 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
         made,
         grid_file,
         [f"{machine}: {words.plural(count, 'run')}" for machine, count in machines.items()],
-        list(models),
         {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
     )
 
@@ -81,10 +76,8 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
 def _machine(run: Attempt) -> str:
     """The host of a run, its device and threads."""
     device = run.cell.device
-    model = str(device.model or device.kind)
-    count = device.count if isinstance(device.count, int) else 1
     threads = run.runtime_conditions.get("threads", device.threads or None)
-    parts = [f"{count} x {model}" if count > 1 else model]
+    parts = [device.hardware]
     parts += [words.plural(threads, "thread")] if isinstance(threads, int) else []
     parts += [str(run.cell.framework)] if run.cell.framework else []
     return f"{run.host.get('name')}: {', '.join(parts)}"
@@ -98,7 +91,7 @@ def as_json(report: Report) -> str:
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
     - `sentences`: the same in words: `status`, `best`, `trust`, `cautions` and `failures`
-    - `made` (UTC), `machines`, `models`, `versions`, `grid_file`
+    - `made` (UTC), `machines`, `versions`, `grid_file`
     """
     answer = report.answer
     sentences = {

@@ -55,8 +55,9 @@ def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterato
     yield wrapped(map(str, words.best_texts(answer)), width, "bold")
     if answer.effects:
         yield list(_effects(answer, width, full))
-    if len(answer.configurations) > 1:
-        yield list(_configurations(answer, width, full))
+    hardware = words.hardware_text(answer)
+    lines = list(_configurations(answer, width, full)) if len(answer.configurations) > 1 else []
+    yield [*lines, *wrapped([f"Hardware: {hardware}."] if hardware else [], width, "dim")]
     failures = words.failure_sentences(answer, only_skips)
     if not full and len(failures) > MAX_FAILURES:
         more = len(failures) - MAX_FAILURES

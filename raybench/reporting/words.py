@@ -23,6 +23,7 @@ from raybench.analysis.bottleneck import COUNTED
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import axis_label
+from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words
 from raybench.reporting.layout import NOTHING
@@ -128,9 +129,10 @@ def currency_sign(answer: Answer) -> str:
     return "$" if answer.currency == "USD" else answer.currency
 
 
-def money_text(answer: Answer, amount: float) -> str:
+def money_text(amount: float, currency: str) -> str:
     """Format a price: $0.018; 0.018 EUR."""
-    return f"${number(amount)}" if answer.currency == "USD" else f"{number(amount)} {answer.currency}"
+    text = f"{amount:,.2f}" if amount == round(amount, 2) else number(amount)
+    return f"${text}" if currency == "USD" else f"{text} {currency}"
 
 
 def range_text(low: float | None, high: float | None) -> str:
@@ -201,6 +203,13 @@ def name_of(answer: Answer, index: int, workload: str = "") -> str:
     """The label of a configuration, without a workload that the sentence has named already."""
     parts = answer.configurations[index].label.split(", ")
     return ", ".join(part for part in parts if part != workload) or answer.workload
+
+
+def spoken(name: str) -> str:
+    """A label with `weight decay` for `decay` and `learning rate` for `lr`, as the answer begins."""
+    full = {each.label: key.replace("_", " ") for key, each in SETTINGS.items() if not key.startswith(each.label)}
+    parts = (part.partition(" ") for part in name.split(", "))
+    return ", ".join(f"{full.get(label, label)}{space}{value}" for label, space, value in parts)
 
 
 # Sentences at the top
@@ -291,7 +300,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head = join_words([HEADS[criterion].format(**words) for criterion in best.ratios])
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload else ""
-    name = name_of(answer, best.configuration, best.workload)
+    name = spoken(name_of(answer, best.configuration, best.workload))
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
@@ -361,7 +370,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
         yield f"{seconds_text(to.expected_s)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
-        yield money_text(answer, to.price)
+        yield money_text(to.price, answer.currency)
 
 
 def _relative(answer: Answer, best: Best) -> Iterable[str]:
@@ -377,12 +386,21 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             yield text.removesuffix(once) if once else text
             other, once = "", ONCE if text.endswith(ONCE) else once
         if criterion is Criterion.FASTEST and configuration.seconds:
-            yield speed_text(answer, configuration)
+            mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
+            yield speed_text(answer, configuration) + mfu
+        if criterion is Criterion.CHEAPEST and ratio is not None and best.other is not None:
+            yield from _break_even(answer, configuration, answer.configurations[best.other], ratio)
         if criterion is Criterion.CHEAPEST and answer.target is None and configuration.price is not None:
-            yield f"{money_text(answer, configuration.price)} per {answer.unit.label}"
+            yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
         yield text.removesuffix(once) if once else text
+
+
+def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio: Ratio) -> Iterable[str]:
+    """The price of its device at which it would cost as much as the other, if their devices have different prices."""
+    if own.price_per_hour and own.price_per_hour != other.price_per_hour:
+        yield f"cheaper below {money_text(float(f'{own.price_per_hour * ratio.value:.3g}'), answer.currency)} per hour"
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
@@ -520,7 +538,32 @@ def table_caption(answer: Answer) -> str:
         peaks_text(answer),
     ]
     text = "; ".join(filter(None, parts))
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}." if text else "", _selection_text(answer))))
+
+
+def _selection_text(answer: Answer) -> str:
+    """Why the answer has a wider interval than the table for the same two configurations; empty if it has not."""
+    for best in answer.best:
+        each, ratio = answer.configurations[best.configuration], next(iter(best.ratios.values()))
+        own = each.to_target.ratio if answer.target and each.to_target else each.ratio
+        if ratio and own and ratio.has_interval and ratio.comparisons > 1 and best.other == each.reference:
+            return (
+                "The answer's intervals are wider than the table's: they allow for choosing the best of "
+                f"{ratio.comparisons + 1} configurations."
+            )
+    return ""
+
+
+def hardware_text(answer: Answer) -> str:
+    """The hardware of each device with its price and where this comes from: `AMD EPYC, 2 cores, $0.10/h (Hetzner)`."""
+    texts: dict[str, str] = {}
+    for each in answer.configurations:
+        price = "" if each.price_per_hour is None else f"{money_text(each.price_per_hour, answer.currency)} per hour"
+        price += f" ({each.price_source})" if price and each.price_source else ""
+        if text := ", ".join(filter(None, (each.hardware, price))):
+            texts.setdefault(text, format_value(each.axes.get("device", "")))
+    named = len(texts) > 1
+    return "; ".join(f"{name}: {text}" if named and name else text for text, name in texts.items())
 
 
 def percent_text(share: float) -> str:

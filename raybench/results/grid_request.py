@@ -23,9 +23,10 @@ class PlannedCell:
         axes: its coordinates in the grid: each axis and its value.
         repeats: number of runs requested, at least 1.
         skip: the reason why it cannot run here; None if it can.
-        price_per_hour: price of its device, in one currency for the whole grid.
+        price_per_hour: price of its device, in the grid's currency.
         content: the fields that its identity is computed from; falsy if only its runs have them.
         request_id: the digest of its request, the same on machines on which the cells differ; empty if not known.
+        price_source: where its price comes from; empty if not known.
     """
 
     cell_id: str
@@ -35,6 +36,7 @@ class PlannedCell:
     price_per_hour: float | None = None
     content: Cell = UNKNOWN_CELL
     request_id: str = ""
+    price_source: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,14 @@ class GridRequest:
         return request if is_valid and isinstance(request.baseline, dict) else None
 
     def is_same(self, other: GridRequest | None) -> bool:
-        """Return whether a different request has the same cells, repeats, baseline and target."""
+        """Return whether a different request has the same cells, repeats, prices, baseline, target and unit."""
         if other is None:
             return False
         contents = [
-            ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target)
+            (
+                [(cell.cell_id, cell.repeats, cell.price_per_hour, cell.price_source) for cell in each.cells],
+                [dict(each.baseline), each.target, each.unit, each.currency],
+            )
             for each in (self, other)
         ]
         return contents[0] == contents[1]

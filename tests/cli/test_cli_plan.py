@@ -89,11 +89,14 @@ def test_plan_after_a_part_was_run(raybench, grid, planned):
     assert re.fullmatch(r"[\d.]+ m?s", cpu32[3]) and re.fullmatch(r"[\d.]+ m?s", cpu64[3])
     assert re.search(r": 8 trials \(2 done, 2 to run, 4 skipped\), about [\d.]+ m?s$", said.lines[0])
     walls = sum(event["wall"] for event in journal_events() if event["event"] == "trial_ended")
-    (price_line,) = [line for line in said.lines if line.startswith("Price: about ")]
-    price = float(price_line.removeprefix("Price: about ").split(",")[0])
-    assert 0.95 * walls <= price <= 2.05 * walls, (
+    (price,) = re.findall(r"Price: about \$([\d.,]+) \(prices: the grid file\)", said.out)
+    assert 0.95 * walls <= float(price.replace(",", "")) <= 2.05 * walls, (
         "one a second, for two trials of as many steps with twice the examples"
     )
+    (planned.parent / "prices.csv").write_text("kind,price_per_hour,currency\ncpu,36,EUR\ncpuu,9,EUR\n")
+    said = raybench("plan", planned, "--prices", "prices.csv").out
+    assert "Prices of prices.csv match no device here: cpuu; did you mean cpu?" in said
+    assert 0.9 * float(price) / 100 < float(re.findall(r"about ([\d.]+) EUR \(prices: prices.csv\)", said)[0])
 
 
 def test_what_was_lost_is_to_run(raybench, grid, planned):

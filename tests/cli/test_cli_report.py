@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from raybench import load
 from raybench.cli import main
 from raybench.execution.inline import InlineExecutor
 
@@ -101,6 +102,59 @@ def test_baseline_may_be_chosen(raybench, mine, text):
 def test_wrong_baseline_names_the_nearest(raybench, results, mine, source, text, message):
     said = raybench("report", source, "--baseline", text)
     assert (said.status, said.lines) == (2, [message])
+
+
+TOKENS = """trial,epoch,train_s,units/tokens,examples,device,device_model,price_per_hour
+a,1,9,1000000,100,cpu,EPYC,0.1
+a,2,10,1000000,100,cpu,EPYC,0.1
+a,3,20,2000000,200,cpu,EPYC,0.1
+b,1,9,1000000,100,gpu,NVIDIA H100,1
+b,2,2,1000000,100,gpu,NVIDIA H100,1
+b,3,2,1000000,100,gpu,NVIDIA H100,1
+"""
+
+
+def test_tokens_and_prices(raybench, tmp_path):
+    (tmp_path / "mine.csv").write_text(TOKENS)
+    (tmp_path / "new.csv").write_text("device,price_per_hour,source,date\nnvidia h100,0.1,shop,2026-11-20\nT4,1,,\n")
+    ours, theirs = (configurations(raybench, "mine.csv", *prices) for prices in ((), ("--prices", "new.csv")))
+    assert [each["rate"]["value"] for each in ours.values()] == pytest.approx([100_000, 500_000])
+    assert [each["price"] for each in ours.values()] == pytest.approx([0.1 * 10 / 3600, 1 * 2 / 3600])
+    assert [each["price"] for each in theirs.values()] == pytest.approx([0.1 * 10 / 3600, 0.1 * 2 / 3600])
+    text = raybench("report", "mine.csv", "--prices", "new.csv", "--full").out
+    assert "500,000 tokens/s" in text and "$0.0000556 per million tokens" in text and "$/M tokens" in text
+    assert "gpu: NVIDIA H100, $0.10 per hour (shop, 2026-11-20)" in text
+    assert "Prices of new.csv match no device here: T4." in " ".join(text.split())
+    assert "50.0 examples/s" in raybench("report", "mine.csv", "--unit", "examples").out
+    loaded = load("mine.csv")
+    assert loaded.trials["tokens_per_s"].tolist() == pytest.approx([100_000, 500_000])
+    assert loaded.epochs["tokens_per_s"].tolist()[2:] == pytest.approx([100_000, 1e6 / 9, 500_000, 500_000])
+    loaded.epochs.to_csv("again.csv", index=False)
+    assert load("again.csv").epochs["units/tokens"].tolist() == loaded.epochs["units/tokens"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("prices", "message"),
+    [
+        ("device,prize_per_hour\ncpu,1", "1:2: prize_per_hour: unknown column; did you mean price_per_hour?"),
+        ("source,date\nshop,2026-11-20", "1:1: needs the columns device and price_per_hour"),
+        ("kind,price_per_hour\ncpu,cheap", "2:2: price_per_hour: 'cheap' is no price; write a number such as 2.49"),
+        ("kind,price_per_hour\n\ncpu,0,35", "3:1: 3 values for 2 columns"),
+        ("kind,price_per_hour\ncpu,1\nCPU,2", "3:1: kind: CPU has a price on line 2"),
+        ("kind,price_per_hour,date\ncpu,1,1.2.26", "2:3: date: '1.2.26' is no date; write it as 2026-11-20"),
+        ("kind,price_per_hour,currency\na,1,EUR\nb,1,", "3:3: currency: none, and EUR before; a file has one currency"),
+    ],
+)
+def test_prices_that_cannot_be_read(raybench, mine, tmp_path, prices, message):
+    (tmp_path / "bad.csv").write_text(prices)
+    said = raybench("report", mine, "--prices", "bad.csv")
+    assert (said.status, said.lines) == (2, [f"bad.csv:{message}"])
+
+
+def test_a_unit_that_no_run_counts(raybench, tmp_path):
+    (tmp_path / "mine.csv").write_text(TOKENS)
+    said = raybench("report", "mine.csv", "--unit", "tokns")
+    assert (said.status, said.lines) == (2, ["unit: no run counts tokns; did you mean tokens?"])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from support.answers import ANSWERS, devices_with_target, three_axes
 from support.made_up_runs import MadeUpGrid
 
 from raybench.core.cell import Cell
-from raybench.errors import UsageError
 from raybench.reporting import build, frames
 from raybench.reporting.report import VERSION, as_json, make_report
 from raybench.results.attempt import Attempt
@@ -31,11 +30,11 @@ def test_json_has_the_answer_and_its_sentences(name):
     assert data["best"][0]["ratios"][first[0].value]["value"] == first[1].value
 
 
-def test_machines_models_and_versions_are_counted():
+def test_machines_and_versions_are_counted():
     cell = Cell.from_json({"device": {"kind": "gpu", "model": "H100", "count": 2}, "framework": "torch"})
     runs = [Attempt(f"c-r{n}", 1, cell, host={"name": "a"}, versions={"torch": "2.13"}) for n in range(3)]
     report = make_report(three_axes(), runs)
-    assert report.machines == ["a: 2 x H100, torch: 3 runs"] and report.models == ["H100"]
+    assert report.machines == ["a: 2 x H100, torch: 3 runs"]
     assert report.versions == {"torch": ["2.13"]}
 
 
@@ -60,29 +59,6 @@ def test_tables_describe_every_column():
     for name, table in tables.items():
         own = list(table([three_axes()]).columns)
         assert [column for column in own if column not in three_axes().axes] == [c.name for c in frames.TABLES[name]]
-
-
-def test_baseline_of_the_user_may_be_text():
-    made = grid()
-    report = build.from_attempts(made.attempts, made.request(), {"batch_size": "64"})
-    assert report.answer.baseline == {"batch_size": 64}
-
-
-@pytest.mark.parametrize(
-    ("baseline", "message"),
-    [
-        ({"device": "gup"}, "baseline: made_up has no device gup; did you mean gpu?"),
-        ({"batch": "64"}, "baseline: made_up has no axis batch; did you mean batch_size?"),
-    ],
-)
-def test_a_wrong_baseline_names_the_nearest(baseline, message):
-    made = grid()
-    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
-        build.from_attempts(made.attempts, made.request(), baseline)
-
-
-def test_baseline_of_the_command_line():
-    assert build.baseline_in(["gpu", "batch_size = 64"]) == {"device": "gpu", "batch_size": "64"}
 
 
 def test_later_warnings_are_notes_once():
