@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from raybench.analysis.findings.finding import kinds
 from raybench.cli import group
-from raybench.config import DeviceProfile, GridSpec
+from raybench.config import DeviceProfile, GridSpec, Repeats
 from raybench.config.command import Command
 from raybench.config.error_messages import flow
 from raybench.core.settings import SETTINGS, Setting
@@ -105,6 +105,11 @@ def device_keys() -> str:
     return _keys({name: key for name, key in DeviceProfile.model_fields.items() if name not in SETTINGS})
 
 
+def repeats_keys() -> str:
+    """The keys of repeats until it is certain."""
+    return _keys(Repeats.model_fields)
+
+
 def command_keys() -> str:
     """The keys of a command in a grid file."""
     return _keys(Command.model_fields)
@@ -159,6 +164,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "command keys": command_keys,
     "device keys": device_keys,
     "grid keys": grid_keys,
+    "repeats keys": repeats_keys,
     "settings": settings,
     "shipped grids": shipped_grids,
     "possible cautions": possible_cautions,

@@ -13,6 +13,7 @@ from types import FrameType
 from uuid import uuid4
 
 from raybench import datasets
+from raybench.analysis.until import IsCertain, needed_repeats, progress_of
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
@@ -20,6 +21,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.files import FULL
 from raybench.core.job import Job
+from raybench.core.repeats import Progress
 from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsError
@@ -56,7 +58,7 @@ from raybench.results.folder import (
     read_events,
     results_id,
 )
-from raybench.results.grid_request import GridRequest, latest_request
+from raybench.results.grid_request import GridRequest, first_look, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.results.machines import as_requested
@@ -90,6 +92,7 @@ class Options:
         checks: run the weight-decay check and the roofline measurement before the trials.
         keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
+        is_certain: when a comparison needs no more repeats, instead of the grid's rule.
     """
 
     results: Path = RESULTS
@@ -101,6 +104,7 @@ class Options:
     checks: bool = True
     keep_going: bool = False
     report: bool = True
+    is_certain: IsCertain | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,18 @@ def run_grid(
             return session.outcome()
 
 
+def decided_repeats(
+    history: GridHistory, request: GridRequest, is_certain: IsCertain | None = None
+) -> tuple[Sequence[Progress], Mapping[str, int]]:
+    """Return how far each comparison of a grid is, and the number of repeats that each cell needs by that."""
+    if request.rule is None:
+        return [], {cell.cell_id: cell.repeats for cell in request.cells}
+    attempts, united = as_requested(history, replace(request, first_look=first_look(history, request)))
+    assert united
+    found = progress_of(attempts, united, is_certain)
+    return found, needed_repeats(found, request)
+
+
 def _tracker(spec: GridSpec, options: Options) -> Tracker:
     if options.tracking is None:
         return NoTracker()
@@ -246,8 +262,13 @@ class _Session:
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
-    def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
-        """Run the given work; each event goes to the history, the MLflow writer and the view."""
+    def run(self, missing: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
+        """Run the missing work, or what the grid's rule needs of it.
+
+        Each event goes to the history, the MLflow writer and the view.
+        """
+        self._later = list(missing)
+        _, todo = self._next_repeats()
 
         def tell(message: str) -> None:
             if not isinstance(message, TemporaryMessage):
@@ -258,8 +279,16 @@ class _Session:
             self._renew(tell)
             return
         execution = self._begin()
-        works = self._evidence.with_checks(todo) if self._options.checks else todo
-        dispatcher = Dispatcher(works, self._plan.nodes, self._plan.spec.retries)
+
+        def with_checks(work: Sequence[WorkItem]) -> Sequence[WorkItem]:
+            return self._evidence.with_checks(work) if self._options.checks else work
+
+        def more() -> Sequence[WorkItem]:
+            progress, following = self._next_repeats()
+            view.more(progress, following)
+            return with_checks(following)
+
+        dispatcher = Dispatcher(with_checks(todo), self._plan.nodes, self._plan.spec.retries, more)
 
         load = executor.host_load()  # before raybench starts processes of its own
         view.begin(self._plan, todo, self._history)
@@ -328,6 +357,13 @@ class _Session:
                 writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
             finally:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def _next_repeats(self) -> tuple[Sequence[Progress], list[WorkItem]]:
+        """Return how far each comparison is, and the missing trials that may run now."""
+        found, needed = decided_repeats(self._history, self._request, self._options.is_certain)
+        todo = [work for work in self._later if work.trial.repeat < needed[work.trial.cell.cell_id]]
+        self._later = [work for work in self._later if work.trial.repeat >= needed[work.trial.cell.cell_id]]
+        return found, todo
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""

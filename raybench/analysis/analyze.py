@@ -33,18 +33,16 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
     Measured,
-    RoundingSteps,
-    choose_unit,
     host_of,
     joules_per_unit,
-    measure,
-    percent_scale,
+    measure_all,
     sample_of,
     seconds_per_unit,
 )
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary, rate_summary
 from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
 from raybench.analysis.trust import Answered, with_trust
+from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
@@ -78,6 +76,8 @@ def analyze(
         baseline: axes and values to compare with, instead of the request's.
         warnings: what else the user should know, such as results of checks.
     """
+    attempts = list(attempts)
+    request = with_needed_repeats(attempts, request)
     measured, unit, scale = measure_all(attempts, request)
     target = _in_fractions(request.target)
     matching = Matching(measured, request.baseline if baseline is None else baseline)
@@ -112,7 +112,7 @@ def analyze(
         ),
         "",
     )
-    further = [Caution("warning", text.rstrip(".")) for text in warnings]
+    further = [Caution("warning", text.rstrip(".")) for text in (*warnings, *notes(measured, matching, request))]
     answered, trust = with_trust(answered, measured, matching, found, unit, further)
     return Answer(
         grid=request.name,
@@ -134,24 +134,6 @@ def analyze(
         description=request.description,
         currency=request.currency,
     )
-
-
-def measure_all(
-    attempts: Iterable[Attempt], request: GridRequest
-) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
-    """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
-    by_cell: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_cell.setdefault(attempt.cell_id, []).append(attempt)
-    runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
-    scale = percent_scale(run for each in runs for run in each)
-    unit = choose_unit([run for each in runs for run in each], request.unit)
-    steps = RoundingSteps.of([run for each in runs for run in each], scale)
-    measured = [
-        measure(index, cell, own, unit, request.target, scale, steps)
-        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
-    ]
-    return measured, unit, scale
 
 
 class _Grid:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from raybench.analysis.analyze import analyze, error_text, measure_all
+from raybench.analysis.analyze import analyze, error_text
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.intervals import ALPHA, Estimate, difference, mean, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured
+from raybench.analysis.measured import Measured, measure_all
 from raybench.analysis.ratios import ACCURACY_MARGIN, as_difference, as_ratio, cost_summary
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label

@@ -28,8 +28,37 @@ POOLED_ALPHA = 0.02
 LEAST_POOLED = 3
 """Fewest runs of a side for a pooled variance: configurations may share what a device does in a repeat."""
 
+MOST_REPEATS = 999
+"""More repeats than this are not proposed."""
+
 LEAST_PAIRED = 4
 """Fewest repeats for an interval of differences within repeats; fewer give up too many degrees of freedom."""
+
+
+REPEATED_LOOKS = {2: (0.0080, 0.0080), 3: (0.0106, 0.0118), 4: (0.0130, 0.0146), 5: (0.0162, 0.0171)}
+"""Alphas of Welch's and of paired intervals that hold at any of 10 looks, by the number of runs at the first look."""
+
+UNTIL_NARROW = {3: (0.0215, 0.0234), 4: (0.028, 0.028), 5: (0.0321, 0.0340)}
+"""The same if repeats are added until the interval is narrow enough, which is less often wrong than any look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """How the number of repeats was decided, if it was not fixed before the first run.
+
+    Attributes:
+        welch, paired: alphas that make up for the decision.
+        is_common: whether only repeats that both sides of a comparison have are compared, as when it was decided.
+    """
+
+    welch: float
+    paired: float
+    is_common: bool = False
+
+    @classmethod
+    def of(cls, alphas: Mapping[int, tuple[float, float]], first: int, is_common: bool = False) -> Stopping:
+        """Return that of a first look at so many repeats; the alphas of fewer are on the safe side."""
+        return cls(*alphas[max([each for each in alphas if each <= first], default=min(alphas))], is_common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +67,7 @@ class Sample:
 
     Attributes:
         started, ended: seconds since 1970; None if not known.
+        stopping: how the number of repeats of its configuration was decided; None if it was fixed.
     """
 
     repeat: int
@@ -45,6 +75,7 @@ class Sample:
     host: str = ""
     started: float | None = None
     ended: float | None = None
+    stopping: Stopping | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +110,29 @@ class Estimate:
         """Return whether the value is shown to be between ± a margin (two one-sided tests at 5%)."""
         ends = self.interval(confidence_factor=2)
         return ends is not None and -margin < ends[0] and ends[1] < margin
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the interval; None without one."""
+        ends = self.interval()
+        return None if ends is None else (ends[1] - ends[0]) / 2
+
+    def repeats_until(self, half: float, repeats: int, probability: float | None = None) -> int | None:
+        """Return about how many repeats make t·se as small as `half`; None if more than `MOST_REPEATS` do.
+
+        Args:
+            half: the half-width that is enough.
+            repeats: those that it was made of.
+            probability: of the quantile t; by default that of the interval.
+        """
+        if self.error is None or self.df is None or repeats < 2:
+            return None
+        probability = probability or 1 - self.alpha / 2
+        for more in range(repeats + 1, MOST_REPEATS + 1):
+            df, error = self.df * (more - 1) / (repeats - 1), self.error * math.sqrt(repeats / more)
+            if quantile(df, probability) * error <= half:
+                return more
+        return None
 
 
 @dataclass(frozen=True)
@@ -142,8 +196,31 @@ def difference(
         pooled: the residual variance of the whole grid.
         floor: the least variance of one run, such as that of rounding.
     """
+    side, other, stopping = _as_decided(side, other)
     if not side or not other:
         return None
+    return _at_every_look(_difference(side, other, None if stopping else pooled, floor), stopping)
+
+
+def _as_decided(
+    side: Sequence[Sample], other: Sequence[Sample]
+) -> tuple[Sequence[Sample], Sequence[Sample], Stopping | None]:
+    """Return the runs by which the number of repeats was decided, and how."""
+    stopping = next((each.stopping for each in (*side, *other) if each.stopping), None)
+    if stopping and stopping.is_common and len({each.host for each in (*side, *other)}) == 1:
+        pairs = _pairs(side, other)
+        side, other = [own for own, _ in pairs], [reference for _, reference in pairs]
+    return side, other, stopping
+
+
+def _at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
+    """Return an estimate whose interval also holds if the number of repeats followed from the results."""
+    if stopping is None:
+        return estimate
+    return replace(estimate, alpha=min(estimate.alpha, stopping.paired if estimate.paired else stopping.welch))
+
+
+def _difference(side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None, floor: float) -> Estimate:
     if are_interleaved(side, other):
         others = {each.repeat: each.value for each in other}
         values = [each.value - others[each.repeat] for each in side if each.repeat in others]
@@ -168,13 +245,14 @@ def best_difference(
 
     With the variance pooled over the candidates: Bonferroni's correction needs more degrees of freedom than a pair has.
     """
+    side, other, _ = _as_decided(side, other)
     estimate = difference(side, other, floor=floor)
     if estimate is None or pooled is None or max(len(_by_host(each)) for each in (side, other)) > 1:
         return estimate
     if min(len(side), len(other)) < 2:  # a single run's own noise is not known
         return estimate
     error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
-    return Estimate(estimate.value, error, pooled.df, paired=estimate.paired)
+    return Estimate(estimate.value, error, pooled.df, estimate.alpha, estimate.paired)
 
 
 def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
@@ -338,13 +416,14 @@ def effect(pairs: Sequence[Pair], pooled: Residual | None = None, floor: float =
         # A machine's mean over the sets is one sample.
         sides = [_machine_means([pair[number] for pair in known]) for number in range(2)]
         estimate = _welch(sides[0], sides[1], floor) if all(map(len, sides)) else Estimate(middle)
-        return EffectEstimate(replace(estimate, value=middle), tuple(sets))
+        estimate = _at_every_look(replace(estimate, value=middle), known[0][0][0].stopping)
+        return EffectEstimate(estimate, tuple(sets))
     by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in known]
     repeats = sorted(set.intersection(*(set(each) for each in by_repeat)))
     if len(repeats) < 2:
         return EffectEstimate(Estimate(middle), tuple(sets))
     table = TwoWayTable.of(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
-    return EffectEstimate(table.mean, tuple(sets), table)
+    return EffectEstimate(_at_every_look(table.mean, known[0][0][0].stopping), tuple(sets), table)
 
 
 def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.intervals import Sample, rounding
+from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Sample, Stopping, rounding
 from raybench.core.cell import COMMAND
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
@@ -20,7 +20,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt, latest
 from raybench.results.epoch import Epoch
-from raybench.results.grid_request import PlannedCell
+from raybench.results.grid_request import GridRequest, PlannedCell
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -239,10 +239,10 @@ class RoundingSteps:
         return cls(rounding(seconds), {name: scale(name, rounding(listed)) for name, listed in values.items()})
 
 
-def sample_of(run: Attempt, value: float) -> Sample:
+def sample_of(run: Attempt, value: float, stopping: Stopping | None = None) -> Sample:
     """Return a number of a run with its repeat, machine and time."""
-    times = [_seconds_since_1970(text) for text in (run.started, run.ended)]
-    return Sample(run.repeat, value, host_of(run), *times)
+    started, ended = _seconds_since_1970(run.started), _seconds_since_1970(run.ended)
+    return Sample(run.repeat, value, host_of(run), started, ended, stopping)
 
 
 def _seconds_since_1970(text: str | None) -> float | None:
@@ -260,6 +260,7 @@ def measure(
     target: Target | None,
     scale: Callable[[str, float], float],
     steps: RoundingSteps,
+    stopping: Stopping | None = None,
 ) -> Measured:
     """Return the numbers of a configuration's runs.
 
@@ -271,6 +272,7 @@ def measure(
         target: the quality to reach.
         scale: makes fractions of accuracies in percent (`percent_scale`).
         steps: to which the numbers of the grid's source were rounded.
+        stopping: how the number of repeats was decided, if it was not fixed.
     """
     counted = counted_attempts(cell, attempts)
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
@@ -279,11 +281,10 @@ def measure(
     rates = [(run, timing.rate(run, unit.counted)) for run in completed]
     qualities: dict[str, list[Sample]] = {}
     for run in completed:
-        own = sample_of(run, 0.0)
+        own = sample_of(run, 0.0, stopping)
         for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
             if math.isfinite(value):
-                sample = Sample(own.repeat, scale(name, value), own.host, own.started, own.ended)
-                qualities.setdefault(name, []).append(sample)
+                qualities.setdefault(name, []).append(replace(own, value=scale(name, value)))
     first = next(iter(counted), None)
     kind = _comparable(index, cell, completed, unit)
     named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
@@ -292,11 +293,11 @@ def measure(
         axes=cell.axes,
         job=f"{job_of(first) if first and first.cell else named} {kind}",
         kind=kind,
-        times=tuple(sample_of(run, math.log(value)) for run, value in seconds if value),
-        energies=tuple(sample_of(run, math.log(value)) for run, value in joules if value),
-        paces=tuple(sample_of(run, -math.log(value)) for run, value in rates if value),
+        times=tuple(sample_of(run, math.log(value), stopping) for run, value in seconds if value),
+        energies=tuple(sample_of(run, math.log(value), stopping) for run, value in joules if value),
+        paces=tuple(sample_of(run, -math.log(value), stopping) for run, value in rates if value),
         qualities={name: tuple(samples) for name, samples in qualities.items()},
-        tries=tuple(each for run in counted if target and (each := _try_of(run, target))),
+        tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
         price_per_hour=cell.price_per_hour,
         time_rounding=_time_rounding(completed, steps.seconds),
         quality_rounding={name: _quality_rounding(name, completed, steps) for name in qualities},
@@ -304,6 +305,33 @@ def measure(
         attempts=counted,
         completed=completed,
     )
+
+
+def stopping_of(request: GridRequest) -> Stopping | None:
+    """Return how the number of repeats of a grid was decided; None if it was fixed before the first run."""
+    if request.rule and not request.first_look:
+        alphas = REPEATED_LOOKS if request.rule.until is None else UNTIL_NARROW
+        return Stopping.of(alphas, request.rule.at_least, is_common=True)
+    return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
+
+
+def measure_all(
+    attempts: Iterable[Attempt], request: GridRequest
+) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
+    """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
+    by_cell: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        by_cell.setdefault(attempt.cell_id, []).append(attempt)
+    runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
+    stopping = stopping_of(request)
+    scale = percent_scale(run for each in runs for run in each)
+    unit = choose_unit([run for each in runs for run in each], request.unit)
+    steps = RoundingSteps.of([run for each in runs for run in each], scale)
+    measured = [
+        measure(index, cell, own, unit, request.target, scale, steps, stopping)
+        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
+    ]
+    return measured, unit, scale
 
 
 def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
@@ -320,7 +348,7 @@ def _quality_rounding(name: str, runs: Sequence[Attempt], steps: RoundingSteps) 
     return steps.metrics.get(name, 0.0) ** 2 / 12
 
 
-def _try_of(run: Attempt, target: Target) -> Try | None:
+def _try_of(run: Attempt, target: Target, stopping: Stopping | None) -> Try | None:
     """Return a run's try to reach the target; None if its status says nothing about it."""
     seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
     reached = seconds is not None
@@ -329,7 +357,7 @@ def _try_of(run: Attempt, target: Target) -> Try | None:
     whole = _of_all_epochs(run, trained, timing.steady(run))
     total_j = energy.total(run)
     return Try(
-        sample_of(run, math.log(seconds) if seconds else 0.0),
+        sample_of(run, math.log(seconds) if seconds else 0.0, stopping),
         reached,
         trained if seconds is None else seconds,
         whole,

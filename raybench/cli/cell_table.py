@@ -33,14 +33,20 @@ WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialS
 
 
 def size_text(plan: Plan) -> str:
-    """The size of a grid: `4 cells x 3 repeats = 12 trials`."""
+    """The size of a grid: `4 cells x 3 repeats = 12 trials`, `4 cells x 4 to 10 repeats = 16 to 40 trials`."""
+    if plan.spec.rule:
+        repeats_text = f"{plan.spec.rule.at_least} to {plural(plan.spec.rule.at_most, 'repeat')}"
+        return f"{plural(len(plan.cells), 'cell')} x {repeats_text} = {trials_text(plan)}"
     repeats = {cell.repeats for cell in plan.cells}
     up_to = "" if len(repeats) == 1 else "up to "
     return f"{plural(len(plan.cells), 'cell')} x {up_to}{plural(max(repeats), 'repeat')} = {trials_text(plan)}"
 
 
 def trials_text(plan: Plan) -> str:
-    """The number of trials of a grid."""
+    """The number of trials of a grid; the least and the largest if it follows from the results."""
+    if plan.spec.rule:
+        least = sum(min(plan.spec.rule.at_least, cell.repeats) for cell in plan.cells)
+        return f"{least:,} to {plural(len(plan.trials), 'trial')}"
     return plural(len(plan.trials), "trial")
 
 

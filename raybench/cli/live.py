@@ -26,6 +26,7 @@ from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
+from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, join_words
 from raybench.datasets import DataSet
@@ -35,12 +36,15 @@ from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, 
 from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.words import plural, rate_number
-from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.attempt import Attempt, Key, latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 
 MAX_ERROR_CHARS = 300
 """Maximum characters of an error in one line."""
+
+MAX_COMPARISONS = 6
+"""Maximum number of comparisons whose certainty is shown after a repeat."""
 
 LINE_INTERVAL_SECONDS = 10.0
 """Seconds between two lines about epochs without a terminal."""
@@ -215,7 +219,8 @@ class Display(ProgressListener):
         self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._began = time.monotonic()
         skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
-        done = len(plan.trials) - len(todo) - skipped
+        earlier = latest(history.attempts.values()).keys() - self._trials.keys()
+        done = sum(trial.trial_id in earlier for trial in plan.trials)
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
@@ -237,6 +242,22 @@ class Display(ProgressListener):
             self._live.start()
         else:
             self._line(f"{self._phase} …")
+
+    def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
+        """Say how certain each comparison is, those that need more repeats last, and show the trials that follow."""
+        self._total += len(todo)
+        self._trials |= {work.trial.trial_id: work.trial for work in todo}
+        self._waiting |= {work.trial.trial_id: work.trial.cell.content for work in todo}
+        cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
+        texts = []
+        for each in sorted(progress, key=lambda each: not each.is_settled):
+            seconds = self._estimator.total_seconds(cells[cell] for cell in each.cells if cell in cells)
+            time = rough(seconds * (each.needed - each.tried)) if seconds and each.needed and todo else ""
+            texts.append(each.in_words(time))
+        hidden = len(texts) - MAX_COMPARISONS
+        texts = [f"… {hidden} more", *texts[hidden:]] if hidden > 0 else texts
+        if texts:
+            print_text(self._console, "; ".join(texts))
 
     def _label(self, trial: str, with_device: bool = False) -> str:
         if self._plan is None or trial not in self._trials:

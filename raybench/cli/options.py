@@ -27,7 +27,15 @@ where: Decorator = click.option(
     help="Only these cells: --where device=cpu; device=available for those that can run here. Repeatable.",
 )
 repeats: Decorator = click.option(
-    "--repeats", type=click.IntRange(min=1), metavar="N", help="Repeats of each cell, instead of those in the file."
+    "--repeats",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Repeats of each cell, instead of those in the file; with --until, the most.",
+)
+until: Decorator = click.option(
+    "--until",
+    metavar="PERCENT",
+    help="Repeat until each ratio is certain to ± this, such as 5%, or until a `verdict`: 4 to 10 times.",
 )
 results: Decorator = click.option(
     "--results",
@@ -67,6 +75,7 @@ _OF_GRID: tuple[Decorator, ...] = (
     changes,
     where,
     repeats,
+    until,
     prices,
     click.option(
         "--smoke",
@@ -96,7 +105,7 @@ def grid(verb: Callable[..., Any]) -> Callable[..., Any]:
         from raybench.execution.executors import make_executor
         from raybench.planning.grid_options import requested_grid
 
-        names = ("source", "changes", "where", "repeats", "smoke", "synthetic_data", "prices")
+        names = ("source", "changes", "where", "repeats", "until", "smoke", "synthetic_data", "prices")
         spec, cells = requested_grid(**{name: options.pop(name) for name in names}, inline=inline)
         # Slow imports come only now, so that a wrong file is reported at once.
         return verb(spec=spec, cells=cells, executor=make_executor(address, inline), **options)

@@ -67,12 +67,16 @@ def command(
     from raybench import datasets
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
     from raybench.cli.console import page, print_text
+    from raybench.cli.durations import rough
     from raybench.cli.tables import print_columns
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
+    from raybench.planning.request import request_of
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
+    from raybench.reporting.words import plural
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
+    from raybench.run import decided_repeats
 
     with closing(executor):
         nodes = executor.nodes(spec.environments)
@@ -82,7 +86,10 @@ def command(
     for warning in history.warnings:
         log.warning("%s", warning)
     attempts = history.attempts.values()
-    todo = missing_work(plan, attempts)
+    missing = missing_work(plan, attempts)
+    _, needed = decided_repeats(history, request_of(plan))
+    todo = [work for work in missing if work.trial.repeat < needed[work.trial.cell.cell_id]]
+    later = missing[len(todo) :]
     others = done_on_other_machines(plan, attempts)
     complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
@@ -100,6 +107,11 @@ def command(
         hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")
+    if later:
+        seconds = estimator.total_seconds(work.trial.cell.content for work in later)
+        time = f", {rough(seconds)} more" if seconds else ""
+        known = "" if attempts else f"; how many is not known before repeat {spec.rule.at_least}" if spec.rule else ""
+        print_text(console, f"Up to {plural(len(later), 'trial')} more{time}, until it is certain{known}.")
     for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):

@@ -29,7 +29,13 @@ Quote the braces: a shell would expand them itself.
 @click.command("run", epilog=EPILOG)
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script.")
-@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each configuration.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Runs of each configuration, by default 3; with --until, the most.",
+)
+@opt.until
 @click.option(
     "--device",
     "devices",

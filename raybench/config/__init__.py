@@ -3,7 +3,7 @@
 `load_grid` reads one and reports everything that is wrong with it at once.
 """
 
-from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Repeats, Target
 from raybench.config.load import load_grid, wrong_settings
 from raybench.config.setting_types import Settings
 
@@ -12,6 +12,7 @@ __all__ = [
     "DeviceProfile",
     "GridSpec",
     "Override",
+    "Repeats",
     "Settings",
     "Target",
     "load_grid",

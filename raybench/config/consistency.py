@@ -49,13 +49,13 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
     sizes = {"device": 1} | {name: 1 if values == "available" else len(values) for name, values in spec.axes.items()}
     points = math.prod(sizes.values())
     included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
-    trials = (points + included) * spec.repeats
+    trials = (points + included) * spec.most_repeats
     if trials > MAX_TRIALS:
         factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
         plus = f" + {included:,} of include" if included else ""
         yield (
-            ("repeats" if spec.repeats > MAX_TRIALS else "axes",),
-            f"{trials:,} trials ({factors}{plus}; {spec.repeats:,} repeats) are more than the maximum of "
+            ("repeats" if spec.most_repeats > MAX_TRIALS else "axes",),
+            f"{trials:,} trials ({factors}{plus}; {spec.most_repeats:,} repeats) are more than the maximum of "
             f"{MAX_TRIALS:,}; use fewer values or repeats",
         )
 

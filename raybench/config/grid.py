@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, Tag, model_validator
 
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
@@ -15,12 +15,16 @@ from raybench.config.command import Arithmetic, Workload
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
+from raybench.core.repeats import RepeatRule
 from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
 from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
+
+MOST_LOOKS = 10
+"""Most looks at the results for which intervals of repeated looks hold."""
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -44,6 +48,26 @@ class DeviceProfile(Settings):
         None,
     )
     memory_gb: v.Positive | None = key("Memory in GB that a node needs to run its trials.", 16, None)
+
+
+class Repeats(Strict):
+    """Repeats until each comparison of a cell with its reference is certain."""
+
+    until: v.Certainty = key(
+        "When a cell needs no more repeats: the 95% interval of its ratio to the reference is at most ± this; or "
+        "`verdict`: it excludes 1, or both are shown to be equally fast within 5%.",
+        "5%",
+    )
+    at_least: v.LeastRepeats = key("Repeats of every cell.", 4, 4)
+    at_most: v.Count = key("Most repeats of a cell.", 10, 10)
+
+    @model_validator(mode="after")
+    def _range(self) -> Repeats:
+        if self.at_most < self.at_least:
+            raise v.complaint(f"at_most {self.at_most} is less than at_least {self.at_least}")
+        if self.until == v.VERDICT and self.at_most > MOST_LOOKS:
+            raise v.complaint(f"the intervals of `until: verdict` hold for at_most: {MOST_LOOKS} or less")
+        return self
 
 
 class Target(Strict):
@@ -106,6 +130,12 @@ class Override(Strict):
     set: CellSettings = key("What holds for them.", {"precision": "bf16"})
 
 
+def _form_of_repeats(value: Any) -> str | None:
+    if isinstance(value, (dict, Repeats)):
+        return "<rule>"
+    return "<number>" if isinstance(value, (int, float)) else None
+
+
 class GridSpec(CellSettings):
     """A grid file: a workload, what is varied, on which devices, and how the results are compared.
 
@@ -164,7 +194,15 @@ class GridSpec(CellSettings):
         {"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]},
         {},
     )
-    repeats: v.Count = key("Runs of each cell, each with its own seed; one run gives no interval.", 3, 1)
+    repeats: Annotated[
+        Annotated[v.Count, Tag("<number>")] | Annotated[Repeats, Tag("<rule>")],
+        v.alternatives(_form_of_repeats, "a number, such as 3, or {until: 5%, at_least: 4, at_most: 10}"),
+    ] = key(
+        "Runs of each cell, each with its own seed: a number, or until it is certain (see below). One run gives no "
+        "interval.",
+        3,
+        1,
+    )
     seed: v.Seed = key("The seed of the first repeat; each further one adds 1.", 0, 0)
     devices: dict[str, DeviceProfile] = key(
         "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}, {}
@@ -253,6 +291,19 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    @property
+    def rule(self) -> RepeatRule | None:
+        """What decides the number of repeats; None if it is fixed."""
+        if isinstance(self.repeats, int):
+            return None
+        until = None if self.repeats.until == v.VERDICT else float(self.repeats.until[:-1]) / 100
+        return RepeatRule(self.repeats.at_least, self.repeats.at_most, until)
+
+    @property
+    def most_repeats(self) -> int:
+        """The largest number of repeats of a cell."""
+        return self.repeats if isinstance(self.repeats, int) else self.repeats.at_most
 
     @property
     def prices(self) -> PriceList | None:

@@ -38,7 +38,8 @@ def grid_of(
     words: Sequence[str],
     *,
     name: str | None = None,
-    repeats: int = 3,
+    repeats: int | None = None,
+    until: str | None = None,
     epoch: str | None = None,
     metrics: Iterable[str] = (),
     work: Iterable[str] = (),
@@ -50,6 +51,8 @@ def grid_of(
     Args:
         words: the program and its arguments.
         name: of the grid; otherwise that of the script.
+        repeats: of each configuration, by default 3; with `until`, the most.
+        until: what is certain enough, such as `5%`.
         epoch: regular expression of the lines that end an epoch.
         metrics: texts `NAME=PATTERN`.
         work: texts `UNIT=AMOUNT`, the work of an epoch or, without epochs, of a run.
@@ -81,7 +84,7 @@ def grid_of(
         grid["workload"]["work"] = amounts
     if axes:
         grid["axes"] = axes
-    grid["repeats"] = repeats
+    grid["repeats"] = ({"until": until} | ({"at_most": repeats} if repeats else {})) if until else repeats or 3
     pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
     if pairs:
         known = {key.removeprefix(PARAM): key for key in axes}

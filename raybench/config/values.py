@@ -59,6 +59,7 @@ def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+LeastRepeats = Annotated[int, Field(ge=3)]
 Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -68,6 +69,14 @@ Name = Annotated[
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100),
     expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
 ]
+
+VERDICT = "verdict"
+Certainty = Annotated[
+    str,
+    Field(pattern=r"^(verdict|([1-9][0-9]?(\.[0-9]+)?|0\.[0-9]?[1-9])%)$"),
+    expected("a percentage such as 5%, or verdict"),
+]
+"""When a comparison needs no more repeats."""
 
 Param = Annotated[bool | int | float | str, expected("a number, a text, true or false")]
 """A value of a parameter of the user's own training function or command."""

@@ -333,16 +333,6 @@ class Settings:
         unit="steps",
         ge=1,
     )
-    steps_per_execution: int = setting(
-        1,
-        "For tensorflow: steps per call of the compiled training function, which the host prepares once. "
-        "More than one takes the host's work off a fast device.",
-        examples=[1, 50],
-        affects=(SPEED,),
-        ignored_by=("torch", "torch_tpu", "torch_xla"),
-        unit="steps",
-        ge=1,
-    )
 
     def __post_init__(self) -> None:
         """Fill in the defaults that depend on the optimizer."""

@@ -57,12 +57,10 @@ class Engine(ABC):
 
     Attributes:
         batch_size: the examples of a training step.
-        steps_of: the number of steps in a batch of `begin_epoch`, or a function of the batch.
         evaluation_batch: examples per batch of the next evaluation, once the data are loaded; may be reduced.
         model: the framework's model, once it is built.
     """
 
-    steps_of: int | Callable[[Any], int] = 1
     evaluation_batch: int
     model: Any
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raybench.core.events import Event
+from raybench.core.repeats import Progress
 from raybench.datasets import DataSet
 from raybench.planning.plan import Plan, WorkItem
 from raybench.results.history import GridHistory
@@ -24,6 +25,14 @@ class ProgressListener:
         """Trials are about to start.
 
         The history already contains each of their events when `event` is called.
+        """
+
+    def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
+        """A repeat has ended, and these trials follow.
+
+        Args:
+            progress: of each comparison.
+            todo: the trials; none if every comparison is settled.
         """
 
     def checking(self, what: str) -> None:

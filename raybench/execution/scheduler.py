@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from operator import itemgetter
@@ -44,9 +44,20 @@ class Dispatcher:
     cells. An absent node (`present`) reserves nothing: its trials, and those that only fit there, wait for it.
 
     The work that fits the same nodes is one queue, so that only the first of each has to be examined.
+
+    Args:
+        work, nodes: what is run, and where.
+        retries: of a lost trial.
+        more: returns the work that follows from the results when nothing is left; empty if the grid is done.
     """
 
-    def __init__(self, work: Iterable[WorkItem], nodes: Sequence[Node], retries: int = 0) -> None:
+    def __init__(
+        self,
+        work: Iterable[WorkItem],
+        nodes: Sequence[Node],
+        retries: int = 0,
+        more: Callable[[], Iterable[WorkItem]] = tuple,
+    ) -> None:
         self._waiting: dict[tuple[str, ...], deque[tuple[int, WorkItem]]] = {}
         self._last, self._first = count(), count(-1, -1)
         self._checks: set[str] = set()
@@ -55,7 +66,7 @@ class Dispatcher:
             self.add(each)
         self._free = {node.name: _Free(node) for node in nodes}
         self._present = set(self._free)
-        self._retries = retries
+        self._retries, self._more = retries, more
         self._running: dict[str, AssignedWork] = {}
 
     def _is_stranded(self, nodes: Iterable[str]) -> bool:
@@ -98,6 +109,7 @@ class Dispatcher:
     def stop(self) -> int:
         """Remove everything that waits; return the number of trials."""
         trials = sum(not work.check for queue in self._waiting.values() for _, work in queue)
+        self._more = tuple
         self._waiting.clear()
         return trials
 
@@ -190,4 +202,7 @@ class Dispatcher:
             self._checks.remove(placement.work.key)
         elif lost and placement.work.attempt <= self._retries:
             self._add_first(replace(placement.work, attempt=placement.work.attempt + 1))
+        if self.finished:
+            for each in self._more():
+                self.add(each)
         return placement

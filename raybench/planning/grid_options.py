@@ -24,6 +24,7 @@ def requested_grid(
     changes: Sequence[str] = (),
     where: Sequence[str] = (),
     repeats: int | None = None,
+    until: str | None = None,
     synthetic_data: bool = False,
     smoke: bool = False,
     inline: bool = False,
@@ -35,7 +36,8 @@ def requested_grid(
     Args:
         source, changes: see `raybench.config.load_grid`.
         where: `AXIS=VALUE` texts (`selection`).
-        repeats: the number of repeats, if it is not the grid's own.
+        repeats: the number of repeats, if it is not the grid's own; with `until`, the largest.
+        until: what is certain enough, such as `5%`: repeats are added until it is reached.
         synthetic_data: whether to train on generated data.
         smoke: whether to return the grid's smoke run.
         inline: whether its trials run in the command's own process; they are results of a separate grid, as there they
@@ -47,7 +49,12 @@ def requested_grid(
         GridFileError: the grid or a change is not valid.
         UsageError: the filter names what the grid does not have.
     """
-    all_changes = [*changes, *([] if repeats is None else [f"repeats={repeats}"])]
+    all_changes = [*changes]
+    if until is not None:
+        most = "" if repeats is None else f", at_most: {repeats}"
+        all_changes.append(f"repeats={{until: {until}{most}}}")
+    elif repeats is not None:
+        all_changes.append(f"repeats={repeats}")
     all_changes += ["synthetic_data=true"] if synthetic_data else []
     spec = load_grid(source, all_changes, options[0])
     spec._prices = PriceList.read(prices) if prices else None

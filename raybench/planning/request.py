@@ -36,6 +36,7 @@ def request_of(plan: Plan) -> GridRequest:
         currency=spec.price_currency,
         price_per_kwh=spec.price_per_kwh,
         gco2_per_kwh=spec.gCO2_per_kwh,
+        rule=spec.rule,
     )
 
 

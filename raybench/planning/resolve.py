@@ -145,7 +145,7 @@ class Resolver:
             price=self._price(point["device"], content.device),
             memory_limit=self._memory_limit(point["device"], profile.kind, resolved),
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
-            repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats),
+            repeats=min(self._spec.most_repeats, profile.repeats or self._spec.most_repeats),
             request_id=digest(self._request(profile, resolved, content)),
             flops=self._flops(resolved),
         )

@@ -48,7 +48,6 @@ _SMALL: Mapping[str, Callable[[Any], Any]] = {
     "replicas": lambda number: min(number, REPLICAS),
     "replication": lambda form: "grouped",
     "steps_per_epoch": lambda steps: min(steps, STEPS),
-    "steps_per_execution": lambda steps: 1,
     "threads": lambda threads: 1,  # more do not help such small jobs
     "warmup_epochs": lambda epochs: min(epochs, EPOCHS - 1),
 }

@@ -320,7 +320,7 @@ def time_and_price(answer: Answer) -> Figure:
     _scale(panel, [price for _, _, price in points], 6.0, "y")
     goal = f" to {words.target_text(answer.target)}" if answer.target else " of a whole run"
     panel.set_xlabel(f"seconds{goal}", loc="left")
-    panel.set_ylabel("price")
+    panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
     _label_ends(figure, panel, [(_fitted(each.label), x, y, colours[each.index]) for each, x, y in points])
     return figure

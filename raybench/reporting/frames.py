@@ -96,6 +96,7 @@ _COMPARISON = (
         "speed to the target relative to the reference",
         lambda _, row: getattr(row.to_target, "ratio", None),
     ),
+    _field("currency", TEXT, "", "of the prices, such as USD", lambda a, _: a.currency),
     _field("price", NUMBER, "currency", "price of a unit of work", lambda _, row: row.price),
     _field("total_price", NUMBER, "currency", "price of a whole run, median over runs", lambda _, row: row.total_price),
     _field(

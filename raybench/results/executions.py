@@ -17,6 +17,11 @@ from raybench.results.folder import EXECUTIONS
 from raybench.results.parsing import json_object, mapping_in, text_in
 
 
+def as_name(text: str) -> str:
+    """Return a text, such as a time, with the characters of a file's name alone."""
+    return re.sub(r"[^\w-]+", "-", text)
+
+
 @dataclass(frozen=True)
 class Execution:
     """One execution of a grid.
@@ -38,7 +43,7 @@ class Execution:
     @classmethod
     def begin(cls, origin: str, grid: str, request: Mapping[str, Any], order_seed: int | None = None) -> Self:
         """Return the execution that this process begins now."""
-        name = re.sub(r"[^\w-]+", "-", f"{now()} {platform.node()} {os.getpid()}")
+        name = as_name(f"{now()} {platform.node()} {os.getpid()}")
         return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), order_seed)
 
     def path(self, folder: Path) -> Path:

@@ -9,9 +9,11 @@ from typing import Any, Self
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import canonical
 from raybench.core.job import Target
+from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
+from raybench.results.executions import as_name
 from raybench.results.history import GridHistory
 
 
@@ -55,6 +57,8 @@ class GridRequest:
         part: a description of the selection if only some cells were requested; empty if all were.
         currency: of its prices.
         price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
+        rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
+        first_look: the number of repeats after which a report was made before more were added; 0 if none were.
     """
 
     name: str
@@ -70,12 +74,15 @@ class GridRequest:
     currency: str = "USD"
     price_per_kwh: float | None = None
     gco2_per_kwh: float | None = None
+    rule: RepeatRule | None = None
+    first_look: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain values, without the text of the grid file, which is saved apart."""
         cells = [{**vars(cell), "content": cell.content.to_json()} for cell in self.cells]
         target = asdict(self.target) if self.target else None
-        return {**vars(self), "cells": cells, "target": target, "text": ""}
+        rule = asdict(self.rule) if self.rule else None
+        return {**vars(self), "cells": cells, "target": target, "text": "", "rule": rule}
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
@@ -83,7 +90,8 @@ class GridRequest:
         try:
             cells = [PlannedCell(**{**cell, "content": Cell.from_json(cell["content"])}) for cell in tree["cells"]]
             target = Target(**tree["target"]) if tree["target"] else None
-            request = cls(**{**tree, "cells": cells, "target": target, "text": text})
+            rule = RepeatRule(**tree["rule"]) if tree["rule"] else None
+            request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             return None
         is_valid = all(
@@ -99,7 +107,7 @@ class GridRequest:
         contents = [
             (
                 [(cell.cell_id, cell.repeats, cell.price_per_hour, cell.price_source) for cell in each.cells],
-                [dict(each.baseline), each.target, each.unit, each.currency],
+                [dict(each.baseline), each.target, each.unit, each.currency, each.rule],
             )
             for each in (self, other)
         ]
@@ -114,7 +122,31 @@ def latest_request(history: GridHistory) -> GridRequest | None:
             request = GridRequest.from_json(execution.request, execution.grid)
             by_origin |= {execution.origin: request} if request else {}
     first, *others = by_origin.values() or (None,)
-    return unite(first, others) if first else None
+    return replace(unite(first, others), first_look=first_look(history, first)) if first else None
+
+
+def first_look(history: GridHistory, request: GridRequest) -> int:
+    """Return the number of repeats of the first execution with fewer repeats, if it came to its end; else 0."""
+    begins = [execution.name for execution in history.executions[1:]]  # each report was made before the next
+    most = {cell.cell_id: cell.repeats for cell in request.cells}
+    last: dict[tuple[str, int], str] = {}
+    for run in history.attempts.values():
+        if run.status == TrialStatus.COMPLETED and run.ended:
+            last[run.cell_id, run.repeat] = as_name(run.ended)
+    for execution, following in zip(history.executions, [*begins, "~"], strict=False):
+        earlier = GridRequest.from_json(execution.request)
+        if earlier is None or (earlier.rule and request.rule):
+            continue
+        planned = {
+            cell.cell_id: earlier.rule.at_least if earlier.rule else cell.repeats
+            for cell in earlier.cells
+            if cell.cell_id in most
+        }
+        looks = [repeats for cell, repeats in planned.items() if repeats < most[cell]]
+        ends = [last.get((cell, repeats - 1), "") for cell, repeats in planned.items()]
+        if looks and max(looks) > 1 and "" < max(ends) < following:
+            return max(looks)
+    return 0
 
 
 def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from raybench.core.job import Recipe
-from raybench.core.settings import MISSING, SETTINGS, TRAINING, Settings, is_of_type, label
+from raybench.core.labels import axis_label
+from raybench.core.settings import MISSING, SETTINGS, TRAINING, Settings, is_of_type
 
 OTHER = {
     "epochs": 9.9,
@@ -31,7 +32,6 @@ OTHER = {
     "augmentation": ["crop", {"cutout": 4}],
     "evaluation_batch_size": 100,
     "steps_per_epoch": 7,
-    "steps_per_execution": 3,
 }
 """For each setting a value that is not its default."""
 
@@ -85,7 +85,7 @@ def test_missing_and_mistyped_values():
 def test_each_setting_is_described_with_an_example():
     for one in SETTINGS.values():
         assert one.description.endswith(".") and one.examples and one.label
-    assert [label(name) for name in ("batch_size", "label_smoothing", "my_axis")] == [
+    assert [axis_label(name) for name in ("batch_size", "label_smoothing", "my_axis")] == [
         "batch",
         "label smoothing",
         "my axis",

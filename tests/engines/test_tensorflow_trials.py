@@ -42,10 +42,9 @@ def template(fork_server):
 @pytest.mark.parametrize(
     ("device", "settings"),
     [
-        ({}, {"input": "host", "steps_per_execution": 3}),
+        ({}, {"input": "host"}),
         ({}, {"precision": "bf16", "optimizer": "adamw", "compile": True}),
         ({"replicas": 4, "replication": "grouped", "devices": 1}, {}),
-        ({"replicas": 2, "replication": "devices", "devices": 2}, {}),
     ],
     ids=str,
 )

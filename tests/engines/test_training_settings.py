@@ -46,7 +46,7 @@ def test_fractional_last_epoch_is_shorter(framework, where):
     if framework == "torch":
         told = [[epoch["steps"], epoch["examples"]] for epoch in training(epochs=2.4, input=where).epochs()]
     else:
-        told = call("tensorflow", "tensorflow_side:a_fraction", epochs=2.4, input=where, steps_per_execution=4)
+        told = call("tensorflow", "tensorflow_side:a_fraction", epochs=2.4, input=where)
     assert told == [[6, 192], [6, 192], [3, 96]]
 
 

@@ -13,14 +13,15 @@ def train(folder, **arguments):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
-    arguments = {"save_strategy": "epoch", "gradient_accumulation_steps": 2}
+    arguments = {"save_strategy": "epoch", "gradient_accumulation_steps": 2, "include_num_input_tokens_seen": "all"}
     return remember("transformers", "transformers_side:train", folder=str(folder), test=True, arguments=arguments)
 
 
-def test_epochs_steps_and_examples(trained):
+def test_epochs_steps_examples_and_tokens(trained):
     assert [epoch["epoch"] for epoch in trained["epochs"]] == [1, 2]
     assert [(epoch["steps"], epoch["optimizer_steps"]) for epoch in trained["epochs"]] == [(11, 6)] * 2
     assert [epoch["examples"] for epoch in trained["epochs"]] == [44, 44]
+    assert [epoch["units"] for epoch in trained["epochs"]] == [{"tokens": 44 * 12}] * 2
     assert [len(epoch["step_s"]) for epoch in trained["epochs"]] == [5, 6], "the first is partly compilation"
     assert (trained["more"], trained["warnings"]) == ([True, False], [])
     assert trained["epochs"][0]["optimizers"][0]["class"] == "AdamW"

@@ -123,7 +123,7 @@ SAME = [
     "overrides: [{when: {device: cpu}, set: {memory_limit: 2GiB}}]\n",
     "warmup_epochs: 0\n",
     "optimizer: sgd\nlabel_smoothing: 0\nmaster_weights: true\ncompile: false\ngradient_clipping: null\n",
-    "decay_rule: sum_over_replicas\nsteps_per_execution: 9\n",
+    "decay_rule: sum_over_replicas\n",
 ]
 OTHER = [
     "threads: 1\n",

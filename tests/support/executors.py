@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
+from raybench.core import events
+from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
@@ -57,3 +60,61 @@ class ForkingExecutor:
         """Keep the fork servers of raybench's own Python."""
         for server in self._environments.values():
             server.close()
+
+
+class DrawnTimes:
+    """Ends each trial at once; the seconds of its epochs are drawn, and the clock goes on by 10 µs for each event.
+
+    Args:
+        draw: returns the seconds of an epoch of a job; None if it fails.
+        quality: returns its metrics.
+        stop_after: press Ctrl-C after so many trials.
+    """
+
+    uses_ray = False
+
+    def __init__(
+        self,
+        draw: Callable[[Job], float | None],
+        quality: Callable[[Job], dict[str, float]] | None = None,
+        stop_after: int | None = None,
+    ) -> None:
+        self._draw, self._quality, self._stop_after = draw, quality, stop_after
+        self._now = datetime.now(UTC)
+        self.trials: list[str] = []
+
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """This machine."""
+        return [probe_node()]
+
+    def host_load(self) -> HostLoad | None:
+        """None: nothing runs."""
+        return None
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """End each trial at once."""
+        while placement := dispatcher.next():
+            if len(self.trials) == self._stop_after:
+                raise KeyboardInterrupt
+            job = make_job(placement)
+            self.trials.append(job.trial)
+            for event in self._events(job):
+                self._now += timedelta(microseconds=10)
+                sink(event | {"t": self._now.isoformat(timespec="microseconds").replace("+00:00", "Z")})
+            dispatcher.release(job.trial, job.attempt)
+
+    def _events(self, job: Job) -> Iterator[Event]:
+        key = job.trial, job.attempt
+        fields = {"cell": job.cell.to_json(), "seed": job.seed, "host": {"name": "drawn"}, **job.labels}
+        yield events.trial_started(*key, **fields)
+        seconds, metrics = self._draw(job), {} if self._quality is None else self._quality(job)
+        if seconds is None:
+            yield events.trial_ended(*key, TrialStatus.FAILED, error={"type": "ValueError", "message": "drawn"})
+            return
+        for epoch in (1, 2):
+            ledger = {"train": seconds}
+            yield events.epoch_ended(*key, epoch=epoch, steps=1, examples=8, metrics=metrics, ledger=ledger)
+        yield events.trial_ended(*key, TrialStatus.COMPLETED, ledger={"train": 2 * seconds}, wall=2 * seconds)
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -149,8 +149,8 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
 )
 def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect epochs that are too short for the arrival of lines."""
-    if is_too_short(run):
-        seconds = max(timing.steady(run) or 0.0, 1e-6)
+    seconds = max(timing.mean_steady(run) or 0.0, 1e-6)  # the median is 0 if most lines arrive together
+    if is_too_short(run) and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
         yield Observation(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ from raybench.core.text import join_words
 from raybench.datasets.splits import Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import Engine, EngineParts, check_per_example
-from raybench.engines.batch_order import Augmentation, EpochPlan
+from raybench.engines.batch_order import Augmentation
 from raybench.engines.images import plain
 from raybench.engines.tensorflow.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.tensorflow.images import ImageAugmenter
@@ -55,26 +55,8 @@ def check_compiles(model: Any) -> None:
         raise ValueError(f"Keras cannot compile {join_words(names)} on this device; set compile: false")
 
 
-class Call(NamedTuple):
-    """A call of the compiled function for training: steps from `first` to before `end`, and its inputs.
-
-    Attributes:
-        start: the number in the epoch of step 0.
-    """
-
-    start: int
-    first: int
-    end: int
-    fed: Fed
-
-
 class TensorFlowEngine(Engine):
     """The `tensorflow` engine, for any device kind that TensorFlow supports."""
-
-    @staticmethod
-    def steps_of(batch: Call) -> int:
-        """The number of steps of a call."""
-        return batch.end - batch.first
 
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts, cross_entropy, accuracy, "tensorflow")
@@ -113,11 +95,10 @@ class TensorFlowEngine(Engine):
         self._variables = [variable.value for variable in self.model.trainable_variables]
         self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
         self._optimizer = build_optimizer(self._variables, recipe.optimizer_settings, recipe.acting_decay, recipe.decay)
-        self._compiled = bool(recipe.compile)
-        if self._compiled:
+        if recipe.compile:
             check_compiles(self.model)
-        self._train = tf.function(self._train_call, jit_compile=self._compiled, autograph=False)
-        self._evaluate = tf.function(self._evaluate_call, jit_compile=self._compiled, autograph=False)
+        self._train = tf.function(self._train_call, jit_compile=bool(recipe.compile), autograph=False)
+        self._evaluate = tf.function(self._evaluate_call, jit_compile=bool(recipe.compile), autograph=False)
 
     def save(self, path: Path) -> None:
         """Save all variables of the model, with those of its random generators, and of the optimiser."""
@@ -189,25 +170,13 @@ class TensorFlowEngine(Engine):
         clipped: list[tf.Tensor | None] = tf.clip_by_global_norm(dense, self._recipe.gradient_clipping, norm)[0]
         return clipped
 
-    def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, first: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: sums over the steps of a call from `first` to before `steps`.
+    def _train_call(self, rows: Rows, fed: Fed, step: tf.Tensor) -> tf.Tensor:
+        """The compiled function: the sums, [metrics], of a step of the epoch.
 
-        `start` is the number of the call's first step in the epoch. Values of a step are gathered, because XLA would
-        take the index in `values[index]` as a constant and compile for each. Without XLA the fed values are sliced,
-        because TensorFlow has no GPU kernel that gathers uint8.
+        Draws are gathered, because XLA would take the index in `values[step]` as a constant and compile for each.
         """
         self._traces += 1  # Python runs this line only in a trace, once per shape
-
-        def one(step: tf.Tensor) -> tf.Tensor:
-            draws = {name: tf.gather(values, start + step) for name, values in rows.items()}
-            examples = tuple(tf.gather(values, step) if self._compiled else values[step] for values in fed)
-            return self._train_step(draws, examples)
-
-        if self._recipe.steps_per_execution == 1:
-            return one(tf.constant(0))
-        zeros = tf.zeros([len(self._names)])
-        condition: Callable[..., Any] = lambda step, _: step < steps  # noqa: E731
-        return tf.while_loop(condition, lambda step, sums: (step + 1, sums + one(step)), (first, zeros))[1]
+        return self._train_step({name: tf.gather(values, step) for name, values in rows.items()}, fed)
 
     def _evaluate_call(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         """The compiled function: sums over the unpadded examples of one batch."""
@@ -217,8 +186,8 @@ class TensorFlowEngine(Engine):
         real = tf.range(self.evaluation_batch) < counts
         return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
 
-    def begin_epoch(self) -> Iterator[Call]:
-        """Draw the next epoch; its batches are calls of several steps.
+    def begin_epoch(self) -> Iterator[tuple[int, Fed]]:
+        """Draw the next epoch; its batches are the numbers of steps, with their fed values.
 
         The draws and the optimiser's scalars are copied to the device at once, so that no step waits for a copy.
         """
@@ -229,28 +198,13 @@ class TensorFlowEngine(Engine):
         rows = self._input.rows(order) | {"scalars": scalars.astype(np.float32)}
         self._rows = {name: tf.constant(values) for name, values in rows.items()}
         self._total = tf.zeros([len(self._names)])
-        return self._calls(order, len(self._drawn.index))
+        return zip(range(len(self._drawn.index)), self._input.batches(order), strict=False)
 
-    def _calls(self, order: EpochPlan, total: int) -> Iterator[Call]:
-        """Yield the calls of an epoch.
-
-        The very first has one step: the time of its trace is what it takes beyond the median of the others, each per
-        step.
-        """
-        per_call = min(self._recipe.steps_per_execution, self._order.steps)
-        for start, fed in zip(range(0, total, per_call), self._input.calls(order, per_call), strict=False):
-            steps = min(per_call, total - start)
-            if not self._traces and steps > 1:
-                yield Call(start, 0, 1, fed)
-                yield Call(start, 1, steps, fed)
-            else:
-                yield Call(start, 0, steps, fed)
-
-    def train_step(self, batch: Call) -> None:
-        """Submit the steps of a call."""
-        numbers = map(tf.constant, batch[:3])
-        self._total += self._train(self._rows, batch.fed, *numbers)
-        self._step += self.steps_of(batch)
+    def train_step(self, batch: tuple[int, Fed]) -> None:
+        """Submit a step."""
+        number, fed = batch
+        self._total += self._train(self._rows, fed, tf.constant(number))
+        self._step += 1
 
     def train_means(self) -> dict[str, float]:
         """Means over the examples of the epoch."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from itertools import repeat
 from typing import TypeAlias
 
-import numpy as np
 import tensorflow as tf
 
 from raybench.datasets.splits import Array, Split
@@ -18,9 +17,7 @@ AHEAD = 2
 """Batches prepared in advance: one is copied while another is computed."""
 
 Fed = tuple[tf.Tensor, ...]
-"""Inputs of one call of the compiled function except the draws.
-
-Empty if the data are on the device."""
+"""Inputs of a step except the draws; empty if the data are on the device."""
 
 Examples = tuple[tf.Tensor, tf.Tensor]
 """Model inputs and targets."""
@@ -42,9 +39,9 @@ class DeviceInput:
         """The epoch's index and draws, each [steps, batch]."""
         return {"index": order.index} | draws_of(order)
 
-    def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """Yield the inputs of each call of `steps` steps: nothing."""
-        return repeat((), -(-len(order.index) // steps))
+    def batches(self, order: EpochPlan) -> Iterator[Fed]:
+        """Yield the inputs of each step: nothing."""
+        return repeat(())
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """The examples of a step, from its row of `rows`."""
@@ -82,27 +79,22 @@ class HostInput:
         """The draws; the index is used on the host."""
         return draws_of(order)
 
-    def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """Yield inputs and targets of each call, [steps, batch, …].
-
-        Past the epoch's end, its last step is repeated.
-        """
-        calls = -(-len(order.index) // steps)
-        padded = order.index[np.minimum(np.arange(calls * steps), len(order.index) - 1)]
-        self._pipeline = self._pipeline or self._open(calls, steps, order.index.shape[1])
+    def batches(self, order: EpochPlan) -> Iterator[Fed]:
+        """Yield inputs and targets of each step, [batch, …]."""
+        self._pipeline = self._pipeline or self._open(*order.index.shape)
         index, batches = self._pipeline
-        index.assign(padded.reshape(calls, steps, -1))
+        index.assign(order.index)
         yield from batches
 
-    def _open(self, calls: int, steps: int, batch: int) -> tuple[tf.Variable, tf.data.Dataset]:
+    def _open(self, steps: int, batch: int) -> tuple[tf.Variable, tf.data.Dataset]:
         """Make the index of an epoch and the pipeline that reads it.
 
         Made once, so that an epoch only assigns its index.
         """
         with tf.device("CPU:0"):
-            index = tf.Variable(tf.zeros([calls, steps, batch], tf.int64), trainable=False)
-            dataset = tf.data.Dataset.range(calls).map(
-                lambda call: tuple(tf.gather(values, tf.gather(index, call)) for values in self._train)
+            index = tf.Variable(tf.zeros([steps, batch], tf.int64), trainable=False)
+            dataset = tf.data.Dataset.range(steps).map(
+                lambda step: tuple(tf.gather(values, tf.gather(index, step)) for values in self._train)
             )
             dataset = dataset.prefetch(AHEAD)
         if self._copy_to:

@@ -2,16 +2,11 @@
 
 import copy
 
-import numpy as np
 import pytest
 import torch
-from support.declared import Training
 from torch import nn
 
-from raybench.datasets.splits import Data, Split
-from raybench.devices import Assignment, open_device
 from raybench.engines.torch.ghost_batch_norm import GhostBatchNorm, use_ghost_batch_norm
-from raybench.workloads.base import Workload
 
 GROUPS, FEATURES = 4, 5
 KINDS = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
@@ -117,49 +112,3 @@ def test_impossible_groups_are_refused():
     with pytest.raises(TypeError, match="Own has a forward of its own"):
         use_ghost_batch_norm(nn.Sequential(Own(3)), GROUPS)
     assert grouped.eval()(torch.randn(30, FEATURES, 2, 2)).shape == (30, FEATURES, 2, 2)
-
-
-def images(seed, examples=256):
-    random = np.random.default_rng(seed)
-    inputs = random.integers(0, 256, (examples, 8, 8, 3), dtype=np.uint8)
-    return Split(inputs, (inputs[..., 0].mean((1, 2)) > 127).astype(np.int64))
-
-
-def trained(network, **changes):
-    """The weights after two epochs, and the metrics of the last."""
-    settings = {"batch_size": 128, "augmentation": ("flip", {"crop": 2})} | changes
-    workload = Workload(model=network, dataset="digits", mean=(120.0,) * 3, std=(60.0,) * 3, name="test")
-    device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
-    made = Training("torch", workload, Data(images(0), images(1)), device, **settings)
-    epochs = made.epochs()
-    return dict(made.model.named_parameters()), epochs[-1]["metrics"]
-
-
-def with_batch_norm():
-    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
-
-
-def without_batch_norm():
-    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
-
-
-def test_replicas_change_nothing_without_batch_norm():
-    one, eight = trained(without_batch_norm), trained(without_batch_norm, replicas=8, replication="grouped")
-    assert all(torch.equal(one[0][name], eight[0][name]) for name in one[0])
-    assert one[1] == eight[1]
-
-
-def test_replicas_change_training_with_batch_norm():
-    one, eight = trained(with_batch_norm), trained(with_batch_norm, replicas=8, replication="grouped")
-    assert error(eight[0]["0.weight"], one[0]["0.weight"]) > 1e-4
-
-
-def test_decay_summed_over_replicas():
-    replicas = {"replicas": 8, "replication": "grouped"}
-    summed = trained(with_batch_norm, decay_rule="sum_over_replicas", **replicas)
-    eightfold = trained(with_batch_norm, weight_decay=8e-3, **replicas)
-    plain = trained(with_batch_norm, decay_rule="mean", **replicas)
-    alone = trained(with_batch_norm, decay_rule="sum_over_replicas")
-    assert all(torch.equal(summed[0][name], eightfold[0][name]) for name in summed[0])
-    assert error(summed[0]["4.weight"], plain[0]["4.weight"]) > 1e-4
-    assert all(torch.equal(alone[0][name], weight) for name, weight in trained(with_batch_norm)[0].items())

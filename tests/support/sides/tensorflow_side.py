@@ -251,7 +251,7 @@ def classified(kind, epochs=20):
                 [keras.Input((6,), dtype="int64"), layers.Embedding(30, 4), layers.Flatten(), layers.Dense(2)]
             )
 
-    found = trained(epochs=epochs, model=model, data=Data(split, split), steps_per_execution=3)
+    found = trained(epochs=epochs, model=model, data=Data(split, split))
     return found["epochs"][-1]["metrics"]["val/accuracy"]
 
 

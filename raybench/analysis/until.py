@@ -1,0 +1,138 @@
+"""How many repeats a grid needs until its comparisons are certain, and what its intervals then are.
+
+A decision follows from the attempts so far alone, so that a grid that was stopped goes on by the same rule, and a
+report has the very interval by which a comparison was settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from raybench.analysis.intervals import Estimate, difference
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured, measure_all
+from raybench.core.labels import configuration_label
+from raybench.core.repeats import Progress
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import Attempt
+from raybench.results.grid_request import GridRequest
+
+EQUALLY_FAST = math.log1p(0.05)
+"""Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
+
+IsCertain = Callable[[Measured, Measured, Estimate], bool]
+"""Whether a comparison of a configuration with its reference is certain enough."""
+
+
+def tried(own: Measured, other: Measured) -> int:
+    """Return the number of repeats that both configurations have ended."""
+    ended = [{run.repeat for run in each.attempts if _has_ended(run)} for each in (own, other)]
+    return len(ended[0] & ended[1])
+
+
+def _has_ended(run: Attempt) -> bool:
+    status = TrialStatus.parse(run.status)
+    return status is not None and not status.is_rerun
+
+
+def progress(
+    measured: Sequence[Measured], matching: Matching, request: GridRequest, is_certain: IsCertain | None = None
+) -> list[Progress]:
+    """Return how far each comparison of a configuration with its reference is; none if the repeats are fixed.
+
+    Args:
+        measured: the configurations.
+        matching: their references.
+        request: of the grid.
+        is_certain: what is certain enough, instead of the grid's rule.
+    """
+    rule = request.rule
+    if rule is None:
+        return []
+    found = []
+    for own, reference in zip(measured, matching.references, strict=True):
+        if reference in (None, own.index) or request.cells[own.index].skip:
+            continue
+        other = measured[reference or 0]
+        estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
+        half = estimate.half if estimate else None
+        reached = needed = None
+        if estimate and half is not None:
+            margin = abs(estimate.value) if rule.until is None else rule.half
+            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate)
+            needed = estimate.repeats_until(margin, tried(own, other))
+        label = configuration_label(own.axes, matching.axes) or request.workload
+        cells = tuple(request.cells[each.index] for each in (own, other))
+        own_rule = replace(rule, at_most=min(cell.repeats for cell in cells))
+        found.append(
+            Progress(
+                label,
+                (cells[0].cell_id, cells[1].cell_id),
+                tried(own, other),
+                None if half is None else math.expm1(half),
+                bool(reached),
+                needed,
+                own_rule,
+            )
+        )
+    return found
+
+
+def progress_of(
+    attempts: Sequence[Attempt], request: GridRequest, is_certain: IsCertain | None = None
+) -> list[Progress]:
+    """Return how far each comparison is, from the attempts so far."""
+    measured, *_ = measure_all(attempts, request)
+    return progress(measured, Matching(measured, request.baseline), request, is_certain)
+
+
+def _is_narrow(half: float) -> IsCertain:
+    """Return the test of an interval's half-width; of a verdict if it is 0."""
+
+    def is_certain(own: Measured, other: Measured, estimate: Estimate) -> bool:
+        if half:
+            return (estimate.half or 0.0) <= half
+        ends = estimate.interval()
+        return ends is not None and (not ends[0] <= 0 <= ends[1] or estimate.is_within(EQUALLY_FAST))
+
+    return is_certain
+
+
+def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mapping[str, int]:
+    """Return the number of repeats that each cell needs by what is known now: one more if a comparison is not settled.
+
+    The configurations of a comparison go on together, so that they stay interleaved.
+    """
+    assert request.rule
+    needed = {cell.cell_id: min(request.rule.at_least, cell.repeats) for cell in request.cells}
+    for each in progress:
+        for cell in () if each.is_settled else each.cells:
+            needed[cell] = max(needed[cell], each.tried + 1)
+    return needed
+
+
+def with_needed_repeats(attempts: Sequence[Attempt], request: GridRequest) -> GridRequest:
+    """Return a request of which each cell has the repeats that were begun, and not the largest number of its rule."""
+    if request.rule is None:
+        return request
+    begun: dict[str, int] = {}
+    for run in attempts:
+        begun[run.cell_id] = max(run.repeat + 1, begun.get(run.cell_id, 0))
+    least = request.rule.at_least
+    cells = [replace(cell, repeats=min(cell.repeats, max(least, begun.get(cell.cell_id, 0)))) for cell in request.cells]
+    return replace(request, cells=cells)
+
+
+def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest) -> Iterator[str]:
+    """Yield what the reader of a report should know of its number of repeats."""
+    if request.first_look:
+        yield (
+            f"Repeats were added after a report of {request.first_look}: the intervals are wider, so that they hold "
+            "after every such look"
+        )
+    if request.rule and request.rule.until is not None:
+        for each in progress(measured, matching, request):
+            if not each.reached and each.half is not None and each.tried >= request.rule.at_least:
+                yield each.in_words()

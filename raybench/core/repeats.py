@@ -1,0 +1,81 @@
+"""How many repeats a grid runs if their number follows from the results, and how far its comparisons are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RepeatRule:
+    """Repeats until each comparison of a configuration with its reference is certain.
+
+    Attributes:
+        at_least, at_most: least and largest number of repeats.
+        until: the half-width of the ratio's interval that is enough, such as 0.05; None: until there is a verdict.
+    """
+
+    at_least: int
+    at_most: int
+    until: float | None = None
+
+    @property
+    def half(self) -> float:
+        """The half-width as a difference of logs; 0 for a verdict."""
+        return math.log1p(self.until or 0.0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A comparison of a configuration with its reference, while the number of repeats is being decided.
+
+    Attributes:
+        label: of the configuration.
+        cells: ids of the cells of both.
+        tried: number of repeats that both have ended.
+        half: half-width of the interval of the ratio, as a fraction; None without an interval.
+        reached: whether that is certain enough.
+        needed: about how many repeats are; None if not known.
+        rule: the rule that decides.
+    """
+
+    label: str
+    cells: tuple[str, str]
+    tried: int
+    half: float | None
+    reached: bool
+    needed: int | None
+    rule: RepeatRule
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it needs no further repeat."""
+        enough = self.reached or self.half is None or self.tried >= self.rule.at_most
+        return self.tried >= self.rule.at_least and enough
+
+    def in_words(self, time: str = "") -> str:
+        """Return a text such as `batch 32: ±7%, about 3 more repeats, 2 min`.
+
+        Args:
+            time: the time that the further repeats take.
+        """
+        if self.half is None:
+            return f"{self.label}: no times to compare"
+        until = "a verdict" if self.rule.until is None else f"±{percent(self.rule.until)}"
+        head = f"{self.label}: ±{percent(self.half)}"
+        after = f", {time}" if time else ""
+        if self.reached:
+            return f"{head}, done"
+        if self.tried >= self.rule.at_most:
+            return f"{head}; {until} was not reached in {self.tried} repeats"
+        if self.needed is None:
+            return f"{head}; {until} is out of reach"
+        if self.needed > self.rule.at_most:
+            return f"{head}; {until} takes about {self.needed} repeats, more than {self.rule.at_most} (at_most){after}"
+        more = self.needed - self.tried
+        return f"{head}, about {more} more repeat{'s' if more > 1 else ''}{after}"
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction with two significant digits as a percentage: 3.1%, 22%."""
+    return f"{100 * fraction:.2g}%" if fraction < 0.995 else f"{100 * fraction:.0f}%"
