@@ -96,8 +96,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     columns.append(replace(rate, drop=6) if target else rate)
     if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
-    columns.append(column("MFU", lambda each: each.mfu, words.mfu_text, drop=4))
-    columns.append(column("of data sheet", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=8))
+    mfu = column("MFU", lambda each: each.mfu and each.mfu.share.value)
+    columns.append(replace(mfu, texts=[words.mfu_text(each.mfu) for each in shown], drop=4))
+    columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
@@ -113,7 +114,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     for number, name in enumerate(own_metrics):
         columns.append(column(name, partial(_metric, name), drop=13 + number))
     columns.append(column("gCO2", lambda each: each.gco2, drop=12))
-    columns.append(column("limited by", _limit, str, right=False, drop=7))
+    columns.append(column("limited by", _limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))
     columns.append(column("cautions", lambda each: ", ".join(each.cautions), str, right=False, drop=1))

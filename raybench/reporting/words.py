@@ -342,8 +342,7 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
     if configuration.quality:
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     if configuration.mfu:
-        peak = f"{flops_text(configuration.mfu.peak)} ({configuration.mfu.precision} {configuration.mfu.probe})"
-        yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {peak}"
+        yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {_peak_text(configuration.mfu)}"
     yield from _absolute(answer, configuration, best)
     yield "nothing to compare it with"
 
@@ -571,8 +570,10 @@ def percent_text(share: float) -> str:
     return f"{number(100 * share, 2)}%"
 
 
-def mfu_text(mfu: Mfu) -> str:
+def mfu_text(mfu: Mfu | None) -> str:
     """Format the share of the measured peak with its interval, if there is one: 41% (39–43)."""
+    if mfu is None:
+        return NOTHING
     share = mfu.share
     if share.low is None or share.high is None:
         return percent_text(share.value)
@@ -581,10 +582,14 @@ def mfu_text(mfu: Mfu) -> str:
     return f"{value}% ({low}–{high})"
 
 
+def _peak_text(mfu: Mfu) -> str:
+    return f"{flops_text(mfu.peak)} ({mfu.precision} {mfu.probe})"
+
+
 def peaks_text(answer: Answer) -> str:
     """The peaks that MFU refers to, and how the FLOPs are known unless they were counted."""
     known = [each.mfu for each in answer.configurations if each.mfu]
-    peaks = list(dict.fromkeys(f"{flops_text(each.peak)} ({each.precision} {each.probe})" for each in known))
+    peaks = list(dict.fromkeys(map(_peak_text, known)))
     if not peaks:
         return ""
     text = f"MFU of the measured peak, {join_words(peaks)}" if len(peaks) <= MAX_NAMES else "MFU of measured peaks"

@@ -12,6 +12,7 @@ from raybench.analysis.answer import (
     Effect,
     EffectPart,
     Ending,
+    Mfu,
     Ratio,
     Run,
     Status,
@@ -107,6 +108,9 @@ def quick_start(runs=3) -> Answer:
     )
 
 
+MFU = Mfu(Summary(0.412, 0.391, 0.434, 0.39, 0.43, 3), 62e12, "product", "bf16", 6e7, "examples", "counted", 0.22)
+
+
 def three_axes() -> Answer:
     """Device x batch size x weight decay, in which the effect of the batch size depends on the device."""
     configurations = []
@@ -125,6 +129,7 @@ def three_axes() -> Answer:
                         0.95 + loss,
                         ratio=ratio(speed) if index else None,
                         quality_difference=difference(loss) if index else None,
+                        mfu=MFU if device == "gpu" else None,
                         limited_by="overhead" if device == "gpu" else "compute",
                         limited_share=0.3,
                     )
