@@ -24,7 +24,7 @@ from raybench.analysis.answer import (
     ToTarget,
     Unit,
 )
-from raybench.analysis.best import best, ranking
+from raybench.analysis.best import AtBudget, best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
@@ -89,7 +89,8 @@ def analyze(
         {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
     )
     found = find_all([run for each in measured for run in each.attempts], matching.axes)
-    order = ranking(measured, target is not None)
+    at_budget = AtBudget(metric, is_higher_better(metric, target)) if request.budget and metric else None
+    order = ranking(measured, target is not None, at_budget)
     grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
     configurations = [grid.configuration(each) for each in measured]
     jobs = dict.fromkeys(each.job for each in measured)
@@ -101,7 +102,7 @@ def analyze(
     is_result = not is_smoke(request.name)
     answered = Answered(
         configurations,
-        best(measured, matching, metric, target is not None, workloads) if is_result else [],
+        best(measured, matching, metric, target is not None, workloads, at_budget) if is_result else [],
         effects(measured, matching, metrics, residuals) if is_result else [],
     )
     synthetic = next(
@@ -128,9 +129,10 @@ def analyze(
         trust=trust,
         status=_status(configurations, request.part),
         metric=metric,
-        higher_is_better=_is_higher_better(metric, target),
+        higher_is_better=is_higher_better(metric, target),
         synthetic_data=synthetic,
         target=target,
+        budget=request.budget,
         description=request.description,
         currency=request.currency,
     )
@@ -290,7 +292,8 @@ def _in_fractions(target: Target | None) -> Target | None:
     return Target(target.metric, *bounds)
 
 
-def _is_higher_better(metric: str, target: Target | None) -> bool:
+def is_higher_better(metric: str, target: Target | None) -> bool:
+    """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
     return not metric.rpartition("/")[2].endswith(_ERRORS)

@@ -161,7 +161,7 @@ def utilization(attempt: Attempt) -> Utilization | None:
         rate = timing.rate(attempt, unit)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    if not timing.steady(attempt) or peak <= 0:
+    if not attempt.epochs or peak <= 0:
         return None
     stated_peak = peak_flops(str(device.model), precision)
     return Utilization(
@@ -213,8 +213,8 @@ def input_share(attempt: Attempt) -> float | None:
     Returns:
         None if no epoch took any time.
     """
-    epochs = timing.steady_epochs(attempt)
-    total_s = sum(timing.steady_seconds(attempt))
+    epochs, seconds = timing.paced_epochs(attempt)
+    total_s = sum(seconds)
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
     wait_s = sum(epoch.device_s.get("input_wait", epoch.ledger.get("input_wait", 0.0)) for epoch in epochs)
     return wait_s / total_s if total_s > 0 else None

@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from statistics import fmean
 from typing import Any
 
-from raybench.analysis.analyze import analyze, error_text
+from raybench.analysis.analyze import analyze, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
-from raybench.analysis.intervals import ALPHA, Estimate, difference, mean, quantile
+from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
-from raybench.analysis.ratios import ACCURACY_MARGIN, as_difference, as_ratio, cost_summary
+from raybench.analysis.ratios import as_difference, as_ratio, cost_summary
+from raybench.analysis.until import IsCertain
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value
+from raybench.errors import UsageError, nearest
 from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
 
+VERSION = 1
+"""Version of the JSON of a comparison; it is raised if a field changes its meaning, not for new fields."""
+
 FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
 
-MOST_REPEATS = 100
-"""More repeats than this are not proposed."""
+QUALITY_LOSS = 0.01
+"""Accepted loss of an accuracy (one point), or of a metric that is asked for (1% of its value)."""
+
+
+class Decision(StrEnum):
+    """What to do with the new version."""
+
+    KEEP = "keep"
+    DISCARD = "discard"
+    UNDECIDED = "undecided"
 
 
 class Verdict(StrEnum):
@@ -54,8 +68,8 @@ class Change:
         quality: the metric of new minus that of base; None if not logged.
         quality_kept: whether non-inferiority within the limit is shown; None if the metric has no limit.
         reason: why it is inconclusive or missing; empty otherwise.
-        repeats: about how many repeats would decide it; None if not known or too many.
-        more_s: wall time of the repeats that are missing for that.
+        more_repeats: about how many further repeats would decide it; None if not known or too many.
+        more_s: wall time of these.
     """
 
     label: str
@@ -66,7 +80,7 @@ class Change:
     quality: Difference | None = None
     quality_kept: bool | None = None
     reason: str = ""
-    repeats: int | None = None
+    more_repeats: int | None = None
     more_s: float | None = None
 
 
@@ -85,13 +99,30 @@ class Limits:
 
     Attributes:
         slowdown: accepted increase of the time, as a fraction.
-        quality_loss: accepted loss of the metric, in its unit; None for that of its kind: 0.01 for an accuracy.
+        metric: the metric that must be kept; empty if only the loss of an accuracy is looked for.
+        quality_loss: accepted loss of the metric; by default 1%.
+        is_relative: whether that is a fraction of the metric of base (of an accuracy: points), and not in its unit.
         strict: whether slower needs the whole 95% interval above the limit.
     """
 
     slowdown: float = 0.05
+    metric: str = ""
     quality_loss: float | None = None
+    is_relative: bool = True
     strict: bool = False
+
+    @property
+    def needs_quality(self) -> bool:
+        """Whether a version is only kept if its quality is shown to be."""
+        return bool(self.metric) or self.quality_loss is not None
+
+    def loss(self, metric: str, base: Sequence[Sample]) -> float | None:
+        """Return the accepted loss in the unit of a metric; None if it has no limit."""
+        is_accuracy = metric.endswith("/accuracy")
+        if not self.needs_quality and not is_accuracy:
+            return None
+        loss = QUALITY_LOSS if self.quality_loss is None else self.quality_loss
+        return loss * abs(fmean(each.value for each in base)) if self.is_relative and not is_accuracy else loss
 
 
 @dataclass(frozen=True)
@@ -122,6 +153,24 @@ class Comparison:
         """Whether the new version must not pass: something is slower, of lower quality, missing, or nothing matched."""
         return not self.changes or any(each.verdict.fails for each in self.changes)
 
+    @property
+    def decision(self) -> Decision:
+        """Whether to keep the new version: only if no configuration fails, and all are decided."""
+        if self.same_runs:
+            return Decision.KEEP
+        undecided = any(each.verdict is Verdict.INCONCLUSIVE for each in self.changes)
+        return Decision.DISCARD if self.fails else Decision.UNDECIDED if undecided else Decision.KEEP
+
+    @property
+    def more_repeats(self) -> int | None:
+        """About how many further repeats would decide it; None if it is decided, or that is not known."""
+        return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        head = {"version": VERSION, "decision": self.decision, "more_repeats": self.more_repeats}
+        return head | asdict(self)
+
 
 Source = tuple[Sequence[Attempt], GridRequest]
 """The attempts of a grid, and its request."""
@@ -151,15 +200,20 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         attempts: all attempts of both versions.
         request: of the grid with both versions (`as_versions`).
         limits: what is accepted.
+
+    Raises:
+        UsageError: no run has the metric that must be kept.
     """
     limits = limits or Limits()
     measured, unit, _ = measure_all(attempts, request)
+    if limits.metric and limits.metric not in (names := {name for each in measured for name in each.qualities}):
+        raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
     matching = Matching(measured, {VERSION_AXIS: BASE})
     pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
     answer = analyze(attempts, request, {VERSION_AXIS: BASE})
-    metric = answer.metric
+    metric = limits.metric or answer.metric
     bases = [each for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
-    alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, len(bases)))
+    judge = _Judge(limits, metric, is_higher_better(metric, request.target), _alpha(len(bases)))
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
     both = [(base, measured[pairs[base.index]] if base.index in pairs else None) for base in bases]
@@ -168,9 +222,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         limits,
         unit,
         metric,
-        tuple(
-            _change(labels[base.index], base, new, metric, answer.higher_is_better, limits, alpha) for base, new in both
-        ),
+        tuple(_change(labels[base.index], base, new, judge) for base, new in both),
         tuple(
             labels[each.index]
             for each in measured
@@ -182,99 +234,100 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     )
 
 
-def _change(
-    label: str,
-    base: Measured,
-    new: Measured | None,
-    metric: str,
-    higher_is_better: bool,
-    limits: Limits,
-    alpha: float,
-) -> Change:
+def _alpha(configurations: int) -> float:
+    """Return the level of each test."""
+    return ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, configurations))
+
+
+def is_decided(limits: Limits) -> IsCertain:
+    """Return the test of whether a comparison needs no more repeats, since it has a verdict within these limits."""
+
+    def decided(new: Measured, base: Measured, slowdown: Estimate, comparisons: int) -> bool:
+        judge = _Judge(limits, limits.metric, is_higher_better(limits.metric, None), _alpha(comparisons))
+        return judge.judge(base, new, slowdown)[0] is not Verdict.INCONCLUSIVE
+
+    return decided
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """What is tested, at which level.
+
+    Attributes:
+        alpha: level of a one-sided test if the number of repeats is fixed.
+    """
+
+    limits: Limits
+    metric: str
+    higher_is_better: bool
+    alpha: float
+
+    def judge(
+        self, base: Measured, new: Measured, slowdown: Estimate
+    ) -> tuple[Verdict, str, int | None, Difference | None, bool | None]:
+        """Return the verdict, the reason and the number of repeats of one that is inconclusive, and the quality.
+
+        Args:
+            base, new: the configuration in both versions.
+            slowdown: the mean of log(new/base).
+        """
+        verdict, reason, repeats = self._speed(slowdown, min(len(base.times), len(new.times)))
+        sides = new.qualities.get(self.metric, ()), base.qualities.get(self.metric, ())
+        floor = max(new.quality_rounding.get(self.metric, 0.0), base.quality_rounding.get(self.metric, 0.0))
+        estimate = None if new.stops or base.stops else difference(*sides, floor=floor)
+        if estimate is None:
+            return verdict, reason, repeats, None, None
+        quality = as_difference(estimate, self.metric, (len(sides[0]), len(sides[1])))
+        limit = self.limits.loss(self.metric, sides[1])
+        if limit is None or estimate.error is None or estimate.df is None:
+            return verdict, reason, repeats, quality, None
+        loss = -estimate.value if self.higher_is_better else estimate.value
+        is_kept = loss + self._margin(estimate, ALPHA) < limit
+        if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
+            verdict, reason = Verdict.WORSE, ""
+        elif verdict is Verdict.WITHIN and self.limits.needs_quality and not is_kept:
+            verdict, reason = Verdict.INCONCLUSIVE, f"that {self.metric} is kept is not shown"
+            repeats = estimate.repeats_until(abs(limit - loss), min(map(len, sides)), self._probability(estimate))
+        return verdict, reason, repeats, quality, is_kept
+
+    def _speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
+        limit = math.log1p(self.limits.slowdown)
+        ends = slowdown.interval()
+        if ends is None:
+            return Verdict.INCONCLUSIVE, "one run of a version gives no interval", None
+        is_slower = slowdown.value > limit and slowdown.value > self._margin(slowdown, self.alpha)
+        if ends[0] > limit if self.limits.strict else is_slower:
+            return Verdict.SLOWER, "", None
+        upper = slowdown.value + self._margin(slowdown, ALPHA)
+        if upper <= limit:
+            return Verdict.WITHIN, "", None
+        repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, self._probability(slowdown))
+        return Verdict.INCONCLUSIVE, f"it may be up to {math.expm1(upper):.0%} slower", repeats
+
+    def _margin(self, estimate: Estimate, alpha: float) -> float:
+        """Return the margin of a one-sided test, which also holds if the number of repeats followed from the runs."""
+        assert estimate.df is not None and estimate.error is not None
+        return quantile(estimate.df, 1 - alpha * estimate.alpha / ALPHA) * estimate.error
+
+    def _probability(self, estimate: Estimate) -> float:
+        return 1 - self.alpha * estimate.alpha / ALPHA
+
+
+def _change(label: str, base: Measured, new: Measured | None, judge: _Judge) -> Change:
     seconds = [summary.value if (summary := cost_summary(each.times)) else None for each in (base, new) if each]
     base_s, new_s = seconds[0], seconds[1] if new else None
     if base.completed and (new is None or not new.completed):
         return Change(label, base_s, None, None, Verdict.MISSING, reason=_ending(new))
-    if new is None or not base.times or not new.times:
+    slowdown = difference(new.times, base.times, floor=max(base.time_rounding, new.time_rounding)) if new else None
+    if new is None or slowdown is None:
         return Change(label, base_s, new_s, None, Verdict.INCONCLUSIVE, reason="no time of a completed run of base")
-    floor = max(base.time_rounding, new.time_rounding)
-    slowdown = _paired(new.times, base.times, floor)
     runs = len(new.times), len(base.times)
     speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
-    verdict, reason = _verdict(slowdown, limits, alpha)
-    quality, kept, is_worse = _quality(base, new, metric, higher_is_better, limits, alpha)
-    if is_worse and verdict is not Verdict.SLOWER:
-        verdict, reason = Verdict.WORSE, ""
-    change = Change(label, base_s, new_s, speed, verdict, quality, kept, reason)
-    if verdict is not Verdict.INCONCLUSIVE or slowdown.error is None:
-        return change
-    repeats = _repeats_needed(slowdown, min(runs), math.log1p(limits.slowdown), alpha)
+    verdict, reason, repeats, quality, kept = judge.judge(base, new, slowdown)
+    more = None if repeats is None else repeats - min(runs)
     wall = [timing.total(run) or 0.0 for run in (*base.completed, *new.completed)]
-    more = None if repeats is None else (repeats - min(runs)) * 2 * sum(wall) / max(1, len(wall))
-    return replace(change, repeats=repeats, more_s=more)
-
-
-def _paired(new: Sequence[Any], base: Sequence[Any], floor: float) -> Estimate:
-    """Return the mean of log(new/base), in pairs if each repeat of one ran next to that of the other."""
-    times = sorted((each.started or 0.0, name) for name, side in enumerate((base, new)) for each in side)
-    neighbours = {frozenset(name for _, name in times[first : first + 2]) for first in range(0, len(times), 2)}
-    by_repeat = [{each.repeat: each.value for each in side} for side in (new, base)]
-    repeats = by_repeat[0].keys() & by_repeat[1].keys()
-    one_host = len({each.host for each in (*new, *base)}) == 1
-    if one_host and len(repeats) > 1 and len(new) == len(base) == len(repeats) and neighbours == {frozenset((0, 1))}:
-        return replace(
-            mean([by_repeat[0][each] - by_repeat[1][each] for each in sorted(repeats)], 2 * floor), paired=True
-        )
-    estimate = difference(new, base, floor=floor)
-    assert estimate is not None
-    return estimate
-
-
-def _verdict(slowdown: Estimate, limits: Limits, alpha: float) -> tuple[Verdict, str]:
-    """Return the verdict on log(new/base), and the reason of one that is inconclusive."""
-    limit = math.log1p(limits.slowdown)
-    ends = slowdown.interval()
-    if ends is None or slowdown.df is None or slowdown.error is None:
-        return Verdict.INCONCLUSIVE, "one run of a version gives no interval"
-    certain = slowdown.value > quantile(slowdown.df, 1 - alpha) * slowdown.error
-    if (ends[0] > limit) if limits.strict else (slowdown.value > limit and certain):
-        return Verdict.SLOWER, ""
-    upper = slowdown.value + quantile(slowdown.df, 1 - ALPHA) * slowdown.error
-    if upper <= limit:
-        return Verdict.WITHIN, ""
-    return Verdict.INCONCLUSIVE, f"it may be up to {math.expm1(upper):.0%} slower"
-
-
-def _quality(
-    base: Measured, new: Measured, metric: str, higher_is_better: bool, limits: Limits, alpha: float
-) -> tuple[Difference | None, bool | None, bool]:
-    """Return the difference of quality, whether it is shown to be kept, and whether a loss is shown."""
-    sides = new.qualities.get(metric, ()), base.qualities.get(metric, ())
-    floor = max(new.quality_rounding.get(metric, 0.0), base.quality_rounding.get(metric, 0.0))
-    estimate = None if new.stops or base.stops else difference(*sides, floor=floor)
-    if estimate is None:
-        return None, None, False
-    found = as_difference(estimate, metric, (len(sides[0]), len(sides[1])))
-    loss_limit = limits.quality_loss
-    if loss_limit is None and metric.endswith("/accuracy"):
-        loss_limit = ACCURACY_MARGIN
-    if estimate.error is None or estimate.df is None or loss_limit is None:
-        return found, None, False
-    loss = -estimate.value if higher_is_better else estimate.value
-    is_worse = loss > loss_limit and loss > quantile(estimate.df, 1 - alpha) * estimate.error
-    return found, loss + quantile(estimate.df, 1 - ALPHA) * estimate.error < loss_limit, is_worse
-
-
-def _repeats_needed(slowdown: Estimate, runs: int, limit: float, alpha: float) -> int | None:
-    """Return about how many repeats would show on which side of the limit a change is."""
-    distance = abs(limit - slowdown.value)
-    if not slowdown.error or not distance:
-        return None
-    sd = slowdown.error * math.sqrt(runs)
-    for repeats in range(runs + 1, MOST_REPEATS + 1):
-        if quantile(repeats - 1, 1 - alpha) * sd / math.sqrt(repeats) < distance:
-            return repeats
-    return None
+    more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
+    return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
 
 
 def _ending(new: Measured | None) -> str:

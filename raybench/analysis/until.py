@@ -22,8 +22,8 @@ from raybench.results.grid_request import GridRequest
 EQUALLY_FAST = math.log1p(0.05)
 """Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
 
-IsCertain = Callable[[Measured, Measured, Estimate], bool]
-"""Whether a comparison of a configuration with its reference is certain enough."""
+IsCertain = Callable[[Measured, Measured, Estimate, int], bool]
+"""Whether a comparison of a configuration with its reference, one of so many, is certain enough."""
 
 
 def tried(own: Measured, other: Measured) -> int:
@@ -52,16 +52,19 @@ def progress(
     if rule is None:
         return []
     found = []
-    for own, reference in zip(measured, matching.references, strict=True):
-        if reference in (None, own.index) or request.cells[own.index].skip:
-            continue
-        other = measured[reference or 0]
+    compared = [
+        (own, measured[reference])
+        for own, reference in zip(measured, matching.references, strict=True)
+        if reference is not None and reference != own.index and not request.cells[own.index].skip
+    ]
+    for own, other in compared:
         estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
         half = estimate.half if estimate else None
         reached = needed = None
         if estimate and half is not None:
-            margin = abs(estimate.value) if rule.until is None else rule.half
-            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate)
+            away = abs(estimate.value)
+            margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
+            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate, len(compared))
             needed = estimate.repeats_until(margin, tried(own, other))
         label = configuration_label(own.axes, matching.axes) or request.workload
         cells = tuple(request.cells[each.index] for each in (own, other))
@@ -91,7 +94,7 @@ def progress_of(
 def _is_narrow(half: float) -> IsCertain:
     """Return the test of an interval's half-width; of a verdict if it is 0."""
 
-    def is_certain(own: Measured, other: Measured, estimate: Estimate) -> bool:
+    def is_certain(own: Measured, other: Measured, estimate: Estimate, comparisons: int) -> bool:
         if half:
             return (estimate.half or 0.0) <= half
         ends = estimate.interval()

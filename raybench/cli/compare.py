@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.analysis.compare import Change, ChangedValue, Comparison, Limits, Source
+    from raybench.reporting.layout import Column
+
+    Files = Mapping[Path | None, Callable[[Comparison], str]]
 
 EPILOG = """\b
 Examples:
@@ -23,24 +26,31 @@ Examples:
   raybench compare monday.zip friday.zip --max-slowdown 3%
   raybench compare --interleave ../base/grid.yaml grid.yaml
   raybench compare --interleave torch-2.12.yaml torch-2.13.yaml
+  raybench compare --interleave base.yaml new.yaml --quality val/loss --json -
 
 \b
-Exit status: 4 if NEW must not pass: a configuration is slower by more than
-the limit, loses more quality than the limit, or has no completed run in NEW;
-otherwise 0 or, with --interleave, the status of `raybench grid`.
+Exit status:
+  0    keep: no configuration is slower, or of lower quality, than the limits
+  4    discard: one is, or has no completed run in NEW
+  5    undecided: more repeats are needed
+  2    wrong use; nothing was started
+with --interleave also 1 and 3 of `raybench grid`, and 130.
 """
 
-FAILED_STATUS = 4
-"""Exit status if the new version must not pass."""
+STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
+"""Exit status by decision."""
 
 STANDARD_OUTPUT = Path("-")
 """The file of `--json` that is standard output."""
 
 INTERLEAVE_OPTIONS = frozenset(
-    {"--set", "--where", "--repeats", "--rerun", "--retry", "--tracking-uri", "--no-tracking", "--no-checks"}
+    {"--set", "--where", "--repeats", "--until", "--rerun", "--retry", "--tracking-uri", "--no-tracking", "--no-checks"}
     | {"--address"}
 )
 """Options that apply only with `--interleave`."""
+
+BUSY = ("busy_host", "steal")
+"""Cautions that more repeats do not help against."""
 
 SHOWN_VALUES = 3
 """Most values of one side of a difference that are printed."""
@@ -65,6 +75,15 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
         return number / 100
 
 
+class Loss(Percentage):
+    """A percentage of a metric's value, or a number in its unit: 1% and 0.01 of a loss."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, bool]:  # type: ignore[override]
+        """Convert a text to a number, and whether it is a fraction of the metric."""
+        is_relative = str(value).endswith("%")
+        return super().convert(value, param, ctx) * (1 if is_relative else 100), is_relative
+
+
 @click.command("compare", epilog=EPILOG)
 @click.argument("base")
 @click.argument("new")
@@ -80,12 +99,15 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--max-quality-loss",
-    type=click.FloatRange(min=0),
-    metavar="VALUE",
-    help="The accepted loss of the metric, in its unit; by default 0.01 for an accuracy (one point).",
+    type=Loss(),
+    default=None,
+    metavar="PERCENT",
+    help="The accepted loss of the metric: 1% of its value (of an accuracy, one point), or a number in its unit.",
 )
+@click.option("--quality", "metric", default="", metavar="METRIC", help="Keep NEW only if it keeps this metric.")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
+@click.option("--markdown", type=OutputFile, metavar="FILE", help="Write it as a comment for a pull request.")
 @click.option(
     "--interleave",
     is_flag=True,
@@ -94,6 +116,7 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
 @opt.changes
 @opt.where
 @opt.repeats
+@opt.until
 @opt.rerun
 @opt.retry
 @opt.tracking_uri
@@ -106,9 +129,11 @@ def command(
     results: Path,
     grid: str | None,
     max_slowdown: float,
-    max_quality_loss: float | None,
+    max_quality_loss: tuple[float, bool] | None,
+    metric: str,
     strict: bool,
     data: Path | None,
+    markdown: Path | None,
     interleave: bool,
     **options: Any,
 ) -> int:
@@ -122,20 +147,24 @@ def command(
     increased at all. A true increase of 3% raises an alarm at a limit of 5% in about 15% of cases.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
-    runs of both alternate, so that a change of the machine affects both alike. Without it, the machine may have changed
-    between the two sessions. The options after --interleave apply only then.
+    runs of both alternate, so that a change of the machine affects both alike, 4 to 10 times until there is a verdict,
+    unless --repeats or --until says otherwise. Without it, the machine may have changed between the two sessions. The
+    options after --interleave apply only then.
     """
     from raybench.analysis.compare import Limits, as_versions, compare
 
     _check_options(interleave)
-    limits = Limits(max_slowdown, max_quality_loss, strict)
+    loss, is_relative = max_quality_loss or (None, True)
+    limits = Limits(max_slowdown, metric, loss, is_relative, strict)
+    files = {data: _as_json, markdown: _as_markdown}
+    quiet = STANDARD_OUTPUT in files
     if interleave:
-        return _run_both(base, new, results, limits, data, **options)
+        return _run_both(base, new, results, limits, files, quiet, **options)
     comparison = compare(*as_versions(*(_source(each, results, grid) for each in (base, new))), limits)
-    _write(comparison, data)
-    if data != STANDARD_OUTPUT:
+    _write(comparison, files)
+    if not quiet:
         _show(comparison)
-    return FAILED_STATUS if comparison.fails else 0
+    return STATUSES[comparison.decision]
 
 
 def _check_options(interleave: bool) -> None:
@@ -171,11 +200,13 @@ def _run_both(
     new: str,
     results: Path,
     limits: Limits,
-    data: Path | None,
+    files: Files,
+    quiet: bool,
     *,
     changes: tuple[str, ...],
     where: tuple[str, ...],
     repeats: int | None,
+    until: str | None,
     rerun: bool,
     retry: tuple[str, ...],
     tracking_uri: str | None,
@@ -190,16 +221,20 @@ def _run_both(
 
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
+    if repeats is None and not any(each.startswith("repeats") for each in changes):
+        until = until or "verdict"
     requested = [
-        requested_grid(_grid_file(source), changes=changes, where=where, repeats=repeats) for source in (base, new)
+        requested_grid(_grid_file(source), changes=changes, where=where, repeats=repeats, until=until)
+        for source in (base, new)
     ]
     spec, cells = compared(requested[0][0], requested[1][0]), requested[1][1]
     executor = make_executor(address)  # measures the load of other programs during the slow imports
-    from raybench.analysis.compare import compare
+    from raybench.analysis.compare import compare, is_decided
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.live import Display, progress_display
     from raybench.planning.request import request_of
+    from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
@@ -210,14 +245,14 @@ def _run_both(
         retry=frozenset(retry),
         rerun=rerun,
         checks=not no_checks,
+        is_certain=is_decided(limits) if spec.rule and spec.rule.until is None else None,
     )
-    quiet = data == STANDARD_OUTPUT
     console = Terminal(stderr=True) if quiet else page()
     display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
     outcome = run_grid(spec, executor, display, options)
-    attempts, request = as_requested(outcome.history, request_of(outcome.plan))
+    attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     comparison = compare(attempts, request or request_of(outcome.plan), limits)
-    _write(comparison, data)
+    _write(comparison, files)
     if not can_run(outcome):
         show_skipped(outcome, console)
         return outcome.exit_status
@@ -225,7 +260,8 @@ def _run_both(
     if not quiet:
         _show(comparison)
     show_ends(outcome, console)
-    return FAILED_STATUS if comparison.fails and not outcome.interrupted else outcome.exit_status
+    status = STATUSES[comparison.decision]
+    return status if comparison.fails and not outcome.interrupted else outcome.exit_status or status
 
 
 def _grid_file(source: str) -> Path:
@@ -245,58 +281,83 @@ def _grid_file(source: str) -> Path:
     return path
 
 
-def _write(comparison: Comparison, data: Path | None) -> None:
-    if data:
-        import json
-        from dataclasses import asdict
+def _write(comparison: Comparison, files: Files) -> None:
+    for path, text in files.items():
+        if path:
+            write_file(path, text(comparison))
 
-        write_file(data, json.dumps({"fails": comparison.fails} | asdict(comparison), indent=1, default=str) + "\n")
+
+def _as_json(comparison: Comparison) -> str:
+    import json
+
+    return json.dumps(comparison.to_json(), indent=1, default=str) + "\n"
+
+
+def _as_markdown(comparison: Comparison) -> str:
+    """A comment for a pull request: the answer and the table, the rest folded."""
+    first, *rest = _sentences(comparison)
+    lines = [f"### raybench: {first}", "", *(f"{each}  " for each in rest), ""]
+    columns = _columns(comparison)
+    rows = [[each.head for each in columns], ["--:" if each.right else "---" for each in columns]]
+    rows += [list(row) for row in zip(*(each.texts for each in columns), strict=True)]
+    lines += [f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |" for row in rows if columns]
+    details = list(_details(comparison))
+    if details:
+        lines += ["", "<details><summary>Cautions and differences</summary>", ""]
+        lines += [*(f"- {each.strip()}" for each in details), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _columns(comparison: Comparison) -> list[Column]:
+    from raybench.reporting.layout import LABEL, NOTHING, Column
+    from raybench.reporting.words import difference_text, number, ratio_text
+
+    changes, times = comparison.changes, f"s/{comparison.unit.label}"
+    columns = [
+        Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
+        Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
+        Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
+        Column("speed (95% CI)", [ratio_text(each.speed) for each in changes], right=False),
+        Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
+        Column("verdict", [str(each.verdict) for each in changes], right=False),
+    ]
+    return [column for column in columns if changes and not column.is_empty]
+
+
+def _details(comparison: Comparison) -> Iterator[str]:
+    """Yield the cautions, and what differs between the versions."""
+    from raybench.reporting.words import caution_text
+
+    for caution in comparison.cautions:
+        yield f"Caution: {caution_text(caution)}"
+    if comparison.only_in_new:
+        yield f"Only in new: {', '.join(comparison.only_in_new)}."
+    if comparison.differences:
+        yield "Differences between the two:"
+    for difference in comparison.differences[:SHOWN_DIFFERENCES]:
+        yield f"  {difference.name}: {_change(difference)}"
 
 
 def _show(comparison: Comparison) -> None:
     from raybench.cli.console import page, print_text
-    from raybench.reporting.layout import LABEL, NOTHING, Column, table_lines
-    from raybench.reporting.words import caution_text, difference_text, number, rate_number, ratio_text
+    from raybench.reporting.layout import table_lines
 
-    console, changes = page(), comparison.changes
+    console = page()
     for sentence in _sentences(comparison):
         print_text(console, sentence)
-    if changes:
-        unit = comparison.unit
-        times = f"{unit.name}/s" if unit.has_rate else f"s/{unit.label}"
-
-        def speed(seconds: float | None) -> str:
-            if not seconds:
-                return NOTHING
-            return rate_number(unit.amount / seconds) if unit.has_rate else number(seconds)
-
-        columns = [
-            Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
-            Column(f"base, {times}", [speed(each.base_s) for each in changes], drop=2),
-            Column(f"new, {times}", [speed(each.new_s) for each in changes], drop=1),
-            Column("speed (95% CI)", [ratio_text(each.speed) for each in changes], right=False),
-            Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
-            Column("verdict", [str(each.verdict) for each in changes], right=False),
-        ]
-        console.print()
-        shown = [column for column in columns if not column.is_empty]
-        for line, style in table_lines(shown, console.width):
+    console.print()
+    if columns := _columns(comparison):
+        for line, style in table_lines(columns, console.width):
             console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         console.print()
-    for caution in comparison.cautions:
-        print_text(console, f"Caution: {caution_text(caution)}")
-    if comparison.only_in_new:
-        print_text(console, f"Only in new: {', '.join(comparison.only_in_new)}.")
-    if comparison.differences:
-        print_text(console, "Differences between the two:")
-        for difference in comparison.differences[:SHOWN_DIFFERENCES]:
-            print_text(console, f"  {difference.name}: {_change(difference)}")
+    for line in _details(comparison):
+        print_text(console, line)
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:
-    """Yield the answer: what must not pass first, then what is not decided."""
-    from raybench.analysis.compare import Verdict
-    from raybench.reporting.words import plural
+    """Yield the decision, then its reasons: what must not pass first, then what is not decided."""
+    from raybench.analysis.compare import Decision, Verdict
+    from raybench.reporting.words import plural, seconds_text
 
     changes = comparison.changes
     limit = f"{100 * comparison.limits.slowdown:g}%"
@@ -305,38 +366,40 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         Verdict.SLOWER: f"slower by more than {limit}",
         Verdict.WORSE: "lower quality than the limit allows",
     }
+    decision = comparison.decision.capitalize()
     if not changes:
-        yield "The two have no configuration in common: new does not pass."
+        yield f"{decision}: the two have no configuration in common."
+        return
+    if comparison.same_runs:
+        yield f"{decision}: these are the same runs; base and new name one measurement."
         return
     for verdict, text in words.items():
         found = [each for each in changes if each.verdict is verdict]
         if found:
-            yield f"{len(found)} of {plural(len(changes), 'configuration')}: {text} ({_names(found)})."
+            yield f"{decision}: {len(found)} of {plural(len(changes), 'configuration')}: {text} ({_names(found)})."
     undecided = [each for each in changes if each.verdict is Verdict.INCONCLUSIVE]
-    if not comparison.fails:
-        within = "No configuration is" if not undecided else "No configuration is shown to be"
-        yield f"{within} slower by more than {limit}" + (f"; {len(undecided)} inconclusive." if undecided else ".")
+    if comparison.decision is Decision.KEEP:
+        kept = f", and {comparison.metric} is kept" if comparison.limits.needs_quality else ""
+        yield f"{decision}: no configuration is slower by more than {limit}{kept}."
+    elif comparison.decision is Decision.UNDECIDED:
+        more = comparison.more_repeats
+        busy = any(each.code in BUSY for each in comparison.cautions)
+        hint = f"about {plural(more, 'more repeat')} would decide it" if more else "more repeats may not decide it"
+        hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
+        yield f"{decision}: {len(undecided)} of {plural(len(changes), 'configuration')}; {hint}."
     for each in undecided:
-        yield f"{each.label}: {each.reason}{_remedy(each)}."
+        time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats else ""
+        time += f", {seconds_text(each.more_s)}" if each.more_s else ""
+        yield f"{each.label}: {each.reason}{time}."
     for each in changes:
         if each.verdict is Verdict.MISSING:
             yield f"{each.label}: {each.reason}."
-    unsure = [each for each in changes if each.quality_kept is False and each.verdict is not Verdict.WORSE]
+    unsure = [each for each in changes if each.quality_kept is False and each.verdict is Verdict.WITHIN]
     if unsure:
         yield f"That {comparison.metric} is kept is not shown for {_names(unsure)}."
-    if comparison.same_runs:
-        yield "These are the same runs: base and new name one measurement."
 
 
-def _remedy(change: Change) -> str:
-    """How many repeats would decide an inconclusive change."""
-    if change.repeats is None:
-        return ""
-    minutes = f" ({(change.more_s or 0.0) / 60:.2g} min more)" if change.more_s else ""
-    return f"; about {change.repeats} repeats would decide it{minutes}"
-
-
-def _names(changes: list[Change]) -> str:
+def _names(changes: Sequence[Change]) -> str:
     names = [each.label for each in changes[:SHOWN_VALUES]]
     return "; ".join(names) + (f"; and {len(changes) - SHOWN_VALUES} more" if len(changes) > SHOWN_VALUES else "")
 

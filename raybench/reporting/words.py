@@ -291,7 +291,39 @@ def best_texts(answer: Answer) -> list[BestText]:
     return [_best_text(answer, best) for best in answer.best]
 
 
+def budget_text(answer: Answer) -> str:
+    """What each run may spend: 5 min of training; a price of $0.10; 50 kJ."""
+    ((name, amount),) = answer.budget.items()
+    if name == "time":
+        unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
+        return f"{amount / size:.3g} {unit} of training"
+    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(amount, answer.currency)}"
+
+
+def _at_budget_text(answer: Answer, best: Best) -> BestText:
+    """The quality of the best configuration at the budget, and that of the other side."""
+    metric, name = answer.metric, metric_name(answer.metric)
+
+    def reached(index: int) -> str:
+        quality = answer.configurations[index].quality
+        return metric_text(metric, quality.value) if quality else NOTHING
+
+    once = "" if best.quality and best.quality.has_interval else " in these runs"
+    of = f" on {best.workload}" if best.workload else ""
+    own = name_of(answer, best.configuration, best.workload)
+    head = f"For {budget_text(answer)}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
+    if best.other is None or best.quality is None:
+        return BestText(f"{head}{'; nothing to compare it with' if best.other is None else ''}.")
+    difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
+    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
+    others = f"{name_of(answer, best.other, best.workload)} {reached(best.other)}: {difference}{marks}."
+    ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
+    return BestText(f"{head},", others, f"Not distinguishable from it in {name}: {names_text(ties)}." if ties else "")
+
+
 def _best_text(answer: Answer, best: Best) -> BestText:
+    if Criterion.QUALITY in best.ratios:
+        return _at_budget_text(answer, best)
     configuration = answer.configurations[best.configuration]
     target = target_text(answer.target) if answer.target else ""
     words = {"target": target, "to": ""}

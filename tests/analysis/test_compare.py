@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid
 
-from raybench.analysis.compare import Limits, Verdict, as_versions, compare
+from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
+from raybench.errors import UsageError
 
 CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
 WIDE = (0.02, 0.20, 0.05, 0.15, 0.04)
@@ -38,7 +39,8 @@ def test_verdicts_on_interleaved_runs(changes, strict, verdict):
     comparison = compare(*interleaved(changes), Limits(strict=strict))
     (change,) = comparison.changes
     assert change.verdict is verdict
-    assert comparison.fails == (verdict is Verdict.SLOWER)
+    decisions = {Verdict.SLOWER: Decision.DISCARD, Verdict.WITHIN: Decision.KEEP}
+    assert comparison.decision is decisions.get(verdict, Decision.UNDECIDED)
     if len(changes) > 1:
         assert change.speed.paired
         assert change.speed.value == pytest.approx(math.exp(-sum(changes) / len(changes)), rel=1e-4)
@@ -46,21 +48,36 @@ def test_verdicts_on_interleaved_runs(changes, strict, verdict):
 
 def test_wide_change_says_how_many_repeats_decide():
     (change,) = compare(*interleaved([-0.1, 0.1, -0.05, 0.06, 0.01])).changes
-    assert 5 < change.repeats < 60
-    assert change.more_s == pytest.approx((change.repeats - 5) * 40)
+    assert 1 < change.more_repeats < 60
+    assert change.more_s == pytest.approx(change.more_repeats * 40)
+
+
+NAMED = {"metric": "val/accuracy"}
+SMALL, CLOSE, NOISY = [0.0] * 5, [0.03, 0.031, 0.029, 0.03, 0.03], [0.03, -0.03, 0.02, -0.01, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("losses", "verdict", "kept"),
+    ("losses", "limits", "decision", "kept"),
     [
-        ([0.0] * 5, Verdict.WITHIN, True),
-        ([0.03, 0.031, 0.029, 0.03, 0.03], Verdict.WORSE, False),
-        ([0.03, -0.03, 0.02, -0.01, 0.0], Verdict.WITHIN, False),
+        (SMALL, {}, Decision.KEEP, True),
+        (CLOSE, {}, Decision.DISCARD, False),
+        (NOISY, {}, Decision.KEEP, False),
+        (SMALL, NAMED, Decision.KEEP, True),
+        (CLOSE, NAMED, Decision.DISCARD, False),
+        (NOISY, NAMED, Decision.UNDECIDED, False),
+        (CLOSE, {"quality_loss": 0.05}, Decision.KEEP, True),
     ],
 )
-def test_faster_version_that_loses_accuracy_does_not_pass(losses, verdict, kept):
-    (change,) = compare(*interleaved([-0.5, -0.51, -0.49, -0.5, -0.5], losses)).changes
-    assert (change.verdict, change.quality_kept) == (verdict, kept)
+def test_faster_version_is_kept_only_with_its_quality(losses, limits, decision, kept):
+    comparison = compare(*interleaved([-0.5, -0.51, -0.49, -0.5, -0.5], losses), Limits(**limits))
+    (change,) = comparison.changes
+    assert (comparison.decision, change.quality_kept) == (decision, kept)
+    assert bool(comparison.more_repeats) == (decision is Decision.UNDECIDED)
+
+
+def test_metric_that_no_run_logged_is_refused():
+    with pytest.raises(UsageError, match="val/acuracy: no run has logged it; did you mean val/accuracy"):
+        compare(*interleaved(CLEAR), Limits(metric="val/acuracy"))
 
 
 def test_failed_version_does_not_pass():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support import ROOT
 from support.servers import free_port
 
 pytestmark = pytest.mark.slow
@@ -25,6 +26,14 @@ def train(trial):
         Path({mark!r}).touch()
         time.sleep(0.1)
 """
+
+
+LITTLE_MEMORY = """import sys
+if "raybench.execution.ray_process" in sys.orig_argv:
+    import ray._private.utils
+    ray._private.utils.estimate_available_memory = lambda: 150_000_000
+"""
+"""Makes a Ray believe that its machine has little memory now, as a virtual machine whose memory grows with its use."""
 
 
 @contextmanager
@@ -67,7 +76,9 @@ def test_running_grid_is_private(tmp_path):
     temporary = Path(tempfile.mkdtemp(prefix="rbt"))  # short, for Ray's sockets
     try:
         command = ["grid", "g.yaml", "--no-checks", "--no-tracking"]
-        with running(command, tmp_path, TMPDIR=str(temporary), RAY_AUTH_MODE="disabled") as process:
+        (tmp_path / "sitecustomize.py").write_text(LITTLE_MEMORY)
+        environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "RAY_AUTH_MODE": "disabled"}
+        with running(command, tmp_path, TMPDIR=str(temporary), **environment) as process:
             wait(mark.exists, tmp_path)
             places = listening(process)
             assert places and all(place.ip.startswith(LOOPBACK) for place in places)

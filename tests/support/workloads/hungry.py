@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import torch
@@ -42,3 +45,18 @@ class Dying(torch.nn.Linear):
 
 
 dies_in_evaluation = Workload(model=lambda: Dying(1, 2), data=data)
+
+
+class Parent(torch.nn.Linear):
+    def forward(self, inputs):
+        """Leave two processes, orphans of a shell, that hold 300 MiB each."""
+        if torch.is_grad_enabled():
+            program = "b = b'x' * (300 << 20); import time; time.sleep(600)"
+            subprocess.run(
+                ["sh", "-c", f'{sys.executable} -c "{program}" & {sys.executable} -c "{program}" &'], check=True
+            )
+            time.sleep(600)
+        return super().forward(inputs)
+
+
+in_orphans = Workload(model=lambda: Parent(1, 2), data=data)

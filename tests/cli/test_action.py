@@ -1,0 +1,76 @@
+"""The GitHub Action: its shell steps, with real trials, and what the pull request then shows."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+from support import ROOT
+
+GRID = "name: mine\nworkload: train.py:train\nepochs: 3\naxes: {device: [cpu]}\n"
+TRAIN = """
+import time
+
+def train(trial):
+    for epoch in trial.epochs():
+        for step in trial.steps(range(2), examples=8):
+            time.sleep(%s)
+        trial.log({"val/loss": %s + 0.001 * (trial.seed %% 2)})
+"""
+RAYBENCH = """#!{python}
+from raybench.cli import main
+from raybench.execution import executors
+from raybench.execution.inline import InlineExecutor
+
+executors.make_executor = lambda *_: InlineExecutor()
+main()
+"""
+GH = '#!/bin/bash\necho "$@" > gh.txt\n'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "loss", "status", "ends", "says"),
+    [
+        (0.02, 0.5, 0, 0, "### raybench: Keep: no configuration is slower by more than 20%, and val/loss is kept."),
+        (0.01, 0.6, 4, 4, "### raybench: Discard: 1 of 1 configuration: lower quality than the limit allows (train)."),
+    ],
+)
+def test_steps_compare_comment_and_set_the_status(tmp_path, seconds, loss, status, ends, says):
+    for version, values in (("base", (0.02, 0.5)), ("head", (seconds, loss))):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "grid.yaml").write_text(GRID)
+        (tmp_path / version / "train.py").write_text(TRAIN % values)
+    programs = {"raybench": RAYBENCH.format(python=sys.executable), "gh": GH, "pip": "#!/bin/bash\n"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    values = {
+        "${{ inputs.grid }}": "grid.yaml",
+        "${{ inputs.options }}": "--quality val/loss --max-slowdown 20% --no-checks",
+        "${{ inputs.install }}": "raybench",
+        "${{ inputs.token }}": "secret",
+        "${{ github.event.pull_request.html_url }}": "https://github.com/a/b/pull/1",
+        "${{ steps.compare.outputs.status }}": str(status),
+    }
+    environ = os.environ | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "GITHUB_OUTPUT": "out",
+        "GITHUB_STEP_SUMMARY": "summary",
+    }
+    ended = []
+    for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]:
+        if "run" in step:
+            own = {name: values[value] for name, value in step["env"].items()}
+            command = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
+            done = subprocess.run(command, cwd=tmp_path, env=environ | own, capture_output=True, text=True)
+            ended.append((done.returncode, done.stdout + done.stderr))
+    assert [code for code, _ in ended] == [0, 0, 0, ends], ended
+    assert (tmp_path / "out").read_text() == f"status={status}\n"
+    comment = (tmp_path / "comment.md").read_text()
+    assert comment.startswith(says) and (tmp_path / "summary").read_text() == comment
+    assert "\n| base, s/epoch | new, s/epoch | speed (95% CI) |" in comment.replace("| configuration |", "\n|")
+    assert json.loads((tmp_path / "comparison.json").read_text())["decision"] == ("keep" if not status else "discard")
+    assert (tmp_path / "gh.txt").read_text().startswith("pr comment https://github.com/a/b/pull/1 --body-file comment")
