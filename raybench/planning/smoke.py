@@ -115,7 +115,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
 
 def _small_values(info: WorkloadInfo, moves: bool) -> dict[str, Callable[[Any], Any]]:
     """The function that makes a value small, by setting; `moves`: trials of accelerators run on the CPU."""
-    small = dict(_SMALL, model=partial(_small_model, info.options))
+    small: dict[str, Callable[[Any], Any]] = {**_SMALL, "model": partial(_small_model, info.options)}
     if moves:
         on_cpu = loop_frameworks("cpu") if info.own_loop else frameworks("cpu")
         small["framework"] = lambda name: name if name in on_cpu else on_cpu[0]
