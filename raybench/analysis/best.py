@@ -94,7 +94,7 @@ def best(
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        if len(own) == 1 and own[0].kind:
+        if len(own) == 1 and any(each.kind for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
         costs = {each.index: cost for each in own if at_budget and math.isfinite(cost := at_budget.cost(each))}

@@ -92,7 +92,7 @@ class GridRequest:
         try:
             cells = [PlannedCell(**{**cell, "content": Cell.from_json(cell["content"])}) for cell in tree["cells"]]
             target = Target(**tree["target"]) if tree["target"] else None
-            rule = RepeatRule(**tree["rule"]) if tree["rule"] else None
+            rule = RepeatRule(**tree["rule"]) if tree.get("rule") else None
             request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             return None

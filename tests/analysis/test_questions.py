@@ -345,3 +345,11 @@ def test_out_of_memory_is_no_row_without_reason():
 def test_no_attempts_at_all():
     answer = MadeUpGrid().answer()
     assert (answer.best, answer.effects, answer.ranking) == ((), (), ())
+
+
+def test_epochs_too_short_for_their_clock_leave_no_verdict():
+    grid = MadeUpGrid({"threads": 1})
+    grid.add({"threads": 1}, [0.02, 0.02], form="command", clock="output")
+    grid.add({"threads": 2}, [0.1, 0.1], form="command", clock="output")
+    answer = grid.answer()
+    assert not answer.best and not answer.effects
