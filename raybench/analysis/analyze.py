@@ -199,7 +199,7 @@ class _Grid:
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             **self._energy(runs),
-            mfu=_mfu(runs),
+            **_mfu(runs),
             **self._limit(runs),
             **(self._compared(own, other) if other else {}),
             to_target=self._to_target(own, other) if self._target else None,
@@ -348,15 +348,17 @@ def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
     return {name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in names}
 
 
-def _mfu(runs: Sequence[Attempt]) -> Mfu | None:
+def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
     used = [(run, each) for run in runs if (each := utilization(run))]
-    samples = tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu)
-    share = cost_summary(samples) if len(samples) == len(runs) else None
-    if share is None:
-        return None
+    if problem := next((each.problem for _, each in used if each.problem), ""):
+        return {"mfu_problem": problem}
+    share = cost_summary(tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu))
+    if share is None or share.runs < len(runs):
+        return {}
     least = min((each for _, each in used), key=lambda each: each.peak)
     datasheet = _mean(each.datasheet_mfu for _, each in used)
-    return Mfu(share, least.peak, least.probe, least.precision, least.flops, least.unit, least.source, datasheet)
+    details = (least.peak, least.probe, least.precision, least.flops, least.unit, least.source)
+    return {"mfu": Mfu(share, *details, datasheet)}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

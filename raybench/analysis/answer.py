@@ -270,6 +270,7 @@ class Configuration:
         host_energy_j: energy of an accelerator's host per unit of work; None if not measured.
         energy_price, gco2: price and grams of CO2 of that energy per unit of work.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
+        mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
             host was busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
@@ -311,6 +312,7 @@ class Configuration:
     energy_price: float | None = None
     gco2: float | None = None
     mfu: Mfu | None = None
+    mfu_problem: str = ""
     limited_by: str = ""
     limited_share: float | None = None
     cautions: tuple[str, ...] = ()

@@ -375,6 +375,8 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     if configuration.mfu:
         yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {_peak_text(configuration.mfu)}"
+    if configuration.mfu_problem:
+        yield f"no MFU: {configuration.mfu_problem}"
     yield from _absolute(answer, configuration, best)
     yield "nothing to compare it with"
 
@@ -408,7 +410,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
     """Ratios and the difference of quality to the other side, which the first of them names."""
     other = name_of(answer, best.other, best.workload) if best.other is not None else ""
     once = ""
-    configuration, said = answer.configurations[best.configuration], set[str]()
+    configuration, said, first = answer.configurations[best.configuration], set[str](), Criterion.FIRST_TO_TARGET
     for criterion, ratio in best.ratios.items():
         if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
             said.add(printed)
@@ -416,7 +418,8 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             # Of several clauses the first says so.
             yield text.removesuffix(once) if once else text
             other, once = "", ONCE if text.endswith(ONCE) else once
-        if criterion is Criterion.FASTEST and configuration.seconds:
+        counts_own = answer.unit.counted not in ("", "examples")
+        if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
         if criterion is Criterion.CHEAPEST and ratio is not None and best.other is not None:
@@ -569,7 +572,14 @@ def table_caption(answer: Answer) -> str:
         peaks_text(answer),
     ]
     text = "; ".join(filter(None, parts))
-    return " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}." if text else "", _selection_text(answer))))
+    sentences = [f"{text[:1].upper()}{text[1:]}." if text else "", *_mfu_problems(answer), _selection_text(answer)]
+    return " ".join(filter(None, sentences))
+
+
+def _mfu_problems(answer: Answer) -> list[str]:
+    """Why configurations have no MFU, if the measurement contradicts what is stated."""
+    problems = {each.mfu_problem: each for each in reversed(answer.configurations) if each.mfu_problem}
+    return [f"No MFU of {each.label or answer.workload}: {problem}." for problem, each in problems.items()]
 
 
 def _selection_text(answer: Answer) -> str:
