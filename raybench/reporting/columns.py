@@ -96,7 +96,8 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     columns.append(replace(rate, drop=6) if target and not unit.has_rate else rate)
     if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
-    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, words.percent_text, drop=2))
+    drop = 2 if unit.has_rate else 4  # tokens/s and MFU are what language models are compared by
+    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, words.percent_text, drop=drop))
     columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
