@@ -4,9 +4,9 @@
 
 Each round compares three changes of a training function, whose steps are matrix products on one thread: none, 22
 products for every 20, and 3 % fewer products with 2 % more loss. Each is compared in two ways: until there is a verdict
-with short trials, and strictly with 5 repeats of long trials. The order of the changes is that of the rounds in turn.
-Each command is a process of its own, as in a pipeline. Goals for 20 pairs: at most 1 alarm without a change, at least 18
-slow-downs found, at least 16 worse versions discarded, in no more time than the strict way takes.
+with short trials, and strictly with 5 repeats of long trials. The order of the six changes from round to round.
+Each command is a process of its own, as in a pipeline. Goals for 20 pairs: at most 1 alarm without a change, at least
+18 slow-downs found, at least 16 worse versions discarded, in no more time than the strict way takes.
 """
 
 from __future__ import annotations
