@@ -368,7 +368,7 @@ class _Session:
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""
         request = self._request
-        execution = Execution.begin(self._origin, request.text, request.to_json(), self._plan.spec.seed)
+        execution = Execution.begin(self._origin, request.text, request.to_json())
         with _writing(self._folder):
             execution.write(self._folder)
         self._history.executions.append(execution)

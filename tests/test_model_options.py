@@ -21,13 +21,6 @@ def spec(tmp_path: Path):
     return load_grid(path)
 
 
-def test_only_changed_model_options_are_in_the_cell(spec) -> None:
-    assert model_options(spec, IMDB, {"recurrent_dropout": 0.2}) == {"recurrent_dropout": 0.2}
-    assert model_options(spec, IMDB, {"recurrent_dropout": 0.0}) == {}
-    assert model_options(spec, IMDB, {"recurrent_dropout": 0}) == {}
-    assert repr(model_options(spec, IMDB, {"recurrent_dropout": 1})) == "{'recurrent_dropout': 1.0}"
-
-
 @pytest.mark.parametrize(
     ("workload", "chosen", "said"),
     [
@@ -59,13 +52,3 @@ def test_data_options_reach_the_data_and_the_model() -> None:
             resunet.with_options({"side": wrong}).prepare_data(data)
     with pytest.raises(ValueError, match=r"^model.skip: 'both' is neither 'add' nor 'concat'"):
         resunet.with_options({"skip": "both"}).build_model("torch")
-
-
-def test_the_chosen_model_is_what_is_built() -> None:
-    from raybench import workloads
-    from raybench.workloads.imdb_lstm.torch import DroppingLSTM
-
-    plain = workloads.get("imdb_lstm")
-    assert plain.with_options({}) is plain
-    assert isinstance(plain.with_options({"recurrent_dropout": 0.2}).build_model("torch").lstm, DroppingLSTM)
-    assert not isinstance(plain.build_model("torch").lstm, DroppingLSTM)

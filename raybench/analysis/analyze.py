@@ -24,7 +24,7 @@ from raybench.analysis.answer import (
     ToTarget,
     Unit,
 )
-from raybench.analysis.best import best, ranking
+from raybench.analysis.best import AtBudget, best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
@@ -89,7 +89,8 @@ def analyze(
         {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
     )
     found = find_all([run for each in measured for run in each.attempts], matching.axes)
-    order = ranking(measured, target is not None)
+    at_budget = AtBudget(metric, is_higher_better(metric, target)) if request.budget and metric else None
+    order = ranking(measured, target is not None, at_budget)
     grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
     configurations = [grid.configuration(each) for each in measured]
     jobs = dict.fromkeys(each.job for each in measured)
@@ -101,7 +102,7 @@ def analyze(
     is_result = not is_smoke(request.name)
     answered = Answered(
         configurations,
-        best(measured, matching, metric, target is not None, workloads) if is_result else [],
+        best(measured, matching, metric, target is not None, workloads, at_budget) if is_result else [],
         effects(measured, matching, metrics, residuals) if is_result else [],
     )
     synthetic = next(
@@ -131,6 +132,7 @@ def analyze(
         higher_is_better=is_higher_better(metric, target),
         synthetic_data=synthetic,
         target=target,
+        budget=request.budget,
         description=request.description,
         currency=request.currency,
     )
@@ -197,7 +199,7 @@ class _Grid:
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             **self._energy(runs),
-            mfu=_mfu(runs),
+            **_mfu(runs),
             **self._limit(runs),
             **(self._compared(own, other) if other else {}),
             to_target=self._to_target(own, other) if self._target else None,
@@ -347,15 +349,17 @@ def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
     return {name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in names}
 
 
-def _mfu(runs: Sequence[Attempt]) -> Mfu | None:
+def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
     used = [(run, each) for run in runs if (each := utilization(run))]
-    samples = tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu)
-    share = cost_summary(samples) if len(samples) == len(runs) else None
-    if share is None:
-        return None
+    if problem := next((each.problem for _, each in used if each.problem), ""):
+        return {"mfu_problem": problem}
+    share = cost_summary(tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu))
+    if share is None or share.runs < len(runs):
+        return {}
     least = min((each for _, each in used), key=lambda each: each.peak)
     datasheet = _mean(each.datasheet_mfu for _, each in used)
-    return Mfu(share, least.peak, least.probe, least.precision, least.flops, least.unit, least.source, datasheet)
+    details = (least.peak, least.probe, least.precision, least.flops, least.unit, least.source)
+    return {"mfu": Mfu(share, *details, datasheet)}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

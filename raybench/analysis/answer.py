@@ -270,6 +270,7 @@ class Configuration:
         host_energy_j: energy of an accelerator's host per unit of work; None if not measured.
         energy_price, gco2: price and grams of CO2 of that energy per unit of work.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
+        mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
             host was busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
@@ -311,6 +312,7 @@ class Configuration:
     energy_price: float | None = None
     gco2: float | None = None
     mfu: Mfu | None = None
+    mfu_problem: str = ""
     limited_by: str = ""
     limited_share: float | None = None
     cautions: tuple[str, ...] = ()
@@ -380,8 +382,11 @@ class Effect:
 class Criterion(StrEnum):
     """The criterion by which a configuration is the best."""
 
+    QUALITY = "quality"
+    """Best metric after training; only with a budget."""
+
     FASTEST = "fastest"
-    """Least time per unit of work; only without a target."""
+    """Least time per unit of work; only without a target and a budget."""
 
     FIRST_TO_TARGET = "first to target"
     """Least expected time to the target."""
@@ -402,7 +407,8 @@ class Best:
         other: index of the configuration that the ratios and the difference are relative to: its reference or, if it is
             a reference itself, the next in the ranking; None if it is the only one.
         ratios: relative to `other`, by criterion, corrected for the selection of the best. Several criteria if one
-            configuration is the best by all of them. None if there is no `other` or it cannot be compared.
+            configuration is the best by all of them. None if there is no `other` or it cannot be compared, and for the
+            quality, whose difference is `quality`.
         quality: quality minus that of `other`; None if not logged.
         indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.
         unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
@@ -507,6 +513,7 @@ class Answer:
         higher_is_better: the metric's direction.
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
         target: the quality to reach; None if none was set.
+        budget: what each run may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
         baseline: axes and the reference's values on them, as used.
         axes: the axes that vary, each with its values in the order of the grid.
         unit: the unit of work.
@@ -533,5 +540,6 @@ class Answer:
     higher_is_better: bool = True
     synthetic_data: str = ""
     target: Target | None = None
+    budget: Mapping[str, float] = field(default_factory=dict)
     description: str = ""
     currency: str = "USD"

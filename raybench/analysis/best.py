@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import Best, Criterion, Ratio
+from raybench.analysis.answer import Best, Criterion, Difference, Ratio
 from raybench.analysis.intervals import Residual, residual
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
@@ -31,26 +31,55 @@ class Scale:
     ratio: RatioOf
 
 
-def ranking(configurations: Sequence[Measured], has_target: bool) -> list[int]:
+@dataclass(frozen=True)
+class AtBudget:
+    """The quality that decides between runs with a budget.
+
+    Attributes:
+        metric: its name.
+        higher_is_better: its direction.
+    """
+
+    metric: str
+    higher_is_better: bool
+
+    def cost(self, each: Measured) -> float:
+        """The mean quality of a configuration as a cost, of which less is better; infinite if it is not known."""
+        samples = each.qualities.get(self.metric, ())
+        value = fmean(sample.value for sample in samples) if samples else math.inf
+        return -value if samples and self.higher_is_better else value
+
+
+def ranking(configurations: Sequence[Measured], has_target: bool, at_budget: AtBudget | None = None) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
-    By expected time to the target, then those that never reached it; without a target by time.
+    By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
     """
 
     def key(each: Measured) -> tuple[float, float]:
         to_target = expected(each.tries) if has_target else None
         time = fmean(sample.value for sample in each.times) if each.times else math.inf
+        if at_budget:
+            return at_budget.cost(each), time
         return (to_target.value if to_target else math.inf) if has_target else 0.0, time
+
+    def is_ranked(each: Measured) -> bool:
+        return bool(each.times or (has_target and each.tries) or (at_budget and at_budget.metric in each.qualities))
 
     ranked: list[int] = []
     for job in dict.fromkeys(each.job for each in configurations):
-        own = [each for each in configurations if each.job == job and (each.times or (has_target and each.tries))]
+        own = [each for each in configurations if each.job == job and is_ranked(each)]
         ranked += [each.index for each in sorted(own, key=key)]
     return ranked
 
 
 def best(
-    configurations: Sequence[Measured], matching: Matching, metric: str, has_target: bool, workloads: Mapping[str, str]
+    configurations: Sequence[Measured],
+    matching: Matching,
+    metric: str,
+    has_target: bool,
+    workloads: Mapping[str, str],
+    at_budget: AtBudget | None = None,
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
@@ -60,14 +89,17 @@ def best(
         metric: the metric of quality.
         has_target: whether the grid has a target.
         workloads: the name of each job, if there are several.
+        at_budget: the quality that decides, if the grid has a budget; then speed and price of a unit of work do not.
     """
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        if len(own) == 1 and own[0].kind:
+        if len(own) == 1 and any(each.kind for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
-        for scale in scales(own, has_target):
+        costs = {each.index: cost for each in own if at_budget and math.isfinite(cost := at_budget.cost(each))}
+        made += [_best_at_budget(costs, configurations, matching, metric, workloads.get(job, ""))] if costs else []
+        for scale in [] if costs and not has_target else scales(own, has_target):
             found = _best_by(scale, configurations, matching, metric)
             same = [each for each in of_job if (each.configuration, each.other) == (found.configuration, found.other)]
             if same:
@@ -141,6 +173,24 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
         tuple(ties),
         tuple(unproven),
     )
+
+
+def _best_at_budget(
+    costs: Mapping[int, float], configurations: Sequence[Measured], matching: Matching, metric: str, workload: str
+) -> Best:
+    """Return the configuration with the best quality."""
+    order = sorted(costs, key=lambda index: costs[index])
+    first = order[0]
+    other, comparisons = _compared_with(first, order, matching)
+    pooled = residual(configurations[index].qualities.get(metric, ()) for index in order)
+
+    def difference(index: int, comparisons: int) -> Difference | None:
+        return quality_difference(configurations[first], configurations[index], metric, pooled, comparisons)
+
+    found = {index: difference(index, max(1, len(order) - 1)) for index in order[1:]}
+    ties = [index for index, each in found.items() if each and each.has_interval and not each.is_significant]
+    quality = None if other is None else difference(other, comparisons)
+    return Best(first, other, {Criterion.QUALITY: None}, quality, tuple(ties), workload=workload)
 
 
 def _compared_with(first: int, order: Sequence[int], matching: Matching) -> tuple[int | None, int]:

@@ -93,10 +93,14 @@ class Utilization:
             return f"no {self.unit} are counted: add `work: {{{self.unit}: …}}` or trial.count({self.unit}=…)"
         if self.flops_per_s <= self.peak:
             return ""
-        remedy = "set flops_precision" if self.source == STATED else "see precision"
+        stated = (
+            "overstated FLOPs, a different precision (set flops_precision)"
+            if self.source == STATED
+            else "an error of the count"
+        )
         return (
-            f"{flops_text(self.flops_per_s)} of the model exceed the measured peak, {flops_text(self.peak)} in "
-            f"{self.precision}: its precision is different ({remedy}) or its FLOPs are overstated"
+            f"{flops_text(self.flops_per_s)} exceed the measured peak of {flops_text(self.peak)} in {self.precision}: "
+            f"{stated}, or a busy host while the peak was measured"
         )
 
 
@@ -161,7 +165,7 @@ def utilization(attempt: Attempt) -> Utilization | None:
         rate = timing.rate(attempt, unit)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    if not timing.steady(attempt) or peak <= 0:
+    if not attempt.epochs or peak <= 0:
         return None
     stated_peak = peak_flops(str(device.model), precision)
     return Utilization(
@@ -177,11 +181,10 @@ def utilization(attempt: Attempt) -> Utilization | None:
 
 
 def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
-    """Reasons why completed attempts have no MFU although it was to be measured, without duplicates."""
+    """Reasons why completed attempts have no measured peak, without duplicates."""
     completed = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED]
-    reasons = [str(attempt.roofline["missing"]) for attempt in completed if "missing" in attempt.roofline]
-    reasons += [found.problem for attempt in completed if (found := utilization(attempt)) and found.problem]
-    return [f"no MFU: {reason}" for reason in dict.fromkeys(reasons)]
+    reasons = dict.fromkeys(attempt.roofline["missing"] for attempt in completed if "missing" in attempt.roofline)
+    return [f"no MFU: {reason}" for reason in reasons]
 
 
 def roofline(attempt: Attempt) -> Roofline | None:
@@ -213,8 +216,8 @@ def input_share(attempt: Attempt) -> float | None:
     Returns:
         None if no epoch took any time.
     """
-    epochs = timing.steady_epochs(attempt)
-    total_s = sum(timing.steady_seconds(attempt))
+    epochs, seconds = timing.paced_epochs(attempt)
+    total_s = sum(seconds)
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
     wait_s = sum(epoch.device_s.get("input_wait", epoch.ledger.get("input_wait", 0.0)) for epoch in epochs)
     return wait_s / total_s if total_s > 0 else None

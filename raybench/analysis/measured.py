@@ -120,7 +120,7 @@ def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
     """Return what completed runs count, such as examples and tokens, with the number of runs that do."""
     units: dict[str, int] = {}
     for run in attempts:
-        steady = timing.steady_epochs(run) if run.status == TrialStatus.COMPLETED else []
+        steady = timing.paced_epochs(run)[0] if run.status == TrialStatus.COMPLETED else []
         for name in steady[0].counts if steady else ():
             units[name] = units.get(name, 0) + all(epoch.counts.get(name, 0) > 0 for epoch in steady)
     return {name: runs for name, runs in units.items() if runs}
@@ -146,7 +146,7 @@ def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
     sizes: dict[str, set[int]] = {}
     for run in runs:
         sizes.setdefault(job_of(run), set()).update(epoch.examples for epoch in run.full_epochs)
-    partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) for run in runs)
+    partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.epochs[-1].partial for run in runs)
     if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
         return EXAMPLES
     return Unit(counted="examples")
@@ -194,11 +194,11 @@ def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the median over steady epochs of an epoch's seconds divided by its own work."""
     if not unit.has_rate:
         return median(timing.steady_seconds(run) or [0.0]) or None
-    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    epochs, seconds = timing.paced_epochs(run)
+    works = [work_of(epoch, unit) for epoch in epochs]
     if not works or not all(works):
         return None
-    paces = [seconds / work for seconds, work in zip(timing.steady_seconds(run), works, strict=True) if work]
-    return median(paces) or None
+    return median(each_s / work for each_s, work in zip(seconds, works, strict=True) if work) or None
 
 
 def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> float | None:
@@ -206,7 +206,8 @@ def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> floa
     joules = energy.steady(run, part)
     if joules is None:
         return None
-    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    # Without a full epoch after the warm-up, the energy is a mean over all epochs.
+    works = [work_of(epoch, unit) for epoch in (timing.steady_epochs(run) if run.steady else run.epochs)]
     if not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)
@@ -234,7 +235,7 @@ class RoundingSteps:
         seconds = [each for run in runs for each in timing.steady_seconds(run)]
         values: dict[str, list[float]] = {}
         for run in runs:
-            for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
+            for name, value in run.last_metrics.items():
                 values.setdefault(name, []).append(value)
         return cls(rounding(seconds), {name: scale(name, rounding(listed)) for name, listed in values.items()})
 
@@ -282,7 +283,7 @@ def measure(
     qualities: dict[str, list[Sample]] = {}
     for run in completed:
         own = sample_of(run, 0.0, stopping)
-        for name, value in (run.epochs[-1].metrics if run.epochs else {}).items():
+        for name, value in run.last_metrics.items():
             if math.isfinite(value):
                 qualities.setdefault(name, []).append(replace(own, value=scale(name, value)))
     first = next(iter(counted), None)

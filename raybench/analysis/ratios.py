@@ -21,10 +21,10 @@ def as_ratio(estimate: Estimate, comparisons: int = 1, runs: tuple[int, int] = (
     return Ratio(_exp(estimate.value) * factor, low, high, *runs, estimate.paired, comparisons)
 
 
-def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:
+def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int], comparisons: int = 1) -> Difference:
     """Return a difference of a metric, with the test of equality for an accuracy."""
     margin = ACCURACY_MARGIN if metric.endswith("/accuracy") else None
-    low, high = estimate.interval() or (None, None)
+    low, high = estimate.interval(comparisons) or (None, None)
     return Difference(
         estimate.value,
         low,
@@ -63,20 +63,26 @@ def cost_ratio(
 
 
 def quality_difference(
-    own: Measured, other: Measured, metric: str, pooled: Residual | None = None
+    own: Measured, other: Measured, metric: str, pooled: Residual | None = None, comparisons: int = 1
 ) -> Difference | None:
     """Return the metric of a configuration minus that of the other; None if a side did not log it.
 
     None also if runs stop at their target, because their quality then only confirms it.
+
+    Args:
+        own, other: the configurations.
+        metric: its name.
+        pooled: the residual variance of the grid.
+        comparisons: see `cost_ratio`.
     """
     sides = own.qualities.get(metric, ()), other.qualities.get(metric, ())
     if own.stops or other.stops:
         return None
     floor = max(own.quality_rounding.get(metric, 0.0), other.quality_rounding.get(metric, 0.0))
-    estimate = difference(*sides, pooled, floor)
+    estimate = (best_difference if comparisons > 1 else difference)(*sides, pooled, floor)
     if estimate and repeat_one_another(metric, sides):
         estimate = replace(estimate, error=None)
-    return as_difference(estimate, metric, (len(sides[0]), len(sides[1]))) if estimate else None
+    return as_difference(estimate, metric, (len(sides[0]), len(sides[1])), comparisons) if estimate else None
 
 
 def repeat_one_another(metric: str, sides: Iterable[Sequence[Sample]]) -> bool:

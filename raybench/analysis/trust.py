@@ -12,7 +12,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from raybench.analysis.answer import Best, Caution, Configuration, Effect, Ratio, Trust, TrustLevel, Unit
+from raybench.analysis.answer import Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel, Unit
 from raybench.analysis.findings.finding import Finding, kinds, span_of
 from raybench.analysis.intervals import TwoWayTable, f_probability
 from raybench.analysis.matching import Matching
@@ -190,7 +190,13 @@ def _range_ratio(effect: Effect) -> Ratio | None:
 
 
 def _best_changes(best: Best, code: str, shifts: _Shifts, changes: Callable[..., bool]) -> bool:
-    """Return whether a caution could change a ratio of the best configuration, by a criterion above."""
+    """Return whether a caution could change a ratio of the best configuration, by a criterion above.
+
+    By how much a different speed changes the quality at a budget is not known.
+    """
+    if Criterion.QUALITY in best.ratios:
+        shift = max(map(abs, _corrections([(best.configuration, best.other)], code, shifts)), default=0.0)
+        return shift > math.log(LARGE_CHANGE)
     ratios = [ratio for ratio in best.ratios.values() if ratio]
     return any(changes(ratio, [(best.configuration, best.other)], code, shifts) for ratio in ratios)
 

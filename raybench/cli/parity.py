@@ -44,14 +44,12 @@ SAME, DIFFERENT = 0, 1
     metavar="NAME=VALUE",
     help="Option of the workload's model: --model side=32. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     workload: str,
     frameworks: str | None,
     environments: tuple[str, ...],
     batch_size: int,
     choices: tuple[str, ...],
-    as_json: bool,
 ) -> int:
     """Check that WORKLOAD is the same training job in several frameworks.
 
@@ -75,7 +73,7 @@ def command(
             tell,
             {name: _value(name, text) for name, text in _named("--model", "NAME=VALUE", "side=32", choices).items()},
         )
-    _print_json(parity) if as_json else _print_tables(parity)
+    _print_tables(parity)
     return SAME if parity.same else DIFFERENT
 
 
@@ -122,18 +120,3 @@ def _print_tables(parity: Parity) -> None:
         say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)
     for framework, reason in parity.missing.items():
         say(f"{framework} was not compared: {reason}", err=True)
-
-
-def _print_json(parity: Parity) -> None:
-    import json
-    from dataclasses import asdict
-
-    pairs = [
-        {
-            "framework": pair.framework,
-            "same": pair.same,
-            "lines": [asdict(line) | {"same": line.same} for line in pair.lines],
-        }
-        for pair in parity.pairs
-    ]
-    say(json.dumps(asdict(parity) | {"same": parity.same, "pairs": pairs}, indent=2, ensure_ascii=False))

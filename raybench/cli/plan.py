@@ -42,7 +42,6 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
 @opt.grid
 @opt.results
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
-@click.option("--order", is_flag=True, help="Show the trials to run, in their order.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -57,7 +56,6 @@ def command(
     executor: Executor,
     results: Path,
     everything: bool,
-    order: bool,
 ) -> int:
     """Show the cells of the grid in FILE on this machine.
 
@@ -96,15 +94,9 @@ def command(
     console = page()
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
-    if order:
-        shown = todo if everything else todo[:SHOWN]
-        for number, work in enumerate(shown, 1):
-            say(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
-        hidden = len(todo) - len(shown)
-    else:
-        shown_cells = plan.cells if everything else plan.cells[:SHOWN]
-        print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
-        hidden = len(plan.cells) - len(shown_cells)
+    shown_cells = plan.cells if everything else plan.cells[:SHOWN]
+    print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
+    hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")
     if later:

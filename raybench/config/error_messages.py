@@ -19,23 +19,6 @@ from raybench.errors import close
 SHOWN = 8
 """Number of entries of a list or map that a message shows."""
 
-_OTHER_VALUES = {
-    "pytorch": "torch",
-    "tf": "tensorflow",
-    "keras": "tensorflow",
-    "xla": "torch_xla",
-    "torchtpu": "torch_tpu",
-    "float32": "fp32",
-    "float": "fp32",
-    "float16": "fp16",
-    "half": "fp16",
-    "amp": "fp16",
-    "mixed_float16": "fp16",
-    "mixed_bfloat16": "bf16",
-    "bfloat16": "bf16",
-}
-"""Common other names of values, in lower case; those of device kinds are declared with the kinds."""
-
 _OTHER_KEYS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
 """Common other names of settings."""
 
@@ -142,7 +125,7 @@ def _unknown_choice(choices: list[str], value: Any) -> str:
     if not isinstance(value, str):
         return f"{_described(value)} is not allowed; use one of {listed}"
     lowered = value.lower()
-    choice = lowered if lowered in choices else _OTHER_VALUES.get(lowered) or device_alias(lowered)
+    choice = lowered if lowered in choices else device_alias(lowered)
     hint = f"did you mean {choice}?" if choice in choices else close(lowered, choices)
     return f"{cut(repr(value))} is not one of {listed}" + (f"; {hint}" if hint else "")
 

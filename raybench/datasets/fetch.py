@@ -97,18 +97,10 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _
     pooch.get_logger().setLevel(logging.WARNING)  # it logs the address, which may contain a password
     try:
         return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=downloader))
-    # The messages of requests repeat the address with its password, so none of them is shown.
-    except requests.HTTPError as error:
+    except requests.RequestException as error:  # its message repeats the address with its password
         answer = error.response
-        reason = f"the server answered {answer.status_code} {answer.reason}" if answer is not None else "no web server"
-    except requests.Timeout:
-        reason = "the server does not answer"
-    except requests.exceptions.SSLError:
-        reason = "the server's certificate is not trusted"
-    except requests.ConnectionError:
-        reason = "no connection"
-    except requests.RequestException as error:
-        reason = f"the transfer was interrupted ({type(error).__name__})"
+        status = "" if answer is None else f" {answer.status_code} {answer.reason}"
+        reason = f"{type(error).__name__}{status}"
     except ValueError as error:  # a checksum mismatch
         raise DataError(f"{dataset.name}: {public} is not the official file: {error}") from None
     raise DataError(

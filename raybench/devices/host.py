@@ -90,22 +90,13 @@ def total_memory() -> int | None:
         return None
 
 
-def peak_resident(process: int | str = "self") -> int | None:
-    """Peak resident memory of a process in bytes; None if it is not known."""
+def peak_resident() -> int | None:
+    """Peak resident memory of this process in bytes; None if it is not known."""
     try:
-        match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+        match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     except OSError:
         return None
     return int(match[1]) * 1024 if match else None
-
-
-def thread_waiting() -> str:
-    """Wait policy of OpenMP's threads in this process.
-
-    `passive`: they sleep at once; `default`: they spin first.
-    """
-    policy, spins = os.environ.get("OMP_WAIT_POLICY", ""), os.environ.get("GOMP_SPINCOUNT")
-    return "passive" if policy.lower() == "passive" or spins == "0" else "default"
 
 
 class Host:
@@ -192,7 +183,6 @@ class Host:
         """Actual threads and usable cores, and no visible accelerator."""
         return {
             "threads": self.threads(),
-            "thread_waiting": thread_waiting(),
             "cores": usable_cores(),
             "visible": list(self.assignment.visible),
             "tf32": False,

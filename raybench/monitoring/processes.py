@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import psutil
 
-from raybench.devices.host import peak_resident
-
 
 @dataclass(frozen=True)
 class Usage:
@@ -18,13 +16,11 @@ class Usage:
     Attributes:
         cpu_s: processor seconds of its processes until now, including ended ones that were waited for.
         rss_bytes: current memory of its processes; shared memory counts once per process.
-        peak_rss_bytes: the highest memory of a single process, or the current sum if that is higher.
         stopped: whether one of its processes is stopped (SIGSTOP).
     """
 
     cpu_s: float
     rss_bytes: int
-    peak_rss_bytes: int
     stopped: bool = False
 
 
@@ -56,17 +52,16 @@ class Session:
                     self._members[pid] = process
                 else:
                     self._others.add(pid)
-        cpu_s, rss, peak, stopped = 0.0, 0, 0, False
+        cpu_s, rss, stopped = 0.0, 0, False
         for pid, process in list(self._members.items()):
             try:
                 with process.oneshot():
                     cpu_s += _cpu_s(process)
                     rss += process.memory_info().rss
                     stopped |= process.status() == psutil.STATUS_STOPPED
-                peak = max(peak, peak_resident(pid) or 0)  # psutil does not report it on Linux
             except psutil.Error:
                 del self._members[pid]
-        return Usage(cpu_s, rss, max(rss, peak), stopped) if self._leader in self._members else None
+        return Usage(cpu_s, rss, stopped) if self._leader in self._members else None
 
 
 def family_cpu_s(root: int) -> float | None:

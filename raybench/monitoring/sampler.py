@@ -216,5 +216,5 @@ def _levels(cores: list[int], usage: Usage | None) -> dict[str, Any]:
     mhz = host.mhz(cores)
     levels: dict[str, Any] = {} if mhz is None else {"mhz": round(mhz, 1)}
     if usage and usage.rss_bytes:  # an ending process has none
-        levels |= {"rss_bytes": usage.rss_bytes, "peak_rss_bytes": usage.peak_rss_bytes}
+        levels["rss_bytes"] = usage.rss_bytes
     return levels

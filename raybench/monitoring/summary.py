@@ -14,7 +14,7 @@ Sample = Mapping[str, Any]
 `t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` its length. Over the interval,
 in processor seconds: `busy_s` and `steal_s` of the trial's cores, `own_cpu_s` of its processes, and `socket_busy_s` on
 the sockets of energy counters; `stopped_s`, seconds in which the trial was stopped or the machine slept. At its end:
-`mhz`, `rss_bytes`, `peak_rss_bytes` until then, `gpus`, and `energy_j`, the cumulative joules by counter. Quantities
+`mhz`, `rss_bytes`, `gpus`, and `energy_j`, the cumulative joules by counter. Quantities
 that the system does not report are left out.
 """
 
@@ -23,9 +23,6 @@ Window = tuple[float, float]
 
 LEAST_S = 0.5
 """Minimum seconds for a meaningful share of processor time: the kernel counts it in steps of 10 ms per core."""
-
-_TRENDS = ("clock_mhz", "memory_clock_mhz")
-_LEVELS = ("power_w", "temperature_c", "utilization")
 
 
 def moment(t: str) -> float:
@@ -47,9 +44,9 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     """Summarise a trial's conditions.
 
     A sample is weighted by the part of it that lies in the window, so intervals at its edges count in proportion. If
-    these parts are shorter than `LEAST_S` together, the whole trial is used (`within`). `peak_rss_bytes` is of the
-    whole trial. `other_cpu_s`, the time that other processes used on the trial's cores, is the busy time of the cores
-    less the time of the trial's own processes: this is exact if those stay on their cores, as trials do.
+    these parts are shorter than `LEAST_S` together, the whole trial is used (`within`). `other_cpu_s`, the time
+    that other processes used on the trial's cores, is the busy time of the cores less the time of the trial's own
+    processes: this is exact if those stay on their cores, as trials do.
 
     Args:
         samples: the samples in order.
@@ -59,13 +56,10 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     total_s = sum(seconds for _, seconds in weighted)
     if window is not None and total_s < LEAST_S:
         return summarise(samples)
-    peaks = [sample["peak_rss_bytes"] for sample in samples if "peak_rss_bytes" in sample]
     return {
         "seconds": round(total_s, 3),
-        "samples": len(weighted),
         "within": "trial" if window is None else "epochs",
         "host": _host(weighted),
-        "process": {"peak_rss_bytes": max(peaks)} if peaks else {},
         "gpus": _gpus(weighted),
     }
 
@@ -98,21 +92,11 @@ def _values(weighted: Weighed, name: str) -> list[tuple[Any, float]]:
     return [(sample[name], seconds) for sample, seconds in weighted if name in sample]
 
 
-def _level(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The mean over time and the maximum, by the quantity's name; empty if it was not reported."""
-    pairs = _values(weighted, name)
-    return {name: {"mean": _mean(pairs), "max": round(max(value for value, _ in pairs), 3)}} if pairs else {}
-
-
 def _trend(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The means of the first and last quarter of the samples, and extremes; empty if it was not reported."""
+    """The means of the first and last quarter of the samples; empty if it was not reported."""
     pairs = _values(weighted, name)
-    if not pairs:
-        return {}
     quarter = -(-len(pairs) // 4)
-    values = [value for value, _ in pairs]
-    ends = {"first": _mean(pairs[:quarter]), "last": _mean(pairs[-quarter:])}
-    return {name: {**ends, "min": round(min(values), 3), "max": round(max(values), 3)}}
+    return {name: {"first": _mean(pairs[:quarter]), "last": _mean(pairs[-quarter:])}} if pairs else {}
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
@@ -120,7 +104,7 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
-    """Clocks, power, temperature, utilisation and share of throttled time per GPU."""
+    """The share of throttled time of each GPU, by reason."""
     by_gpu: dict[str, list[tuple[Sample, float]]] = {}
     for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):
@@ -128,10 +112,6 @@ def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
     summaries = []
     for name, readings in by_gpu.items():
         summary: dict[str, Any] = {"id": name}
-        for quantity in _TRENDS:
-            summary |= _trend(readings, quantity)
-        for quantity in _LEVELS:
-            summary |= _level(readings, quantity)
         if throttled := _values(readings, "throttled"):
             total_s = sum(seconds for _, seconds in throttled)
             names = sorted({name for reasons, _ in throttled for name in reasons})

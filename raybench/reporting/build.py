@@ -91,11 +91,12 @@ def from_grid(
         changes: `prices` and `unit` of `from_attempts`.
     """
     attempts = grid.attempts
-    known = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
-    own_prices = {device: price for device, price in known if price is not None}
+    priced = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
+    own_prices = {device: price for device, price in priced if price is not None}
     request = grid.request
     if request is None or everything:
-        request = replace(request_of_runs(grid.name or "", attempts, own_prices), text=request.text if request else "")
+        known = request_of_runs(grid.name or "", attempts, own_prices)
+        request = replace(request, cells=known.cells, part="") if request else known
     warnings = history_warnings(grid.history) if grid.history else []
     own = {cell.cell_id for cell in request.cells}
     if left_out := sum(run.cell_id not in own for run in attempts):

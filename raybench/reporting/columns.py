@@ -93,11 +93,11 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
     rate = column(f"{unit.counted}/s", lambda each: each.rate and each.rate.value, words.rate_number, drop=1)
-    columns.append(replace(rate, drop=6) if target else rate)
+    columns.append(replace(rate, drop=6) if target and not unit.has_rate else rate)
     if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
-    mfu = column("MFU", lambda each: each.mfu and each.mfu.share.value)
-    columns.append(replace(mfu, texts=[words.mfu_text(each.mfu) for each in shown], drop=4))
+    drop = 2 if unit.has_rate else 4  # tokens/s and MFU are what language models are compared by
+    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, words.percent_text, drop=drop))
     columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
     columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:

@@ -107,9 +107,9 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
 
 def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
     """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
-    # A label is wrapped between its parts: decay 0 stays together.
+    # A label is wrapped between its parts and after "vs.": decay 0 stays together.
     texts = [
-        re.sub("(?<!,) ", NO_BREAK, text) if column.kind == LABEL else text
+        re.sub("(?<![,.]) ", NO_BREAK, text) if column.kind == LABEL else text
         for text, column in zip(texts, columns, strict=True)
     ]
     cells = [textwrap.wrap(text, size, break_on_hyphens=False) for text, size in zip(texts, sizes, strict=True)]

@@ -292,7 +292,39 @@ def best_texts(answer: Answer) -> list[BestText]:
     return [_best_text(answer, best) for best in answer.best]
 
 
+def budget_text(answer: Answer) -> str:
+    """What each run may spend: 5 min of training; a price of $0.10; 50 kJ."""
+    ((name, amount),) = answer.budget.items()
+    if name == "time":
+        unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
+        return f"{amount / size:.3g} {unit} of training"
+    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(amount, answer.currency)}"
+
+
+def _at_budget_text(answer: Answer, best: Best) -> BestText:
+    """The quality of the best configuration at the budget, and that of the other side."""
+    metric, name = answer.metric, metric_name(answer.metric)
+
+    def reached(index: int) -> str:
+        quality = answer.configurations[index].quality
+        return metric_text(metric, quality.value) if quality else NOTHING
+
+    once = "" if best.quality and best.quality.has_interval else " in these runs"
+    of = f" on {best.workload}" if best.workload else ""
+    own = name_of(answer, best.configuration, best.workload)
+    head = f"For {budget_text(answer)}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
+    if best.other is None or best.quality is None:
+        return BestText(f"{head}{'; nothing to compare it with' if best.other is None else ''}.")
+    difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
+    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
+    others = f"{name_of(answer, best.other, best.workload)} {reached(best.other)}: {difference}{marks}."
+    ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
+    return BestText(f"{head},", others, f"Not distinguishable from it in {name}: {names_text(ties)}." if ties else "")
+
+
 def _best_text(answer: Answer, best: Best) -> BestText:
+    if Criterion.QUALITY in best.ratios:
+        return _at_budget_text(answer, best)
     configuration = answer.configurations[best.configuration]
     target = target_text(answer.target) if answer.target else ""
     words = {"target": target, "to": ""}
@@ -344,6 +376,8 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     if configuration.mfu:
         yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {_peak_text(configuration.mfu)}"
+    if configuration.mfu_problem:
+        yield f"no MFU: {configuration.mfu_problem}"
     yield from _absolute(answer, configuration, best)
     yield "nothing to compare it with"
 
@@ -377,7 +411,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
     """Ratios and the difference of quality to the other side, which the first of them names."""
     other = name_of(answer, best.other, best.workload) if best.other is not None else ""
     once = ""
-    configuration, said = answer.configurations[best.configuration], set[str]()
+    configuration, said, first = answer.configurations[best.configuration], set[str](), Criterion.FIRST_TO_TARGET
     for criterion, ratio in best.ratios.items():
         if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
             said.add(printed)
@@ -385,7 +419,8 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             # Of several clauses the first says so.
             yield text.removesuffix(once) if once else text
             other, once = "", ONCE if text.endswith(ONCE) else once
-        if criterion is Criterion.FASTEST and configuration.seconds:
+        counts_own = answer.unit.counted not in ("", "examples")
+        if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
         if criterion is Criterion.CHEAPEST and ratio is not None and best.other is not None:
@@ -538,7 +573,14 @@ def table_caption(answer: Answer) -> str:
         peaks_text(answer),
     ]
     text = "; ".join(filter(None, parts))
-    return " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}." if text else "", _selection_text(answer))))
+    sentences = [f"{text[:1].upper()}{text[1:]}." if text else "", *_mfu_problems(answer), _selection_text(answer)]
+    return " ".join(filter(None, sentences))
+
+
+def _mfu_problems(answer: Answer) -> list[str]:
+    """Why configurations have no MFU, if the measurement contradicts what is stated."""
+    problems = {each.mfu_problem: each for each in reversed(answer.configurations) if each.mfu_problem}
+    return [f"No MFU of {each.label or answer.workload}: {problem}." for problem, each in problems.items()]
 
 
 def _selection_text(answer: Answer) -> str:

@@ -156,6 +156,21 @@ class Attempt:
         return self.epochs[:-1] if is_shorter else self.epochs
 
     @property
+    def partial_epoch(self) -> Epoch | None:
+        """The epoch after the warm-up that its budget ended, if its work was counted."""
+        last = self.epochs[-1] if self.epochs else None
+        if not last or not last.partial or not last.counts:
+            return None
+        return last if is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
+
+    @property
+    def last_metrics(self) -> Mapping[str, float]:
+        """The metrics after training: of the last epoch; with a budget, the last of each, as it ends anywhere."""
+        if not self.cell.budget:
+            return self.epochs[-1].metrics if self.epochs else {}
+        return {name: value for epoch in self.epochs for name, value in epoch.metrics.items()}
+
+    @property
     def stops(self) -> bool:
         """Return whether it stops at its target.
 
@@ -164,8 +179,8 @@ class Attempt:
         return bool(self.cell.stop_at_target)
 
     def metric(self, name: str) -> float | None:
-        """A metric of the last epoch; None if there is none."""
-        return self.epochs[-1].metrics.get(name) if self.epochs else None
+        """A metric after training; None if there is none."""
+        return self.last_metrics.get(name)
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""

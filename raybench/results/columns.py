@@ -80,6 +80,8 @@ _CELL = [
     Column("devices", WHOLE, "", "devices that share the replicas", "device.devices"),
     Column("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
+    Column("budget_s", NUMBER, "s", "what the training may take (`epochs_s`: what it took)", "budget.seconds"),
+    Column("budget_j", NUMBER, "J", "the energy that the training may take", "budget.joules"),
     Column("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "the seed of this trial"),
     Column("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),

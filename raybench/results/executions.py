@@ -31,20 +31,18 @@ class Execution:
         origin: the id of the results folder that it was run for.
         grid: the text of the grid file.
         request: the requested cells, with baseline and target (`raybench.results.grid_request`).
-        order_seed: the seed of the order of its trials.
     """
 
     name: str
     origin: str
     grid: str
     request: Mapping[str, Any]
-    order_seed: int | None = None
 
     @classmethod
-    def begin(cls, origin: str, grid: str, request: Mapping[str, Any], order_seed: int | None = None) -> Self:
+    def begin(cls, origin: str, grid: str, request: Mapping[str, Any]) -> Self:
         """Return the execution that this process begins now."""
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
-        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), order_seed)
+        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)))
 
     def path(self, folder: Path) -> Path:
         """Its file in the folder of its grid."""
@@ -70,6 +68,6 @@ class Execution:
         data = json_object(path.read_bytes())
         if not data or not isinstance(data.get("request"), dict):
             return None
-        origin, grid, seed = text_in(data.get("origin")), text_in(data.get("grid")), data.get("order_seed")
+        origin, grid = text_in(data.get("origin")), text_in(data.get("grid"))
         request = mapping_in(data["request"])
-        return cls(path.stem, origin or "", grid or "", request, seed if isinstance(seed, int) else None)
+        return cls(path.stem, origin or "", grid or "", request)

@@ -50,6 +50,7 @@ class GridRequest:
         cells: in the order of the file.
         baseline: axes and the baseline's values on them; empty for the first value of every axis.
         target: the quality to reach.
+        budget: what each trial may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
         metric: the metric of quality; empty to choose it from what the runs logged.
         unit: the unit of work that the runs count, such as `tokens`; empty to choose it.
         description: the purpose of the grid.
@@ -66,6 +67,7 @@ class GridRequest:
     baseline: Mapping[str, Any] = field(default_factory=dict)
     workload: str = ""
     target: Target | None = None
+    budget: Mapping[str, float] = field(default_factory=dict)
     metric: str = ""
     unit: str = ""
     description: str = ""
@@ -90,7 +92,7 @@ class GridRequest:
         try:
             cells = [PlannedCell(**{**cell, "content": Cell.from_json(cell["content"])}) for cell in tree["cells"]]
             target = Target(**tree["target"]) if tree["target"] else None
-            rule = RepeatRule(**tree["rule"]) if tree["rule"] else None
+            rule = RepeatRule(**tree["rule"]) if tree.get("rule") else None
             request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             return None

@@ -7,7 +7,8 @@ to the nanosecond, so that sums contain no floating-point noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import cast
 
@@ -42,9 +43,33 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
-    unless it is the only one.
+    unless it is the only one. One that a budget ended is no epoch (`paced_epochs`).
     """
-    return attempt.steady or attempt.full_epochs[-1:] or attempt.epochs[-1:]
+    return attempt.steady or attempt.full_epochs[-1:] or [epoch for epoch in attempt.epochs[-1:] if not epoch.partial]
+
+
+def paced_epochs(attempt: Attempt) -> tuple[list[Epoch], Sequence[float]]:
+    """The steady epochs for a rate, and the seconds of each.
+
+    A partial one at the end of a budget is added to the one before it, or is the only one.
+    """
+    partial = attempt.partial_epoch
+    steady = attempt.steady if partial else steady_epochs(attempt) or attempt.epochs[-1:]
+    if partial is None:
+        return steady, steady_seconds(attempt) or seconds_of_each(steady, STEADY)
+    if not steady or steady[-1].counts.keys() - partial.counts.keys():
+        return [partial], seconds_of_each([partial], STEADY)
+    last = steady[-1]
+    joined = replace(
+        last,
+        steps=last.steps + partial.steps,
+        examples=last.examples + partial.examples,
+        units=_added(last.units, partial.units),
+        ledger=_added(last.ledger, partial.ledger),
+        device_s=_added(last.device_s, partial.device_s),
+    )
+    epochs = [*steady[:-1], joined]
+    return epochs, seconds_of_each(epochs, STEADY)
 
 
 def steady_seconds(attempt: Attempt) -> Sequence[float]:
@@ -68,15 +93,16 @@ def rate(attempt: Attempt, unit: str) -> float | None:
 
     None if a steady epoch counted nothing.
     """
-    counts = [epoch.counts.get(unit) for epoch in steady_epochs(attempt)]
-    paces = [seconds / count for seconds, count in zip(steady_seconds(attempt), counts, strict=True) if count]
+    epochs, seconds = paced_epochs(attempt)
+    counts = [epoch.counts.get(unit) for epoch in epochs]
+    paces = [each_s / count for each_s, count in zip(seconds, counts, strict=True) if count]
     pace = median(paces) if paces and len(paces) == len(counts) else 0.0
     return 1 / pace if pace > 0 else None
 
 
 def rates(attempt: Attempt) -> dict[str, float]:
     """The rate of each unit that its steady epochs counted."""
-    units = dict.fromkeys(unit for epoch in steady_epochs(attempt) for unit in epoch.counts)
+    units = dict.fromkeys(unit for epoch in paced_epochs(attempt)[0] for unit in epoch.counts)
     return {unit: found for unit in units if (found := rate(attempt, unit))}
 
 
@@ -88,7 +114,7 @@ def mean_steady(attempt: Attempt) -> float | None:
 
 def steady_from_warmup(attempt: Attempt) -> bool:
     """Return whether `steady` uses a warm-up epoch because there is no other."""
-    return bool(attempt.epochs) and not attempt.steady and attempt.clock != "run"
+    return bool(attempt.epochs) and not attempt.steady and not attempt.partial_epoch and attempt.clock != "run"
 
 
 def first(attempt: Attempt) -> float | None:
@@ -134,6 +160,10 @@ def _first_place(attempt: Attempt, target: Target) -> int | None:
         if value is not None and target.is_reached_by(value):
             return place
     return None
+
+
+def _added(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {name: first.get(name, 0.0) + second.get(name, 0.0) for name in {**first, **second}}
 
 
 def _sum(seconds: Iterable[float]) -> float:

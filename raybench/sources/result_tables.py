@@ -195,19 +195,18 @@ def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
         for quantity in QUANTITIES
         if quantity.over_epochs
     }
-    steady = timing.steady_epochs(attempt)
-    seconds = sum(timing.steady_seconds(attempt))
-    if seconds > 0:
+    steady, (paced, seconds) = timing.steady_epochs(attempt), timing.paced_epochs(attempt)
+    if sum(seconds) > 0:
         totals |= {f"{unit}_per_s": rate for unit, rate in timing.rates(attempt).items()}
-        totals["steps_per_s"] = _per_s(steady, sum(epoch.steps for epoch in steady))
-    totals["step_p95_s"] = _quantile([seconds for epoch in steady for seconds in epoch.step_s], 0.95)
-    totals["step_median_s"] = _quantile([seconds for epoch in steady for seconds in epoch.step_s], 0.5)
+        totals["steps_per_s"] = sum(epoch.steps for epoch in paced) / sum(seconds) or None
+    steps_s = [each_s for epoch in paced for each_s in epoch.step_s]
+    totals |= {"step_p95_s": _quantile(steps_s, 0.95), "step_median_s": _quantile(steps_s, 0.5)}
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
-    if len(cpu) == len(steady):
+    if steady and len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
     if attempt.status != TrialStatus.DIVERGED:  # its metrics before that are not those of a trained model
         totals["best_val_accuracy"] = attempt.best("val/accuracy")
-        totals |= {f"last_{name.replace('/', '_')}": value for name, value in epochs[-1].metrics.items()}
+        totals |= {f"last_{name.replace('/', '_')}": value for name, value in attempt.last_metrics.items()}
     return totals
 
 

@@ -8,6 +8,7 @@ from support.made_up_runs import MadeUpGrid, by_label, effect_of
 from raybench.analysis.answer import TrustLevel
 from raybench.analysis.findings.finding import findings, kinds
 from raybench.analysis.findings.slow_start import slow_start
+from raybench.core.cell import Cell
 from raybench.results.epoch import Epoch
 
 HOST = {"cores": 2, "other_cpu_s": 0.0, "steal_s": 0.0, "own_cpu_s": 19.0}
@@ -46,6 +47,7 @@ CASES = {
     "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
     "output_buffered": {"epochs": epochs(epochs_in_read=3)},
     "short_epochs": {"clock": "output", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},
+    "off_budget": {"cell": Cell(budget={"seconds": 9.0}), "epochs": epochs()},
     "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
     "short_warmup": {
         "epochs": [

@@ -8,6 +8,8 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
+from raybench.reporting.words import best_texts
+from raybench.results import timing
 
 TARGET = Target("val/accuracy", 0.94)
 
@@ -31,6 +33,30 @@ def test_cheaper_device_with_epochs_of_different_size():
     assert ratio.value == pytest.approx(1.25, rel=0.03)
     assert ratio == by_label(answer)["tpu"].price_ratio
     assert by_label(answer)["tpu"].price < by_label(answer)["gpu"].price
+
+
+BUDGET = {"settings": {"epochs": 99}, "accuracies": [(0.5, 0.90), (0.5, 0.91), (0.5, 0.92)]}
+
+
+def test_a_budget_compares_qualities():
+    """Batch 64 is faster, but batch 32 learns more in its 20 s; a tenth of the last epoch is left out."""
+    grid = MadeUpGrid(budget={"time": 20.0})
+    better = [(0.5, 0.95), (0.5, 0.96), (0.5, 0.97)]
+    grid.add({"batch_size": 32}, [[10, 10]] * 3, **{**BUDGET, "accuracies": better})
+    grid.add({"batch_size": 64}, [[10, 5]] * 3, **BUDGET)
+    for run in grid.attempts:
+        run.epochs[-1].partial = True
+        run.epochs[-1].examples //= 2
+    answer = grid.answer()
+    (best,) = answer.best
+    assert answer.configurations[best.configuration].label == "batch 32"
+    assert best.quality.value == pytest.approx(0.05)
+    assert best.quality.is_significant
+    text = str(best_texts(answer)[0])
+    assert text.startswith("For 20 s of training, batch 32 reaches accuracy 96.0%, batch 64 91.0%: 5.0 points more")
+    assert [each.rate.value for each in answer.configurations] == pytest.approx([50, 100]), "of the partial epoch"
+    assert [each.seconds.value for each in answer.configurations] == pytest.approx([20, 10])
+    assert timing.steady(grid.attempts[0]) == 10, "of a full epoch"
 
 
 def test_effect_with_a_device_that_varies_by_repeat():
@@ -319,3 +345,11 @@ def test_out_of_memory_is_no_row_without_reason():
 def test_no_attempts_at_all():
     answer = MadeUpGrid().answer()
     assert (answer.best, answer.effects, answer.ranking) == ((), (), ())
+
+
+def test_epochs_too_short_for_their_clock_leave_no_verdict():
+    grid = MadeUpGrid({"threads": 1})
+    grid.add({"threads": 1}, [0.02, 0.02], form="command", clock="output")
+    grid.add({"threads": 2}, [0.1, 0.1], form="command", clock="output")
+    answer = grid.answer()
+    assert not answer.best and not answer.effects

@@ -159,15 +159,6 @@ def test_cells_of_another_machine_are_done_there(raybench, grid, planned):
     assert said.status == 0 and "Nothing was left to run" in said.out
 
 
-def test_the_order_is_the_one_that_runs(raybench, grid, planned):
-    order = [line.split()[1] for line in raybench("plan", planned, "--order").lines[1:5]]
-    assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
-    grid(planned)
-    assert [event["trial"] for event in journal_events() if event["event"] == "trial_started"] == order
-    done = raybench("plan", planned, "--order").lines
-    assert done[0] == "planned on this machine: 8 trials (4 done, 4 skipped)"
-
-
 def test_label_has_settings_of_include_and_lists(raybench, tmp_path):
     (tmp_path / "g.yaml").write_text(
         "name: g\nworkload: digits_cnn\naxes:\n  augmentation: [[crop, flip], []]\n"
@@ -184,8 +175,8 @@ def test_where_takes_a_number_however_it_is_written(raybench, tmp_path, value):
         "name: g\nworkload: digits_cnn\naxes:\n  batch_size: [32, 64]\n  weight_decay: [0.0, 5.0e-4]\n"
     )
     for text, label in ((value, "decay 5e-4"), ("0", "decay 0")):
-        ordered = raybench("plan", "g.yaml", "--where", f"weight_decay={text}", "--order")
-        assert [line.endswith(label) for line in ordered.lines[1:]] == [True, True]
+        said = raybench("plan", "g.yaml", "--where", f"weight_decay={text}")
+        assert [row[0].endswith(label) for row in rows(said)] == [True, True]
 
 
 def big(path, batches, decays):

@@ -78,7 +78,8 @@ def states(raybench):
 
 def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     before = states(raybench)
-    real, generated = ["digits", "mnist", "imdb", "cifar10"], ["mnist", "imdb", "cifar10", "scenes"]
+    real = ["digits", "python-code", "mnist", "imdb", "cifar10"]
+    generated = ["mnist", "imdb", "cifar10", "scenes", "imagenet"]
     assert list(before) == [*real, *(f"{name}-synthetic" for name in generated), "small"]
     assert before["small"] == ["missing", "–", "–"]
     assert before["digits"][0] == "ready", "it comes with scikit-learn"

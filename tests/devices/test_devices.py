@@ -24,7 +24,6 @@ def test_cpu_trial_sees_cores_but_no_accelerator(monkeypatch):
             "visible": [],
             "tf32": False,
             "niceness": os.nice(0),
-            "thread_waiting": "passive",  # as the tests' surroundings have it
             "float32_products": "highest",
         }
         assert device.describe().count == 1

@@ -7,13 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.declared import Training
-from support.small_training import pictures
 
-from raybench.datasets.splits import Data
 from raybench.devices import Assignment, Hardware, mps, open_device
-from raybench.devices.mps import Mps
-from raybench.workloads.base import Workload
 
 GIB = 1 << 30
 MAC = Hardware("mps", "Apple M3 Max GPU", 1, 48 * GIB, "15.1", ("0",))
@@ -103,31 +98,3 @@ def test_memory_and_hardware(mac, queue, device):
     assert device.describe() == MAC
     assert device.is_oom(RuntimeError("MPS backend out of memory (MPS allocated: 30.00 GB). Tried to allocate 8.00 GB"))
     assert not device.is_oom(RuntimeError("MPS does not support float64"))
-
-
-def network():
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Flatten(), torch.nn.Linear(288, 2)
-    )
-
-
-def test_the_engine_waits_at_the_edges_of_epochs(queue, monkeypatch):
-    """The adapter's part, with the computation on the CPU."""
-    monkeypatch.setattr(Mps, "torch_name", "cpu")
-    queue.held = 5 * GIB
-    workload = Workload(model=network, dataset="digits", mean=(120.0,) * 3, std=(60.0,) * 3, name="test")
-    trained = {}
-    for kind in ("cpu", "mps"):
-        device = open_device(kind, "torch", Assignment([], [], torch.get_num_threads()))
-        training = Training("torch", workload, Data(pictures(), pictures(70, seed=1)), device)
-        waits = []
-        for _ in training.trial.epochs():
-            training.train_epoch()
-            waits.append(queue.waits)
-        epochs = training.recorded.epochs
-        trained[kind] = [epoch["metrics"] for epoch in epochs]
-        if kind == "mps":
-            assert waits[1] > waits[0]
-            assert "step_s" not in epochs[1], "steps are not timed one by one"
-            assert epochs[1]["memory_peak_bytes"] == 5 * GIB
-    assert trained["mps"] == trained["cpu"]

@@ -13,7 +13,6 @@ def test_cpu_trial_sees_cores_but_no_accelerator():
     assert found["visible"] == ""
     assert found["runtime_conditions"] == {
         "threads": 1,
-        "thread_waiting": "passive",
         "cores": [usable_cores()[0]],
         "visible": [],
         "tf32": False,

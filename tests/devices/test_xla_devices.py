@@ -139,7 +139,6 @@ def test_hardware_and_conditions():
     assert (found["kind"], found["model"]) == ("xla_cpu", model_name())
     assert found["runtime_conditions"] == {
         "threads": 2,
-        "thread_waiting": "passive",
         "cores": usable_cores(),
         "visible": [],
         "tf32": False,

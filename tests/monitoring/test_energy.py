@@ -108,15 +108,6 @@ def test_zeus_reads_an_apple_chip(monkeypatch):
     assert AppleChip().read() == {"cpu 0": 2.0, "gpu 0": 7.0}
 
 
-def amd_gpu(index, mj, accurate=True, model="AMD Instinct MI300X"):
-    return SimpleNamespace(
-        gpu_index=index,
-        get_name=lambda: model,
-        get_total_energy_consumption=lambda: mj,
-        supports_get_total_energy_consumption=lambda: accurate,
-    )
-
-
 def test_without_zeus_the_extra_is_named(monkeypatch):
     monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
     for name in ("zeus", "zeus.device", "zeus.device.gpu.amd"):

@@ -156,12 +156,12 @@ def test_a_monitored_trial(tmp_path, monkeypatch, has_package):
         trial.kill()
         trial.wait()
     samples = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
-    assert summary["samples"] == len(samples) > 0
+    assert samples
     if library is None:
         assert summary["missing"] == ["GPU sensors: the package nvidia-ml-py is not installed"]
         assert summary["gpus"] == []
         return
     (gpu,) = summary["gpus"]
-    assert gpu["power_w"] == {"mean": 100.0, "max": 100.0} and gpu["throttled"] == {"power_cap": 1.0}
+    assert gpu["throttled"] == {"power_cap": 1.0}
     assert {sample["gpus"][0]["clock_mhz"] for sample in samples} == {1980}
     assert library.open == 0

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the numbers of 
 
 BUSY = "while True: pass"
 IDLE = "import time; time.sleep(60)"
-MIB = 1024 * 1024
 
 
 class Process:
@@ -88,16 +87,13 @@ living = "b = bytearray(80 << 20); print(len(b), flush=True); import time; time.
 process = subprocess.Popen([sys.executable, "-c", living])
 time.sleep(60)
 """
-SHORT_PEAK = "import time; time.sleep(.5); b = bytearray(150 << 20); del b; print(flush=True); time.sleep(60)"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("program", "cpu_s", "peak"), [(CHILDREN, 0.4, 80 * MIB), (SHORT_PEAK, 0, 150 * MIB)])
-def test_children_and_short_peaks_count(tmp_path, core, program, cpu_s, peak):
-    with Process(program, core) as trial:
+def test_children_count(tmp_path, core):
+    with Process(CHILDREN, core) as trial:
         audit = audited(make_job(tmp_path, core), trial.pid, 1.2, trial.process.stdout.readline)
-    assert audit["host"]["own_cpu_s"] >= cpu_s
-    assert audit["process"]["peak_rss_bytes"] > peak
+    assert audit["host"]["own_cpu_s"] >= 0.4
 
 
 def test_only_the_time_of_epochs_counts(tmp_path, core):

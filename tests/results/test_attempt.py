@@ -5,7 +5,7 @@ import pytest
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
-from raybench.results.attempt import Attempt, attempts, latest
+from raybench.results.attempt import attempts, latest
 from raybench.results.parsing import number_in
 
 TRIAL = "e5728b716bd9-r2"
@@ -130,12 +130,6 @@ def test_label_profile_and_target_of_an_attempt():
     assert attempt.target == Target("val/accuracy", at_least=0.94)
 
 
-def test_stopping_target_is_in_the_cell():
-    cell = {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}
-    (attempt,) = attempts([events.trial_started(TRIAL, 1, cell=cell)]).values()
-    assert attempt.target == Target("val/loss", at_most=0.1)
-
-
 def test_the_latest_attempt_of_each_trial():
     told = [
         events.trial_ended("a-r0", 2, "completed"),
@@ -147,10 +141,6 @@ def test_the_latest_attempt_of_each_trial():
         "a-r0": (2, "completed"),
         "a-r1": (1, "failed"),
     }
-
-
-def test_identity_of_an_odd_trial_name():
-    assert (Attempt("plain", 1).cell_id, Attempt("plain", 1).repeat) == ("plain", 0)
 
 
 def test_the_evidence_for_an_epoch_s_times():
@@ -165,19 +155,6 @@ def test_the_evidence_for_an_epoch_s_times():
     assert (first.device_s, second.device_s) == ({}, {"train": 0.98, "evaluate": 0.4})
     assert (second.settle_s, list(second.step_s)) == ({}, [])
     assert attempt.cpu == {"setup": 0.1, "train": 3.8}
-
-
-def test_events_without_that_evidence_are_read(golden_events):
-    (attempt,) = attempts(golden_events).values()
-    assert attempt.cpu == {}
-    assert all((one.device_s, one.settle_s, list(one.step_s)) == ({}, {}, []) for one in attempt.epochs)
-    assert "cpu" not in events.trial_ended(TRIAL, 1, "completed"), "an end that a supervisor tells has none"
-
-
-def test_error_without_texts():
-    error = {"type": 7, "message": ["x"], "phase": "train", "asked_bytes": 9}
-    (attempt,) = attempts([events.trial_ended("a-r0", 1, "failed", error=error)]).values()
-    assert attempt.error == {"phase": "train", "asked_bytes": 9}
 
 
 @pytest.mark.parametrize("seconds", [1e200, -1e101, math.nan, math.inf])

@@ -128,7 +128,7 @@ def test_run_in_two_folders_counts_once(grid, file, tmp_path):
 
 
 def test_execution_is_read_back_and_damage_ignored(grid):
-    execution = Execution.begin("here", "name: grid\n", {"cells": []}, 7)
+    execution = Execution.begin("here", "name: grid\n", {"cells": []})
     execution.write(grid)
     (grid / "executions" / "9999.json").write_text("{")
     assert GridHistory.read(grid).executions == [execution]

@@ -62,11 +62,3 @@ def test_a_rule_is_the_sum_it_says(trial, name, expected):
 
 def test_every_rule_is_worked_out():
     assert set(timing.RULES) == {name for _, name, _ in EXPECTED}
-
-
-@pytest.mark.parametrize("trial", [EPOCHS, CALLS])
-def test_the_ledgers_of_real_trials_add_up(trial):
-    told = attempts(TOLD)[trial, 1]
-    assert sum(told.ledger.values()) == pytest.approx(told.wall, abs=1e-5)
-    for name in ("compile", "train", "input_wait", "evaluate"):
-        assert sum(epoch.ledger[name] for epoch in told.epochs) == pytest.approx(told.ledger[name], abs=1e-5)

@@ -27,6 +27,9 @@ BEYOND = 0.01
 BEYOND_LEAST_S = 0.001
 """The same in seconds: two clocks are read some microseconds apart."""
 
+OFF_BUDGET = 0.05
+"""Largest fraction by which the time of training may differ from a budget of time or price."""
+
 MOST_WAITED = 0.99
 """Largest waiting fraction used to estimate its cost."""
 
@@ -154,3 +157,20 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
         yield Observation(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")
+
+
+@detects(
+    "off_budget",
+    condition=f"a run trained {OFF_BUDGET:.0%} less or more than its budget of time or price",
+    remedy="let its epochs or steps be shorter than that",
+    caution=True,
+)
+def off_budget(run: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a training that ended before its budget was spent, or long after."""
+    budget_s = run.cell.budget.get("seconds") if run.cell.budget else None
+    sections = timing.TRAINING if run.cell.budget and run.cell.budget.get("compile", True) else timing.STEADY
+    trained_s = sum(timing.seconds_of_each(run.epochs, sections))
+    if budget_s and trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
+        text = f"the run trained {trained_s:.3g} s with a budget of {budget_s:.3g} s"
+        remedy = "let it train for more epochs" if trained_s < budget_s else ""
+        yield Observation(text, abs(math.log(trained_s / budget_s)), remedy=remedy)
