@@ -33,6 +33,7 @@ SMALL = {
     "pytorch_loop": ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.device=[two_cores]"],
     "sklearn_partial_fit": [*MNIST, "axes={}", "batch_size=64"],
     "transformers_imdb": MNIST,
+    "lora_transformers": ["params.layers=1", "steps_per_epoch=2", "epochs=2", "axes.batch_size=[4]"],
 }
 LIBRARIES = {
     "jax_loop": "jax",
@@ -40,6 +41,7 @@ LIBRARIES = {
     "lightning_module": "lightning",
     "sklearn_partial_fit": "sklearn",
     "transformers_imdb": "transformers",
+    "lora_transformers": "transformers",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from raybench.config import GridSpec
@@ -114,7 +115,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
 
 def _small_values(info: WorkloadInfo, moves: bool) -> dict[str, Callable[[Any], Any]]:
     """The function that makes a value small, by setting; `moves`: trials of accelerators run on the CPU."""
-    small = dict(_SMALL)
+    small: dict[str, Callable[[Any], Any]] = {**_SMALL, "model": partial(_small_model, info.options)}
     if moves:
         on_cpu = loop_frameworks("cpu") if info.own_loop else frameworks("cpu")
         small["framework"] = lambda name: name if name in on_cpu else on_cpu[0]
@@ -122,6 +123,13 @@ def _small_values(info: WorkloadInfo, moves: bool) -> dict[str, Callable[[Any], 
         kept = {"batch_size", "examples", *(() if info.command.reports else ("epochs", "steps_per_epoch"))}
         small = {name: function for name, function in small.items() if name not in kept}
     return small
+
+
+def _small_model(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Model options without the sizes, if one of these is above its default: sizes may depend on one another."""
+    sizes = {name for name, value in options.items() if type(value) is int and name in defaults}
+    is_large = any(options[name] > defaults[name] for name in sizes)
+    return {name: value for name, value in options.items() if not (is_large and name in sizes)}
 
 
 def _defaults(info: WorkloadInfo) -> dict[str, Any]:

@@ -135,17 +135,6 @@ def _extract(path: Path, folder: Path) -> Path:
         raise UsageError(f"{path}: not a zip file of `raybench export`, or damaged ({error})") from None
 
 
-def import_archive(path: Path, results: Path) -> Imported:
-    """Add the results in a zip file to a results folder; nothing that is there is changed.
-
-    Raises:
-        UsageError: the file is damaged, the folder cannot be written, or it has an attempt with other content.
-        ResultsLockedError: another command uses the results folder.
-    """
-    with extracted(path) as source:
-        return import_folder(source, results, str(path))
-
-
 def import_folder(source: Path, results: Path, name: str) -> Imported:
     """Copy the results of a grid's folder to a results folder; nothing that is there is changed.
 

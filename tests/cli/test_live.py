@@ -207,21 +207,6 @@ def test_failures_stay_above_the_live_display(terminal, tmp_path):
     assert not any("completed" in line for line in lines)
 
 
-def test_a_label_has_what_differs_between_the_trials(digits):
-    digits.write_text(
-        digits.read_text().replace("[cpu]", "[cpu, tpu]")
-        + "  weight_decay: [5.0e-4]\nrepeats: 2\ninclude:\n  - {device: cpu, batch_size: 32, precision: bf16}\n"
-    )
-    plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
-    texts = {plan.label(trial) for trial in plan.trials}
-    assert {"cpu, batch 32, repeat 0", "tpu, batch 64, repeat 1", "cpu, batch 32, bf16, repeat 0"} < texts
-    assert len(texts) == len(plan.trials) == 10
-    digits.write_text(f"{digits.read_text()}devices: {{tpu: {{kind: tpu, repeats: 1}}}}\n")
-    plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
-    texts = {plan.label(trial) for trial in plan.trials}
-    assert {"cpu, batch 32, repeat 0", "tpu, batch 64"} < texts and "tpu, batch 64, repeat 0" not in texts
-
-
 def test_plain_lines_without_a_terminal(plain):
     plain.start(0)
     for epoch in range(1, 4):

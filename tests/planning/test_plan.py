@@ -100,12 +100,14 @@ def test_a_device_may_have_fewer_repeats(plan_of):
 
 
 def test_labels_have_the_values_that_vary(plan_of):
-    text = HEAD + "threads: 1\naxes: {batch_size: [32, 64], label_smoothing: [0.0, 0.1]}\nrepeats: 2\n"
-    labels = [plan.label(trial) for plan in [plan_of(text)] for trial in plan.trials]
-    assert "batch 32, label smoothing 0.1, repeat 1" in labels
-    assert len(set(labels)) == len(labels) == 8
-    (trial,) = (part := plan_of(HEAD + "axes: {batch_size: [32, 64]}\n", where=[("batch_size", "64")])).trials
-    assert part.label(trial) == "batch 64"
+    axes = "threads: 1\nrepeats: 2\naxes: {device: [cpu, tpu], batch_size: [32, 64]}\n"
+    more = "include: [{device: cpu, batch_size: 32, precision: bf16}]\ndevices: {tpu: {kind: tpu, repeats: 1}}\n"
+    for where, number in ([], 8), ([("batch_size", "64")], 3):
+        plan = plan_of(HEAD + axes + more, [SERVER], where=where)
+        labels = {plan.label(trial) for trial in plan.trials}
+        assert len(labels) == len(plan.trials) == number
+        assert {"cpu, batch 64, repeat 1", "tpu, batch 64"} <= labels
+        assert ("cpu, batch 32, bf16, repeat 0" in labels) == (not where)
 
 
 def test_profiles_override_the_grid(plan_of):

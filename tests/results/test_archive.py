@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 from support.grid_files import write_events
-from support.machines import GRID, TRIALS, every_file, results_of
+from support.machines import GRID, TRIALS, every_file, import_archive, results_of
 
 from raybench.core import events
 from raybench.errors import ResultsLockedError, UsageError
@@ -39,12 +39,12 @@ def zipped(path, files):
 def test_import_adds_what_is_new_and_changes_nothing(machines):
     results = machines / "a"
     before = every_file(results)
-    done = a.import_archive(machines / "b.zip", results)
+    done = import_archive(machines / "b.zip", results)
     assert (done.grid, done.attempts, done.known) == (GRID, TRIALS, 0)
     after = every_file(results)
     assert before.items() <= after.items()
     assert len(GridHistory.read(results / GRID).attempts) == 2 * TRIALS
-    again = a.import_archive(machines / "b.zip", results)
+    again = import_archive(machines / "b.zip", results)
     assert (again.attempts, again.known, every_file(results)) == (0, TRIALS, after)
 
 
@@ -55,8 +55,8 @@ def test_running_attempts_are_left_out_of_exports(machines):
     file.write_bytes(data[: data.rindex(b'"trial_ended"')])
     assert a.write_archive(folder, machines / "part.zip") == (TRIALS - 1, 1)
     file.write_bytes(data)
-    assert a.import_archive(machines / "part.zip", machines / "c").attempts == TRIALS - 1
-    assert a.import_archive(machines / "b.zip", machines / "c").attempts == 1
+    assert import_archive(machines / "part.zip", machines / "c").attempts == TRIALS - 1
+    assert import_archive(machines / "b.zip", machines / "c").attempts == 1
 
 
 def test_copy_of_a_running_attempt_is_completed(machines):
@@ -64,7 +64,7 @@ def test_copy_of_a_running_attempt_is_completed(machines):
     target = machines / "a" / file.relative_to(machines / "b")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(file.read_bytes()[:500])
-    assert a.import_archive(machines / "b.zip", machines / "a").attempts == TRIALS
+    assert import_archive(machines / "b.zip", machines / "a").attempts == TRIALS
     assert target.read_bytes() == file.read_bytes()
 
 
@@ -79,7 +79,7 @@ def test_same_run_with_other_content_is_refused(machines, change):
     file.write_text(change(file.read_text()))
     before = every_file(machines / "b")
     with pytest.raises(UsageError, match="has other content, although it is of the same run"):
-        a.import_archive(machines / "b.zip", machines / "b")
+        import_archive(machines / "b.zip", machines / "b")
     for folders in ("bc", "cb"):
         with pytest.raises(UsageError, match="differ, although they are of the same run"):
             GridHistory.read(*(machines / name / GRID for name in folders))
@@ -98,12 +98,12 @@ def test_nothing_ended_or_no_place_to_write(tmp_path):
 
 def test_import_ignores_locks_and_links(machines):
     with locked(machines / "a"), pytest.raises(ResultsLockedError):
-        a.import_archive(machines / "b.zip", machines / "a")
+        import_archive(machines / "b.zip", machines / "a")
     shutil.rmtree(machines / "a" / GRID / "attempts")
     (machines / "else").mkdir()
     (machines / "a" / GRID / "attempts").symlink_to(machines / "else")
     with pytest.raises(UsageError, match="behind a symbolic link"):
-        a.import_archive(machines / "b.zip", machines / "a")
+        import_archive(machines / "b.zip", machines / "a")
     assert not list((machines / "else").iterdir())
 
 
@@ -127,7 +127,7 @@ REFUSED = {
 def test_archives_with_anything_else_are_refused(tmp_path, files, message):
     zipped(tmp_path / "x.zip", files)
     with pytest.raises(UsageError, match=message):
-        a.import_archive(tmp_path / "x.zip", tmp_path / "results")
+        import_archive(tmp_path / "x.zip", tmp_path / "results")
     assert not (tmp_path / "results").exists() and len(list(tmp_path.iterdir())) == 1
 
 
@@ -139,14 +139,14 @@ def test_links_and_bombs_are_refused(tmp_path, monkeypatch):
     zipped(tmp_path / "bomb.zip", {FILE: b" " * (20 * 2**20)})
     for name, message in (("link", "not a regular file"), ("bomb", "its files would take 20 MiB")):
         with pytest.raises(UsageError, match=message):
-            a.import_archive(tmp_path / f"{name}.zip", tmp_path / "results")
+            import_archive(tmp_path / f"{name}.zip", tmp_path / "results")
     data = bytearray(zipped(tmp_path / "x.zip", {FILE: LINE * 100}).read_bytes())
     size = len(LINE * 100).to_bytes(4, "little")
     place = data.rindex(size)
     data[place : place + 4] = (10).to_bytes(4, "little")  # it declares ten bytes
     (tmp_path / "x.zip").write_bytes(data)
     with pytest.raises(UsageError):
-        a.import_archive(tmp_path / "x.zip", tmp_path / "results")
+        import_archive(tmp_path / "x.zip", tmp_path / "results")
 
 
 def test_damaged_zip_files_are_one_message(machines):
@@ -154,9 +154,9 @@ def test_damaged_zip_files_are_one_message(machines):
     for cut in (0, 10, len(data) // 2, len(data) - 5):
         (machines / "cut.zip").write_bytes(data[:cut])
         with pytest.raises(UsageError, match=r"cut\.zip: "):
-            a.import_archive(machines / "cut.zip", machines / "c")
+            import_archive(machines / "cut.zip", machines / "c")
     middle = len(data) // 3
     (machines / "cut.zip").write_bytes(data[:middle] + bytes(50) + data[middle + 50 :])
     with pytest.raises(UsageError):
-        a.import_archive(machines / "cut.zip", machines / "c")
+        import_archive(machines / "cut.zip", machines / "c")
     assert not (machines / "c").exists()

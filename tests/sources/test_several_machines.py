@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.machines import GRID, TRIALS, results_of
+from support.machines import GRID, TRIALS, import_archive, results_of
 
 import raybench
 from raybench.errors import UsageError
 from raybench.reporting.build import from_sources
-from raybench.results.archive import import_archive, write_archive
+from raybench.results.archive import write_archive
 from raybench.results.history import GridHistory
 from raybench.tracking.store import store_from_uri
 from raybench.tracking.writer import fill

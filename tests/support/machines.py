@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 
 from raybench.core.identity import cell_id
+from raybench.results.archive import extracted, import_folder
 from support import ROOT
 from support.grid_files import events_of, write_events
 
@@ -71,6 +72,12 @@ def replaced(text, words):
     for old, new in words.items():
         text = text.replace(old, new)
     return text
+
+
+def import_archive(path, results):
+    """What `raybench import` does with a zip file."""
+    with extracted(path) as source:
+        return import_folder(source, results, str(path))
 
 
 def every_file(folder):
