@@ -224,6 +224,7 @@ def status_sentences(answer: Answer) -> list[str]:
         sentences.append(f"Part of the grid: {answer.status.part}.")
     if sentence := _incomplete(answer.status):
         sentences.append(sentence)
+    sentences += [f"{text}." for text in answer.status.repeats]
     if answer.synthetic_data:
         sentences.append(
             f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
