@@ -10,8 +10,8 @@ from raybench.core.job import Budget
 from raybench.core.ledger import NANO
 from raybench.training.clock import TrainingClock
 
-LAST_PART = 0.1
-"""The last part of a budget of time, in which the host stays at most a step ahead of a device that works behind it."""
+ASK_PART = 0.01
+"""The part of a budget of time after which a device that works behind the host, without marks, is waited for again."""
 
 ENERGY_INTERVAL_S = 0.1
 """Seconds between two readings of energy: the counters are updated no more often."""
@@ -57,7 +57,9 @@ class BudgetRule:
         """What is left of the budget, and the seconds in which it cannot be spent."""
         if budget.seconds is not None:
             left_s = budget.seconds - clock.training_s(budget.compile)
-            return left_s, left_s if clock.is_synchronous else max(0.0, left_s - LAST_PART * budget.seconds)
+            if clock.can_pace:  # each step waits for the last but one, or the host would run far ahead of the device
+                return left_s, 0.0
+            return left_s, left_s if clock.is_synchronous else ASK_PART * budget.seconds
         assert self._read_joules and self._began and budget.joules
         began_s, began_j = self._began
         used_j, seconds = self._read_joules() - began_j, time.perf_counter() - began_s

@@ -175,6 +175,11 @@ class TrainingClock:
         """Whether the device's work is done when a step returns."""
         return self._device.synchronous
 
+    @property
+    def can_pace(self) -> bool:
+        """Whether `catch_up` leaves the device a step to do, so that it need not idle."""
+        return self._device.own_clock
+
     def training_s(self, compile: bool) -> float:
         """Seconds of training in all epochs so far: train, input_wait and, if asked, compile."""
         seconds = self.ledger.seconds("train", "input_wait", *(["compile"] if compile else []))
