@@ -40,6 +40,11 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
     yield from _devices(spec)
     yield from _rules(spec)
     yield from _size(spec)
+    if spec.budget and spec.rule:
+        yield (
+            ("repeats",),
+            "`until` is about speeds, and a budget compares qualities; use a number, such as 5",
+        )
     if spec.stop_at_target and not spec.target:
         yield ("stop_at_target",), "needs a target; add one, such as `target: {metric: val/accuracy, at_least: 0.9}`"
 

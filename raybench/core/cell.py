@@ -82,12 +82,13 @@ class CellDevice:
 
     @property
     def hardware(self) -> str:
-        """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if it is not known."""
-        name = next((str(each) for each in (self.model, self.kind) if each not in (None, MISSING)), "")
+        """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if its model is not known."""
+        if self.model in (None, MISSING):
+            return ""
         count = self.count if isinstance(self.count, int) and self.count is not MISSING else 1
         if self.kind == "cpu" and self.count is not MISSING:
-            return f"{name}, {count:,} core{'' if count == 1 else 's'}"
-        return f"{count:,} x {name}" if count > 1 else name
+            return f"{self.model}, {count:,} core{'' if count == 1 else 's'}"
+        return f"{count:,} x {self.model}" if count > 1 else str(self.model)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _machine(run: Attempt) -> str:
     """The host of a run, its device and threads."""
     device = run.cell.device
     threads = run.runtime_conditions.get("threads", device.threads or None)
-    parts = [device.hardware]
+    parts = [device.hardware or str(device.kind)]
     parts += [words.plural(threads, "thread")] if isinstance(threads, int) else []
     parts += [str(run.cell.framework)] if run.cell.framework else []
     return f"{run.host.get('name')}: {', '.join(parts)}"

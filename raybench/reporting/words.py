@@ -224,6 +224,7 @@ def status_sentences(answer: Answer) -> list[str]:
         sentences.append(f"Part of the grid: {answer.status.part}.")
     if sentence := _incomplete(answer.status):
         sentences.append(sentence)
+    sentences += [f"{text}." for text in answer.status.repeats]
     if answer.synthetic_data:
         sentences.append(
             f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
@@ -585,9 +586,9 @@ def _mfu_problems(answer: Answer) -> list[str]:
 def _selection_text(answer: Answer) -> str:
     """Why the answer has a wider interval than the table for the same two configurations; empty if it has not."""
     for best in answer.best:
-        each, ratio = answer.configurations[best.configuration], next(iter(best.ratios.values()))
-        own = each.to_target.ratio if answer.target and each.to_target else each.ratio
-        if ratio and own and ratio.has_interval and ratio.comparisons > 1 and best.other == each.reference:
+        ratio, pair = next(iter(best.ratios.values())), {best.configuration, best.other}
+        in_table = any({each.index, each.reference} == pair for each in answer.configurations)
+        if ratio and ratio.has_interval and ratio.comparisons > 1 and in_table:
             return (
                 "The answer's intervals are wider than the table's: they allow for choosing the best of "
                 f"{ratio.comparisons + 1} configurations."

@@ -262,10 +262,12 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
         price = (prices or {}).get(str(axes[cell_id].get("device")))
         cells.append(PlannedCell(cell_id, own, repeats, skip, price, run.cell))
     target = next((run.target for run in runs.values() if run.target), None)
+    budgets = [dict(run.cell.budget or {}) for run in runs.values()]
+    common = budgets[0] if budgets and all(each == budgets[0] for each in budgets) else {}
+    budget = {name: common[key] for name, key in (("time", "seconds"), ("energy", "joules")) if key in common}
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
-    return GridRequest(
-        name, cells, workload=", ".join(workloads) or name, target=target, metric=target.metric if target else ""
-    )
+    metric = target.metric if target else ""
+    return GridRequest(name, cells, workload=", ".join(workloads) or name, target=target, metric=metric, budget=budget)
 
 
 def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:

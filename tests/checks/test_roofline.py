@@ -53,13 +53,20 @@ def test_values_moved_by_keras_include_flatten():
 
 
 @pytest.mark.parametrize("reentrant", [None, True, False])
-@pytest.mark.parametrize("sizes", [(4, 128, 4, 64, 256), (6, 384, 6, 256, 65), (12, 768, 12, 1024, 50_257)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"layers": 4, "width": 128, "heads": 4, "context": 64, "vocabulary": 256},
+        {"layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 65},
+        {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocabulary": 50_257},
+    ],
+)
 def test_gpt_flops_are_those_of_the_formula(sizes, reentrant):
     """Every pair of positions counts; activations that are recomputed do not."""
-    layers, width, _, context, vocabulary = sizes
-    forward = context * (layers * (24 * width**2 + 4 * context * width) + 2 * width * vocabulary)
-    found = roofline_side.count_gpt(*sizes, reentrant)
-    assert (found["flops"], found["train_flops"]) == (forward, 3 * forward)
+    width, context = sizes["width"], sizes["context"]
+    of_token = sizes["layers"] * (24 * width**2 + 4 * context * width) + 2 * width * sizes["vocabulary"]
+    found = roofline_side.count_gpt(reentrant, **sizes)
+    assert (found["flops"], found["train_flops"]) == (context * of_token, 3 * context * of_token)
 
 
 LSTM = 10 * 2 * 2 * (8 * 64 + 16 * 64)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from support.answers import ANSWERS, busy_host, quick_start, stopped, three_axes
+from support.answers import ANSWERS, busy_host, quick_start, three_axes
 
 from raybench.analysis.answer import Answer
 from raybench.reporting import words
@@ -89,11 +89,6 @@ def test_sections_without_content_are_left_out():
 def test_the_trust_mark_has_a_colour():
     assert 'class="trust clear"' in html_of(three_axes())
     assert 'class="trust doubtful"' in html_of(busy_host())
-
-
-def test_a_stopped_grid_says_so_before_the_answer():
-    text = Outline(html_of(stopped())).text
-    assert text.index("Not finished") < text.index("Fastest")
 
 
 def test_a_notebook_shows_answer_effects_and_speeds():

@@ -1,5 +1,6 @@
 """What is counted and probed for a roofline, in a process of the framework's own."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,40 +83,17 @@ def count_keras_kinds():
     ]
 
 
-def count_gpt(layers, width, heads, context, vocabulary, reentrant):
-    """The work of a sequence of a GPT; `reentrant` None without checkpoints of activations."""
+def count_gpt(reentrant, **sizes):
+    """The work of a sequence of a GPT; `reentrant` is None without recomputation of activations."""
     import torch
-    from torch import nn
     from torch.utils.checkpoint import checkpoint
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
-            sizes = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
-            self.qkv, self.out, self.up, self.down = (nn.Linear(*size) for size in sizes)
-
-        def forward(self, x):
-            batch, length, _ = x.shape
-            parts = self.qkv(self.norms[0](x)).view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-            attended = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
-            x = x + self.out(attended.transpose(1, 2).reshape(x.shape))
-            return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
-
-    class Gpt(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-            self.blocks = nn.ModuleList(Block() for _ in range(layers))
-
-        def forward(self, ids):
-            x = self.tokens(ids) + self.positions.weight
-            for block in self.blocks:
-                x = block(x) if reentrant is None else checkpoint(block, x, use_reentrant=reentrant)
-            return x @ self.tokens.weight.T
-
     with torch.device("meta"):
-        return open_counts("torch").count(Gpt(), np.zeros((1, context), np.int64))
+        model = workloads.get("gpt").with_options(sizes).build_model("torch")
+    if reentrant is not None:
+        for block in model.blocks:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=reentrant)
+    return open_counts("torch").count(model, np.zeros((1, sizes["context"]), np.int64))
 
 
 def count_torch_lstm():
