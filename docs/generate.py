@@ -124,8 +124,12 @@ def _keys(fields: Mapping[str, FieldInfo]) -> str:
 
 
 def trial_columns() -> str:
-    """The columns of the table of trials."""
-    return _columns(TRIALS)
+    """The columns of the table of trials; the settings in one row, because the page of grid files describes them."""
+    settings = [column for column in TRIALS if column.leaf.startswith("settings.")]
+    names = "`, `".join(column.name for column in settings)
+    row = Column(names, "", "", "the [settings](grid_files.md) of the run")
+    first = TRIALS.index(settings[0])
+    return _columns([*TRIALS[:first], row, *(column for column in TRIALS[first:] if column not in settings)])
 
 
 def epoch_columns() -> str:

@@ -9,7 +9,7 @@ from support import ROOT
 
 BENCHMARKS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("*.py"))}
 SHORT = {
-    "before_after": "--pairs 1 --repeats 2",
+    "before_after": "--pairs 1",
     "coverage": "--draws 20",
     "fresh_process": "--rounds 1",
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
@@ -17,6 +17,7 @@ SHORT = {
     "overhead": "--trials 1 --rounds 1",
     "reading": "--trials 50 --epochs 3",
     "replicas": "--batch 8 --replicas 2 --steps 1 --rounds 2 --kind cpu",
+    "until": "--grids 1",
     "training_loop": "--seconds 0.01 --rounds 3",
 }
 

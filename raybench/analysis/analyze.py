@@ -113,7 +113,7 @@ def analyze(
         ),
         "",
     )
-    further = [Caution("warning", text.rstrip(".")) for text in (*warnings, *notes(measured, matching, request))]
+    further = [Caution("warning", text.rstrip(".")) for text in warnings]
     answered, trust = with_trust(answered, measured, matching, found, unit, further)
     return Answer(
         grid=request.name,
@@ -127,7 +127,7 @@ def analyze(
         best=tuple(answered.best),
         effects=tuple(answered.effects),
         trust=trust,
-        status=_status(configurations, request.part),
+        status=_status(configurations, request.part, notes(measured, matching, request)),
         metric=metric,
         higher_is_better=is_higher_better(metric, target),
         synthetic_data=synthetic,
@@ -328,7 +328,7 @@ def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
     return error_text(attempts[0]) or "skipped"
 
 
-def _status(configurations: Sequence[Configuration], part: str) -> Status:
+def _status(configurations: Sequence[Configuration], part: str, repeats: Iterable[str]) -> Status:
     endings: Counter[str] = Counter()
     runnable = [each for each in configurations if not each.skip or each.completed]
     for each in runnable:
@@ -340,6 +340,7 @@ def _status(configurations: Sequence[Configuration], part: str) -> Status:
         endings=dict(endings),
         skipped=len(configurations) - len(runnable),
         part=part,
+        repeats=tuple(repeats),
     )
 
 

@@ -484,6 +484,7 @@ class Status:
         endings: the others by status, such as `{"failed": 2, "not run": 4}`.
         skipped: configurations that cannot run here.
         part: a description of the requested part of the grid, if only some configurations were requested.
+        repeats: what the reader should know of the number of repeats: added after a report, or too few to be certain.
     """
 
     planned: int
@@ -491,6 +492,7 @@ class Status:
     endings: Mapping[str, int] = field(default_factory=dict)
     skipped: int = 0
     part: str = ""
+    repeats: tuple[str, ...] = ()
 
     @property
     def is_stopped(self) -> bool:

@@ -135,15 +135,19 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
 def budget_line(plan: Plan) -> Iterator[str]:
     """What each trial may spend on training; of a price, for how long that lasts on each device."""
     budget = plan.spec.budget
-    if budget and budget.energy is not None:
-        yield f"Budget: {budget.energy:,.0f} J of the device in each trial; how long that lasts is not known before."
-    elif budget:
-        cells = [cell for cell in plan.cells if cell.content.budget]
-        seconds = {cell.profile: duration((cell.content.budget or {})["seconds"]) for cell in cells}
-        each = next(iter(seconds.values())) if budget.time else join_words([f"{s} on {d}" for d, s in seconds.items()])
-        price = f"{money_text(budget.price, plan.spec.price_currency)} pays for " if budget.price else ""
-        without = ", without compilation" if budget.compile == "excluded" else ""
-        yield f"Budget: {price}{each} of training in each trial{without}."
+    if not budget:
+        return
+    without = ", without compilation" if budget.compile == "excluded" else ""
+    budgets = {cell.profile: cell.content.budget for cell in plan.cells if cell.content.budget}
+    seconds = {device: duration(each["seconds"]) for device, each in budgets.items() if "seconds" in each}
+    if budget.energy is not None:
+        yield f"Budget of each trial: {budget.energy:,.0f} J of the device; how long that lasts is not known before."
+    elif budget.time is not None:
+        yield f"Budget of each trial: {duration(float(budget.time))} of training{without}."
+    elif budget.price is not None:
+        price = money_text(budget.price, plan.spec.price_currency)
+        lasts = join_words([f"{text} on {device}" for device, text in seconds.items()])
+        yield f"Budget of each trial: {price} of training{without}, which lasts {lasts}."
 
 
 def states(

@@ -35,7 +35,7 @@ from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
-from raybench.reporting.words import plural, rate_number
+from raybench.reporting.words import plural, rate_number, seconds_text
 from raybench.results.attempt import Attempt, Key, latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
@@ -252,7 +252,7 @@ class Display(ProgressListener):
         texts = []
         for each in sorted(progress, key=lambda each: not each.is_settled):
             seconds = self._estimator.total_seconds(cells[cell] for cell in each.cells if cell in cells)
-            time = rough(seconds * (each.needed - each.tried)) if seconds and each.needed and todo else ""
+            time = seconds_text(seconds * (each.needed - each.tried)) if seconds and each.needed and todo else ""
             texts.append(each.in_words(time))
         hidden = len(texts) - MAX_COMPARISONS
         texts = [f"… {hidden} more", *texts[hidden:]] if hidden > 0 else texts

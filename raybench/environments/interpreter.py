@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from raybench.core.files import PACKAGE
 from raybench.datasets.paths import user_path
@@ -64,11 +64,6 @@ class Interpreter:
     packages: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     lock: str = ""
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The interpreter with these fields."""
-        return cls(**value)
 
 
 def is_path(text: str) -> bool:

@@ -24,15 +24,42 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import ray
-from ray import tune
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core.process_guard import adopt_orphans, watch
 from raybench.core.temp_folders import sweep
-from raybench.execution.node_agent import NodeAgent
-from raybench.execution.ray_settings import MEMORY
-from raybench.planning.node import Node, probe_node
+
+
+def end_descendants(process: psutil.Process, seconds: float = 5.0) -> None:
+    """Kill all descendants of a process, and wait until they have ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with suppress(psutil.NoSuchProcess):
+            family = process.children(recursive=True)
+            for each in family:
+                with suppress(psutil.Error):
+                    each.kill()
+            if not any(each.status() != psutil.STATUS_ZOMBIE for each in family if each.is_running()):
+                return
+            psutil.wait_procs(family, timeout=0.05)
+
+
+def end() -> None:
+    """Kill everything that this process has started, and end it."""
+    end_descendants(psutil.Process())
+    sweep()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    watch(0, end)  # before the imports, which take many seconds on a busy machine
+
+import ray  # noqa: E402
+from ray import tune  # noqa: E402
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
+
+from raybench.execution.node_agent import NodeAgent  # noqa: E402
+from raybench.execution.ray_settings import MEMORY  # noqa: E402
+from raybench.planning.node import Node, probe_node  # noqa: E402
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Ray's object store on a local Ray: nothing passes through it."""
@@ -64,27 +91,6 @@ class AgentTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """No-op: results are in the attempts' files."""
-
-
-def end_descendants(process: psutil.Process, seconds: float = 5.0) -> None:
-    """Kill all descendants of a process, and wait until they have ended."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with suppress(psutil.NoSuchProcess):
-            family = process.children(recursive=True)
-            for each in family:
-                with suppress(psutil.Error):
-                    each.kill()
-            if not any(each.status() != psutil.STATUS_ZOMBIE for each in family if each.is_running()):
-                return
-            psutil.wait_procs(family, timeout=0.05)
-
-
-def end() -> None:
-    """Kill everything that this process has started, and end it."""
-    end_descendants(psutil.Process())
-    sweep()
-    os._exit(0)
 
 
 def innermost(error: BaseException) -> str:
@@ -154,7 +160,6 @@ def main() -> None:
     """Serve the driver: start Ray, describe nodes, run agents."""
     settings = json.loads(sys.stdin.buffer.readline())
     adopt_orphans()
-    watch(0, end)
     driver = Client(settings["listener"], authkey=bytes.fromhex(settings["key"]))
     sending = threading.Lock()
 

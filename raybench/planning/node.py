@@ -69,7 +69,7 @@ class Node:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Restore a node from the values of `to_json`."""
         hardware = tuple(Hardware(**{**entry, "ids": tuple(entry["ids"])}) for entry in value["hardware"])
-        environments = {key: Interpreter.from_json(entry) for key, entry in value["environments"].items()}
+        environments = {key: Interpreter(**entry) for key, entry in value["environments"].items()}
         return cls(**{**value, "hardware": hardware, "environments": environments})
 
 

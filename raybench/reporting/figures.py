@@ -212,6 +212,8 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
 def learning(answer: Answer, metric: str = "") -> Figure:
     """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
 
+    With a budget that is a price, over the price of the training time.
+
     Args:
         answer: the answer.
         metric: a different metric than that of quality.
@@ -230,11 +232,13 @@ def learning(answer: Answer, metric: str = "") -> Figure:
     figure, (panel,) = _new_figure(3.3)
     scale = 100 if words.is_accuracy(metric) else 1
     colours, styles = _colours(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
+    by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
     ends, xs = [], []
     for each in shown:
         curves = curves_of[each.index]
         length = min(map(len, curves))
-        x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
+        rate = each.price_per_hour / 3600 if by_price and each.price_per_hour else 1.0
+        x = [rate * fmean(curve[number][1] for curve in curves) for number in range(length)]
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
         y, colour = list(map(fmean, values)), colours[each.index]
         panel.plot(x, y, color=colour, linestyle=next(styles[colour]), linewidth=1.5)
@@ -245,7 +249,8 @@ def learning(answer: Answer, metric: str = "") -> Figure:
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     _scale(panel, xs, 12.0)
-    panel.set_xlabel("training time, s", loc="left")
+    currency = words.currency_sign(answer)
+    panel.set_xlabel(f"price of training, {currency}" if by_price else "training time, s", loc="left")
     panel.set_ylabel(words.metric_name(metric) + (", %" if scale == 100 else ""))
     panel.grid(axis="y", linewidth=0.4, color=LINE)
     _label_ends(figure, panel, ends)

@@ -224,6 +224,7 @@ def status_sentences(answer: Answer) -> list[str]:
         sentences.append(f"Part of the grid: {answer.status.part}.")
     if sentence := _incomplete(answer.status):
         sentences.append(sentence)
+    sentences += [f"{text}." for text in answer.status.repeats]
     if answer.synthetic_data:
         sentences.append(
             f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
@@ -434,7 +435,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
 def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio: Ratio) -> Iterable[str]:
     """The price of its device at which it would cost as much as the other, if their devices have different prices."""
     if own.price_per_hour and own.price_per_hour != other.price_per_hour:
-        yield f"cheaper below {money_text(float(f'{own.price_per_hour * ratio.value:.3g}'), answer.currency)} per hour"
+        yield f"break-even at {money_text(float(f'{own.price_per_hour * ratio.value:.3g}'), answer.currency)} per hour"
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:

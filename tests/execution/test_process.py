@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support import TESTS, WORKLOADS
+from support import ROOT, TESTS, WORKLOADS
 from support.jobs import make_job
 from support.processes import alive, all_gone
 
@@ -247,6 +247,17 @@ def test_nothing_outlives_a_killed_parent(tmp_path, killed):
         finally:
             for pid in filter(alive, (child, trial, template)):
                 os.kill(pid, signal.SIGKILL)
+
+
+def test_driver_that_ends_while_ray_is_loaded(tmp_path):
+    """The process of Ray does not wait for the end of its imports, which take long on a busy machine."""
+    (tmp_path / "ray.py").write_text("open('loads', 'w').close()\nimport time\ntime.sleep(60)")
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, "-P", "-m", "raybench.execution.ray_process"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=tmp_path, env=environ, start_new_session=True) as process:
+        wait_for((tmp_path / "loads").exists)
+        process.stdin.close()
+        assert process.wait(20) == 0
 
 
 def test_classification_of_deaths(tmp_path):

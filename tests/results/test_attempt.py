@@ -39,11 +39,6 @@ def test_an_attempt_is_folded_from_its_events(golden_events):
     assert attempt.error is None and attempt.warmup_epochs == 1
 
 
-def test_a_running_attempt_has_no_status(golden_events):
-    (attempt,) = attempts(golden_events[:-1]).values()
-    assert attempt.status is None and attempt.wall is None and len(attempt.epochs) == 2
-
-
 def test_a_lost_start_leaves_the_rest(golden_events):
     (attempt,) = attempts(golden_events[1:]).values()
     assert not attempt.cell and attempt.started is None

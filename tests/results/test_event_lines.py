@@ -51,10 +51,3 @@ def test_damaged_values_are_left_to_the_other_reader(name, value, damaged):
     lines[place] = json.dumps(json.loads(lines[place]) | {name: value}, separators=(",", ":")).encode()
     attempt, fast = both(lines)
     assert fast is None if damaged else fast == attempt
-
-
-def test_events_of_other_attempts_are_left_out():
-    lines = RECORDED[0].read_bytes().splitlines()
-    lines = [line.replace(b'"attempt":1', b'"attempt":2') if b'"epoch_ended"' in line else line for line in lines]
-    with pytest.raises(DAMAGED):
-        attempt_of_lines(lines)

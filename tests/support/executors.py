@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from raybench.core import events
 from raybench.core.events import Event
@@ -62,6 +63,9 @@ class ForkingExecutor:
             server.close()
 
 
+_this_node = cache(probe_node)
+
+
 class DrawnTimes:
     """Ends each trial at once; the seconds of its epochs are drawn, and the clock goes on by 10 µs for each event.
 
@@ -85,7 +89,7 @@ class DrawnTimes:
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine."""
-        return [probe_node()]
+        return [_this_node()]
 
     def host_load(self) -> HostLoad | None:
         """None: nothing runs."""

@@ -51,6 +51,7 @@ MODELS = {
         Known("digits_cnn", 75_114, 448, None, (8, 8, 1), published_in_keras=False),
         Known("resunet", 30_264_844, 20_108, 23_289, (96, 96, 6), (2, 96, 96), published_in_keras=False, slow=True),
         Known("imdb_lstm", 2_691_713, 0, 21.0, (80,), outputs=(1,), words=20_000),
+        Known("imdb_bilstm", 2_658_945, 0, 19.7, (100,), outputs=(1,), words=20_000),
         Known("imdb_cnn", 350_751, 0, 30.0, (400,), outputs=(1,), words=5_000),
         Known("resnet63", 15_187_722, 18_816, 4_466, (32, 32, 3), slow=True),
         Known("resnet50", 25_557_032, 53_120, 8_178, (224, 224, 3), (1000,), published_in_keras=False, slow=True),

@@ -102,7 +102,7 @@ def test_params_are_axes(project):
     }
     assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (9, 0): 0.09, (16, 0.25): pytest.approx(0.41)}
     labels = {attempt.label for attempt in attempts}
-    assert any("hidden=16" in label and "params" not in label for label in labels)
+    assert any("hidden 16" in label and "params" not in label for label in labels)
 
 
 def test_the_output_folder_is_kept(project):

@@ -78,7 +78,7 @@ def test_outputs(known: Known) -> None:
 
 
 SMALL = ["digits_cnn", "mnist_cnn", "katnoria_cnn", "imdb_cnn"]
-MIDDLE = ["davidnet", "imdb_lstm"]
+MIDDLE = ["davidnet", "imdb_bilstm"]
 LARGE = [name for name in MODELS if name not in SMALL + MIDDLE]
 
 

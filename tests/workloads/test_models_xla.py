@@ -11,6 +11,7 @@ from support.published import MODELS
 SMALL: dict[str, dict[str, Any]] = {
     "resunet": {"side": 32},
     "imdb_lstm": {"length": 20},
+    "imdb_bilstm": {"length": 20},
 }
 """What makes a step small: XLA unrolls an LSTM, and compiles a hundred words for two minutes."""
 
@@ -18,7 +19,7 @@ AFTER = {"resnet63": 1e-2}
 """How far apart losses after a step may be, beside 1e-3: 63 layers make much of little, and torch's own moves by 1.2e-3
 with the vector instructions it may use."""
 
-NAMES = ["resnet63", "resunet", "imdb_lstm"]
+NAMES = ["resnet63", "resunet", "imdb_lstm", "imdb_bilstm"]
 
 
 @pytest.mark.slow

@@ -1,9 +1,7 @@
 """A workload file whose functions return something else than they should."""
 
-import numpy as np
 import pytest
 
-from raybench import Data, Split
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
@@ -87,11 +85,3 @@ def test_wrong_type_is_named(attempt_of, workload, message):
 
 def test_lists_and_tensors_are_arrays(attempt_of):
     assert attempt_of("lists_and_tensors").status == "completed"
-
-
-@pytest.mark.parametrize("wrong", [["a", "b"], [[1, 2], [3]], [None, 1], np.array(3.0)])
-def test_split_needs_arrays_of_numbers(wrong):
-    with pytest.raises(TypeError, match=r"Split\(inputs=…\)"):
-        Split(wrong, [0, 1])
-    with pytest.raises(TypeError, match=r"Data\(val=…\)"):
-        Data(Split([1.0], [0]), wrong)

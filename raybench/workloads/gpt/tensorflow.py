@@ -45,6 +45,10 @@ class Positions(parts.Embedding):  # type: ignore[misc]
         """[N, tokens, width] to the same shape."""
         return inputs + self.embeddings
 
+    def compute_output_shape(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The same shape."""
+        return input_shape
+
 
 def exact_gelu(inputs: Any) -> Any:
     """GELU without an approximation, as torch's."""
