@@ -557,8 +557,10 @@ class Steps(Generic[T]):
         )
         while limit is None or epoch.taken < limit:
             start_ns = now()
-            if start_ns >= budget.ask_ns and epoch.taken not in (0, last) and trial._spends_budget():
-                break
+            if start_ns >= budget.ask_ns and epoch.taken not in (0, last):
+                if trial._spends_budget():
+                    break
+                start_ns = now()
             batch = next(self._iterator, _END) if self._iterator else _END
             if batch is _END:
                 batch = self._first_batch(restart and limit is not None)
