@@ -31,7 +31,7 @@ SECONDS, CALLS = 1.0, 8
 
 The best call counts: on a busy host it is closer to the device's peak than a mean."""
 
-LONG = 0.02
+LONG = 0.05
 """Seconds of a call after which no larger size is tried.
 
 The launch overhead is negligible in a call of that length."""

@@ -304,7 +304,7 @@ def _as_markdown(comparison: Comparison) -> str:
     details = list(_details(comparison))
     if details:
         lines += ["", "<details><summary>Cautions and differences</summary>", ""]
-        lines += [*(f"- {each.strip()}" for each in details), "", "</details>"]
+        lines += [*(f"{'  ' * each.startswith('  ')}- {each.strip()}" for each in details), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 

@@ -85,9 +85,14 @@ def command(
         log.warning("%s", warning)
     attempts = history.attempts.values()
     missing = missing_work(plan, attempts)
-    _, needed = decided_repeats(history, request_of(plan))
+    progress, needed = decided_repeats(history, request_of(plan))
     todo = [work for work in missing if work.trial.repeat < needed[work.trial.cell.cell_id]]
-    later = missing[len(todo) :]
+    undecided = {cell for each in progress if not each.is_settled for cell in each.cells}
+    later = [
+        work
+        for work in missing
+        if work.trial.repeat >= needed[work.trial.cell.cell_id] and work.trial.cell.cell_id in undecided
+    ]
     others = done_on_other_machines(plan, attempts)
     complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
@@ -99,11 +104,14 @@ def command(
     hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")
-    if later:
+    if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)
         time = f", {rough(seconds)} more" if seconds else ""
-        known = "" if attempts else f"; how many is not known before repeat {spec.rule.at_least}" if spec.rule else ""
+        known = "" if attempts else f"; how many is not known before repeat {spec.rule.at_least}"
         print_text(console, f"Up to {plural(len(later), 'trial')} more{time}, until it is certain{known}.")
+        for each in progress:
+            if each.tried >= spec.rule.at_least and not each.is_settled:
+                print_text(console, f"{each.in_words()}.")
     for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):

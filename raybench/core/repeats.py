@@ -69,9 +69,9 @@ class Progress:
         if self.tried >= self.rule.at_most:
             return f"{head}; {until} was not reached in {self.tried} repeats"
         if self.needed is None:
-            return f"{head}; {until} takes more than 999 repeats"
+            return f"{head}; {until} would take more than 999 repeats"
         if self.needed > self.rule.at_most:
-            return f"{head}; {until} takes about {self.needed} repeats, not {self.rule.at_most}{after}"
+            return f"{head}; {until} would take about {self.needed} repeats (at most {self.rule.at_most}){after}"
         more = self.needed - self.tried
         return f"{head}, about {more} more repeat{'s' if more > 1 else ''}{after}"
 

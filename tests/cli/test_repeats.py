@@ -120,7 +120,7 @@ def test_display_says_how_certain_each_comparison_is(drawn):
     assert "3 cells x 4 to 10 repeats = 12 to 30 trials" in out.getvalue()
     assert len(lines) == 7
     assert lines[0].startswith("speed quiet: ±") and "%, done; speed noisy: ±" in lines[0]
-    assert "±5% takes about " in lines[0] and "repeats, not 10, " in lines[0]
+    assert "±5% would take about " in lines[0] and "repeats (at most 10), " in lines[0]
     assert lines[-1].endswith("±5% was not reached in 10 repeats")
 
 
@@ -132,6 +132,8 @@ def test_plan_says_the_range_of_trials(drawn, raybench, tmp_path):
     drawn(stop_after=12)
     said = raybench("plan", "grid.yaml", "--results", "results")
     assert "12 to 30 trials (12 done, 2 to run), about" in said.out
+    assert "Up to 10 trials more, " in said.out
+    assert "speed noisy: ±83%; ±5% would take about" in said.out and "quiet: ±" not in said.out
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ WIDE, DONE = {"half": 0.07, "reached": False}, {"half": 0.031, "reached": True}
     [
         (DONE | {"tried": 4, "needed": None}, "batch 32: ±3.1%, done"),
         (WIDE | {"tried": 4, "needed": 7}, "batch 32: ±7%, about 3 more repeats, 2 min"),
-        (WIDE | {"tried": 4, "needed": 40}, "batch 32: ±7%; ±5% takes about 40 repeats, not 10, 2 min"),
+        (WIDE | {"tried": 4, "needed": 40}, "batch 32: ±7%; ±5% would take about 40 repeats (at most 10), 2 min"),
         (WIDE | {"tried": 10, "needed": 12}, "batch 32: ±7%; ±5% was not reached in 10 repeats"),
         (WIDE | {"half": None, "tried": 4, "needed": None}, "batch 32: no times to compare"),
     ],
