@@ -143,6 +143,8 @@ def engine_loop(training: DeclaredTraining) -> Callable[[int], None]:
     def train(_: int) -> None:
         for batch in training.engine.begin_epoch():
             training.engine.train_step(batch)
+            if after_step := training._loop.after_step:
+                after_step()
         training.engine.train_means()
 
     return train
