@@ -61,9 +61,6 @@ def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
 LATE_S = 5.0
 """Seconds by which a sample may be late; if the trial used no processor time either, the machine was stopped."""
 
-SLEEP_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that goes on while the machine sleeps; `time.perf_counter`, which times epochs, does not."""
-
 
 def pause(elapsed: float) -> float:
     """Seconds until the next sample, `elapsed` seconds into a trial.
@@ -164,7 +161,6 @@ class Monitor:
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
-        asleep_s = _asleep_s()
         self._readings.append((time.time(), energy.read()))
         previous = _counters(self._cores, session.read(), energy.socket_cores)
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
@@ -180,14 +176,12 @@ class Monitor:
                 sample["seconds"] = round(now_s - previous_s, 4)
                 sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
                 sample |= _levels(self._cores, usage)
-                stopped_s, asleep_s = _asleep_s() - asleep_s, _asleep_s()
+                # The machine's sleep is neither here nor in the times of epochs: `time.perf_counter` sleeps, too.
                 late_s = sample["seconds"] - asked_s
                 if usage and usage.stopped:
-                    stopped_s += sample["seconds"]
+                    sample["stopped_s"] = sample["seconds"]
                 elif late_s > LATE_S and sample.get("own_cpu_s", late_s) < late_s / 10:
-                    stopped_s += late_s
-                if stopped_s > LEAST_S:
-                    sample["stopped_s"] = round(stopped_s, 2)
+                    sample["stopped_s"] = round(late_s, 2)
                 if sensors:
                     sample["gpus"] = sensors.read()
                 if joules:
@@ -195,11 +189,6 @@ class Monitor:
                 self._samples.append(sample)
                 file.write(json.dumps(sample, separators=(",", ":")) + "\n")
                 previous, previous_s = counters, now_s
-
-
-def _asleep_s() -> float:
-    """Seconds that this machine has slept, from an arbitrary beginning."""
-    return time.clock_gettime(SLEEP_CLOCK) - time.perf_counter()
 
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:

@@ -129,14 +129,6 @@ def test_stopped_trial_or_machine_is_noticed(tmp_path, whom, seconds):
     assert float(done.stdout) == pytest.approx(seconds - 1, abs=1.5)
 
 
-def test_sleep_of_the_machine_is_noticed(tmp_path, core, monkeypatch):
-    clock, slept = time.clock_gettime, []
-    monkeypatch.setattr(time, "clock_gettime", lambda number: clock(number) + 60 * len(slept))
-    with Process(IDLE, core) as trial:
-        audit = audited(make_job(tmp_path, core), trial.pid, 0.5, lambda: time.sleep(0.3) or slept.append(1))
-    assert audit["host"]["stopped_s"] == pytest.approx(60, abs=1)
-
-
 def test_children_in_own_sessions_belong_to_the_trial():
     # As torchrun starts its workers.
     program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"

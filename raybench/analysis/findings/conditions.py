@@ -114,15 +114,15 @@ def steal(run: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     "stopped",
-    condition=f"the run was stopped, or its machine slept, for {STOPPED:.0%} of the epochs",
-    remedy="run again with `--rerun` on a machine that stays awake",
+    condition=f"the run or its whole machine was stopped for {STOPPED:.0%} of the epochs",
+    remedy="run again with `--rerun`",
     caution=True,
 )
 def stopped(run: Attempt, context: Context) -> Iterator[Observation]:
-    """Detect a stopped run; its times may contain the stop, but not the machine's sleep."""
+    """Detect a stopped run or machine, such as by SIGSTOP or a paused virtual machine; its times contain the stop."""
     stopped_s, seconds = audited(run, "host", "stopped_s") or 0.0, audited(run, "seconds") or 0.0
     if stopped_s > STOPPED * seconds > 0:
-        text = f"the run was stopped, or its machine slept, for {stopped_s:.0f} s"
+        text = f"the run or its whole machine was stopped for {stopped_s:.0f} s"
         yield Observation(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
 
 
