@@ -23,7 +23,7 @@ from raybench.devices.host import usable_cores
 from raybench.monitoring import host
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
 from raybench.monitoring.processes import Session, Usage
-from raybench.monitoring.summary import LEAST_S, Sample, Window, summarise, widen
+from raybench.monitoring.summary import Sample, Window, summarise, widen
 
 SAMPLES = "samples.jsonl"
 """The file of an attempt's samples, one JSON object per line (`raybench.monitoring.summary.Sample`)."""
