@@ -183,16 +183,20 @@ def run_grid(
             return session.outcome()
 
 
-def decided_repeats(
-    history: GridHistory, request: GridRequest, is_certain: IsCertain | None = None
-) -> tuple[Sequence[Progress], Mapping[str, int]]:
-    """Return how far each comparison of a grid is, and the number of repeats that each cell needs by that."""
+def decided_work(
+    missing: Sequence[WorkItem], history: GridHistory, request: GridRequest, is_certain: IsCertain | None = None
+) -> tuple[Sequence[Progress], list[WorkItem], list[WorkItem]]:
+    """Return how far each comparison of a grid is, the missing trials that this needs now, and the others."""
     if request.rule is None:
-        return [], {cell.cell_id: cell.repeats for cell in request.cells}
+        return [], [*missing], []
     attempts, united = as_requested(history, replace(request, first_look=first_look(history, request)))
     assert united
     found = progress_of(attempts, united, is_certain)
-    return found, needed_repeats(found, request)
+    needed = needed_repeats(found, request)
+    parts: tuple[list[WorkItem], list[WorkItem]] = [], []
+    for work in missing:
+        parts[work.trial.repeat >= needed[work.trial.cell.cell_id]].append(work)
+    return found, *parts
 
 
 def _tracker(spec: GridSpec, options: Options) -> Tracker:
@@ -360,9 +364,8 @@ class _Session:
 
     def _next_repeats(self) -> tuple[Sequence[Progress], list[WorkItem]]:
         """Return how far each comparison is, and the missing trials that may run now."""
-        found, needed = decided_repeats(self._history, self._request, self._options.is_certain)
-        todo = [work for work in self._later if work.trial.repeat < needed[work.trial.cell.cell_id]]
-        self._later = [work for work in self._later if work.trial.repeat >= needed[work.trial.cell.cell_id]]
+        is_certain = self._options.is_certain
+        found, todo, self._later = decided_work(self._later, self._history, self._request, is_certain)
         return found, todo
 
     def _begin(self) -> Execution:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from statistics import fmean, median
@@ -47,6 +47,7 @@ from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
+from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt, main_metric
@@ -138,28 +139,23 @@ def analyze(
     )
 
 
+@dataclass
 class _Grid:
-    """Makes the configurations of an answer.
+    """Makes the configurations of an answer, from the parts of `analyze`."""
 
-    Args: those of the grid, see `analyze`.
-    """
+    _request: GridRequest
+    _measured: Sequence[Measured]
+    _matching: Matching
+    _unit: Unit
+    _metric: str
+    _target: Target | None
+    _residuals: Residuals
+    _found: Mapping[int, Sequence[Finding]]
+    _scale: Callable[[str, float], float]
 
-    def __init__(
-        self,
-        request: GridRequest,
-        measured: Sequence[Measured],
-        matching: Matching,
-        unit: Unit,
-        metric: str,
-        target: Target | None,
-        residuals: Residuals,
-        found: Mapping[int, Sequence[Finding]],
-        scale: Callable[[str, float], float],
-    ) -> None:
-        self._request, self._measured, self._matching, self._unit = request, measured, matching, unit
-        self._metric, self._target, self._residuals, self._found, self._scale = metric, target, residuals, found, scale
-        self._energies = residual(each.energies for each in measured)
-        self._successes = residual([t.sample for t in each.tries if t.reached] for each in measured)
+    def __post_init__(self) -> None:
+        self._energies = residual(each.energies for each in self._measured)
+        self._successes = residual([t.sample for t in each.tries if t.reached] for each in self._measured)
 
     def configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
@@ -314,11 +310,7 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
 
 def error_text(run: Attempt) -> str:
     """Return the error of a run in one line, such as `KeyError: 'x' (train.py:12)`; empty without one."""
-    error = run.error or {}
-    lines = str(error.get("message") or "").strip().splitlines()
-    kind = None if run.status == TrialStatus.SKIPPED else error.get("type")
-    text = ": ".join(str(part) for part in (kind, *lines[:1]) if part)
-    return f"{text} ({error['where']})" if error.get("where") else text
+    return error_line({**(run.error or {}), **({"type": None} if run.status == TrialStatus.SKIPPED else {})})
 
 
 def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
@@ -356,10 +348,8 @@ def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
     share = cost_summary(tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}
-    least = min((each for _, each in used), key=lambda each: each.peak)
-    datasheet = _mean(each.datasheet_mfu for _, each in used)
-    details = (least.peak, least.probe, least.precision, least.flops, least.unit, least.source)
-    return {"mfu": Mfu(share, *details, datasheet)}
+    least = min((each.basis for _, each in used), key=lambda basis: basis.peak)
+    return {"mfu": Mfu(share, least, _mean(each.datasheet_mfu for _, each in used))}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -70,69 +70,67 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A configuration relative to another: above 1 is faster, cheaper, or with less energy.
+class Compared:
+    """A configuration relative to another.
 
     Attributes:
         low, high: ends of the 95% interval; None with one run on a side.
         runs, other_runs: number of runs on each side; number of sets of configurations for an effect without interval.
         paired: whether the runs are compared repeat by repeat.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    runs: int = 1
+    other_runs: int = 1
+    paired: bool = False
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None and self.high is not None
+
+
+@dataclass(frozen=True)
+class Ratio(Compared):
+    """The ratio of two configurations: above 1 is faster, cheaper, or with less energy.
+
+    Attributes:
         comparisons: number of candidates from which the sides were selected, for which the interval is corrected
             (Bonferroni); 1 without a selection.
         holds_if_no_miss: the interval of times to a target is of successful runs only, and so few that misses may not
             have been seen: the difference is then not significant, whatever the interval.
     """
 
-    value: float
-    low: float | None = None
-    high: float | None = None
-    runs: int = 1
-    other_runs: int = 1
-    paired: bool = False
     comparisons: int = 1
     holds_if_no_miss: bool = False
 
     @property
-    def has_interval(self) -> bool:
-        """Whether there is an interval."""
-        return self.low is not None and self.high is not None
+    def excludes_1(self) -> bool:
+        """Whether the interval excludes 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
     @property
     def is_significant(self) -> bool:
-        """Whether the interval excludes 1."""
-        if self.low is None or self.high is None or self.holds_if_no_miss:
-            return False
-        return not self.low <= 1 <= self.high
+        """Whether it excludes 1, and that does not only hold if no run misses the target."""
+        return self.excludes_1 and not self.holds_if_no_miss
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Compared):
     """The quality of a configuration minus that of another, in the metric's unit; an accuracy is a fraction.
 
     Attributes:
-        low, high: ends of the 95% interval; None with one run on a side.
-        runs, other_runs: number of runs on each side.
-        paired: whether the runs are compared repeat by repeat.
         is_equal: whether the difference is shown to be below `margin` (two one-sided tests at 5%).
         margin: the equivalence margin: 0.01 for an accuracy; None if the metric has none.
         unseen_failures: the fraction of failing runs that these runs could have missed, `1 − 0.05^(1/n)`; a statement
             of equality carries it.
     """
 
-    value: float
-    low: float | None = None
-    high: float | None = None
-    runs: int = 1
-    other_runs: int = 1
-    paired: bool = False
     is_equal: bool = False
     margin: float | None = None
     unseen_failures: float = 1.0
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether there is an interval."""
-        return self.low is not None and self.high is not None
 
     @property
     def is_significant(self) -> bool:
@@ -185,27 +183,38 @@ class ToTarget:
 
 
 @dataclass(frozen=True)
-class Mfu:
-    """Model FLOP/s relative to the peak of the devices.
+class FlopsAndPeak:
+    """The FLOPs of a model, and the measured peak that they are relative to.
 
     Attributes:
-        share: of the measured peak, over the runs.
-        peak: FLOP/s of the faster arithmetic probe, of all devices together; of several machines, the lowest.
+        peak: FLOP/s of the faster arithmetic probe, of all devices together.
         probe: `product` (of matrices) or `convolution`.
         precision: the number format of the probes.
         flops: of the model per unit, forward and backward, without recomputed activations.
         unit: `examples` or `tokens`.
         source: how these are known: counted, 3 x the counted forward pass, or stated in the grid.
-        datasheet: share of the peak that the vendor states; None if it is not known.
     """
 
-    share: Summary
     peak: float
     probe: str
     precision: str
     flops: float
     unit: str
     source: str
+
+
+@dataclass(frozen=True)
+class Mfu:
+    """Model FLOP/s relative to the peak of the devices.
+
+    Attributes:
+        share: of the measured peak, over the runs.
+        basis: the FLOPs and the peak; of several machines, the lowest.
+        datasheet: share of the peak that the vendor states; None if it is not known.
+    """
+
+    share: Summary
+    basis: FlopsAndPeak
     datasheet: float | None = None
 
 

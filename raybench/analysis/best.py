@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 from raybench.analysis.answer import Best, Criterion, Difference, Ratio
@@ -14,13 +15,13 @@ from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import cost_ratio, quality_difference
 from raybench.analysis.targets import expected, joules_of, seconds_of, target_ratio
 
-RatioOf = Callable[[Measured, Measured, int], Ratio | None]
-"""The ratio of two configurations, above 1 if the first is better, corrected for a number of comparisons."""
+Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
+"""Compares two configurations, corrected for a number of comparisons; a ratio is above 1 if the first is better."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A criterion: its cost of each configuration, and the ratio of two.
+    """A criterion: its cost of each configuration, and the comparison of two.
 
     Attributes:
         costs: by index; less is better.
@@ -28,7 +29,7 @@ class Scale:
 
     criterion: Criterion
     costs: Mapping[int, float]
-    ratio: RatioOf
+    compare: Compare
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,10 @@ def best(
         if len(own) == 1 and any(each.kind for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
-        costs = {each.index: cost for each in own if at_budget and math.isfinite(cost := at_budget.cost(each))}
-        made += [_best_at_budget(costs, configurations, matching, metric, workloads.get(job, ""))] if costs else []
-        for scale in [] if costs and not has_target else scales(own, has_target):
+        for scale in scales(own, has_target, at_budget):
             found = _best_by(scale, configurations, matching, metric)
-            same = [each for each in of_job if (each.configuration, each.other) == (found.configuration, found.other)]
+            others = [each for each in of_job if Criterion.QUALITY not in each.ratios]
+            same = [each for each in others if (each.configuration, each.other) == (found.configuration, found.other)]
             if same:
                 of_job[of_job.index(same[0])] = replace(same[0], ratios={**same[0].ratios, **found.ratios})
             else:
@@ -110,8 +110,15 @@ def best(
     return made
 
 
-def scales(configurations: Sequence[Measured], has_target: bool) -> list[Scale]:
+def scales(configurations: Sequence[Measured], has_target: bool, at_budget: AtBudget | None = None) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
+    made = []
+    if at_budget:
+        qualities = {each.index: value for each in configurations if math.isfinite(value := at_budget.cost(each))}
+        pooled = residual(each.qualities.get(at_budget.metric, ()) for each in configurations)
+        made = [Scale(Criterion.QUALITY, qualities, partial(_quality, at_budget.metric, pooled))] if qualities else []
+        if made and not has_target:
+            return made
     times = residual(each.times for each in configurations)
     successes = residual([t.sample for t in each.tries if t.reached] for each in configurations)
     energies = residual(each.energies for each in configurations)
@@ -144,7 +151,9 @@ def scales(configurations: Sequence[Measured], has_target: bool) -> list[Scale]:
         seconds = {each.index: _geometric_mean(each.times) for each in configurations if each.times}
         joules = {each.index: _geometric_mean(each.energies) for each in configurations if each.energies}
     costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
-    made = [Scale(Criterion.FIRST_TO_TARGET, seconds, first) if by_target else Scale(Criterion.FASTEST, seconds, speed)]
+    made += [
+        Scale(Criterion.FIRST_TO_TARGET, seconds, first) if by_target else Scale(Criterion.FASTEST, seconds, speed)
+    ]
     made += [Scale(Criterion.CHEAPEST, costs, price)] if len(costs) > 1 else []
     made += [Scale(Criterion.LEAST_ENERGY, joules, energy)] if len(joules) > 1 else []
     return [each for each in made if each.costs]
@@ -158,39 +167,23 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     ties: list[int] = []
     unproven: list[int] = []
     for index in order[1:]:
-        ratio = scale.ratio(configurations[first], configurations[index], rest)
-        if ratio and ratio.low is not None and ratio.high is not None and not ratio.is_significant:
-            (unproven if not ratio.low <= 1 <= ratio.high else ties).append(index)
+        found = scale.compare(configurations[first], configurations[index], rest)
+        if found and found.has_interval and not found.is_significant:
+            (unproven if isinstance(found, Ratio) and found.excludes_1 else ties).append(index)
     if other is None:
         return Best(first, None, {scale.criterion: None})
     pair = configurations[first], configurations[other]
+    found = scale.compare(*pair, comparisons)
     pooled = residual(each.qualities.get(metric, ()) for each in configurations)
-    return Best(
-        first,
-        other,
-        {scale.criterion: scale.ratio(*pair, comparisons)},
-        quality_difference(*pair, metric, pooled),
-        tuple(ties),
-        tuple(unproven),
-    )
+    quality = found if isinstance(found, Difference) else quality_difference(*pair, metric, pooled)
+    ratio = found if isinstance(found, Ratio) else None
+    return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven))
 
 
-def _best_at_budget(
-    costs: Mapping[int, float], configurations: Sequence[Measured], matching: Matching, metric: str, workload: str
-) -> Best:
-    """Return the configuration with the best quality."""
-    order = sorted(costs, key=lambda index: costs[index])
-    first = order[0]
-    other, comparisons = _compared_with(first, order, matching)
-    pooled = residual(configurations[index].qualities.get(metric, ()) for index in order)
-
-    def difference(index: int, comparisons: int) -> Difference | None:
-        return quality_difference(configurations[first], configurations[index], metric, pooled, comparisons)
-
-    found = {index: difference(index, max(1, len(order) - 1)) for index in order[1:]}
-    ties = [index for index, each in found.items() if each and each.has_interval and not each.is_significant]
-    quality = None if other is None else difference(other, comparisons)
-    return Best(first, other, {Criterion.QUALITY: None}, quality, tuple(ties), workload=workload)
+def _quality(
+    metric: str, pooled: Residual | None, own: Measured, other: Measured, comparisons: int
+) -> Difference | None:
+    return quality_difference(own, other, metric, pooled, comparisons)
 
 
 def _compared_with(first: int, order: Sequence[int], matching: Matching) -> tuple[int | None, int]:

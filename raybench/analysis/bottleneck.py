@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from raybench.analysis.answer import FlopsAndPeak
 from raybench.analysis.datasheets import peak_flops
 from raybench.core.cell import Cell
 from raybench.core.status import TrialStatus
@@ -57,29 +58,18 @@ class Utilization:
     """The FLOPs of an attempt's model relative to the peak of its devices.
 
     Attributes:
-        flops: of the model in a training step, per unit.
-        unit: `examples` or `tokens`.
-        source: how the FLOPs are known.
         flops_per_s: achieved, over training and waiting for input; None if the epochs do not count the unit.
-        peak: FLOP/s of the faster arithmetic probe, of all devices together.
-        probe: its name: `product` of matrices, or `convolution`.
-        precision: of the probes.
         datasheet: FLOP/s that the vendor states in this precision, of all devices together; None if not known.
     """
 
-    flops: float
-    unit: str
-    source: str
+    basis: FlopsAndPeak
     flops_per_s: float | None
-    peak: float
-    probe: str
-    precision: str
     datasheet: float | None
 
     @property
     def mfu(self) -> float | None:
         """The share of the measured peak; None if there is a `problem`."""
-        return None if self.flops_per_s is None or self.problem else self.flops_per_s / self.peak
+        return None if self.flops_per_s is None or self.problem else self.flops_per_s / self.basis.peak
 
     @property
     def datasheet_mfu(self) -> float | None:
@@ -90,17 +80,18 @@ class Utilization:
     def problem(self) -> str:
         """The reason why there is no MFU; empty if there is one."""
         if self.flops_per_s is None:
-            return f"no {self.unit} are counted: add `work: {{{self.unit}: …}}` or trial.count({self.unit}=…)"
-        if self.flops_per_s <= self.peak:
+            unit = self.basis.unit
+            return f"no {unit} are counted: add `work: {{{unit}: …}}` or trial.count({unit}=…)"
+        if self.flops_per_s <= self.basis.peak:
             return ""
         stated = (
             "overstated FLOPs, a different precision (set flops_precision)"
-            if self.source == STATED
+            if self.basis.source == STATED
             else "an error of the count"
         )
         return (
-            f"{flops_text(self.flops_per_s)} exceed the measured peak of {flops_text(self.peak)} in {self.precision}: "
-            f"{stated}, or a busy host while the peak was measured"
+            f"{flops_text(self.flops_per_s)} exceed the measured peak of {flops_text(self.basis.peak)} in "
+            f"{self.basis.precision}: {stated}, or a busy host while the peak was measured"
         )
 
 
@@ -109,15 +100,11 @@ class Roofline:
     """The steady epochs of an attempt relative to its device's capacity.
 
     Attributes:
-        train_bytes: per example in a training step.
-        bytes_per_s: achieved, over training and waiting for input.
         compute: share of the better arithmetic probe, which is MFU.
         memory: share of the memory probe; above 1 if caches serve part of the counted traffic.
         input: share of the time in which the host waited for the next batch.
     """
 
-    train_bytes: float
-    bytes_per_s: float
     compute: float
     memory: float
     input: float
@@ -168,16 +155,8 @@ def utilization(attempt: Attempt) -> Utilization | None:
     if not attempt.epochs or peak <= 0:
         return None
     stated_peak = peak_flops(str(device.model), precision)
-    return Utilization(
-        flops=flops,
-        unit=unit,
-        source=source,
-        flops_per_s=rate and flops * rate,
-        peak=peak,
-        probe=probe,
-        precision=precision,
-        datasheet=stated_peak and stated_peak * (device.count or 1),
-    )
+    basis = FlopsAndPeak(peak, probe, precision, flops, unit, source)
+    return Utilization(basis, rate and flops * rate, stated_peak and stated_peak * (device.count or 1))
 
 
 def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
@@ -202,8 +181,6 @@ def roofline(attempt: Attempt) -> Roofline | None:
     if used is None or used.mfu is None or examples_per_s is None or memory <= 0:
         return None
     return Roofline(
-        train_bytes=bytes_moved,
-        bytes_per_s=bytes_moved * examples_per_s,
         compute=used.mfu,
         memory=bytes_moved * examples_per_s / memory,
         input=input_share(attempt) or 0.0,

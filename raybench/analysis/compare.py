@@ -14,7 +14,7 @@ from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
-from raybench.analysis.ratios import as_difference, as_ratio, cost_summary
+from raybench.analysis.ratios import as_difference, as_ratio, cost_summary, quality_estimate
 from raybench.analysis.until import IsCertain
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
@@ -46,7 +46,7 @@ class Decision(StrEnum):
 class Verdict(StrEnum):
     """The conclusion for a configuration."""
 
-    MISSING = "no completed run of new"
+    MISSING = "no completed run in new"
     SLOWER = "slower"
     WORSE = "lower quality"
     WITHIN = "within the limit"
@@ -216,20 +216,20 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     judge = _Judge(limits, metric, is_higher_better(metric, request.target), _alpha(len(bases)))
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
-    both = [(base, measured[pairs[base.index]] if base.index in pairs else None) for base in bases]
-    in_pairs = {new.index for _, new in both if new}
+    news = {base: measured[index] for base, index in pairs.items()}
+    only_in_new = [each for each in measured if each.index not in {*pairs.values(), *(base.index for base in bases)}]
+    sides = [
+        [run for each in bases if each.index in news for run in each.completed],
+        [run for new in news.values() for run in new.completed],
+    ]
     return Comparison(
         limits,
         unit,
         metric,
-        tuple(_change(labels[base.index], base, new, judge) for base, new in both),
-        tuple(
-            labels[each.index]
-            for each in measured
-            if each.index not in in_pairs and format_value(each.axes.get(VERSION_AXIS)) == NEW
-        ),
-        tuple(_differences([(base, new) for base, new in both if new])),
-        _are_same([(base, new) for base, new in both if new]),
+        tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases),
+        tuple(labels[each.index] for each in only_in_new),
+        tuple(_differences(*map(_values, sides))),
+        _are_same(*sides),
         answer.trust.cautions,
     )
 
@@ -272,11 +272,10 @@ class _Judge:
             slowdown: the mean of log(new/base).
         """
         verdict, reason, repeats = self._speed(slowdown, min(len(base.times), len(new.times)))
-        sides = new.qualities.get(self.metric, ()), base.qualities.get(self.metric, ())
-        floor = max(new.quality_rounding.get(self.metric, 0.0), base.quality_rounding.get(self.metric, 0.0))
-        estimate = None if new.stops or base.stops else difference(*sides, floor=floor)
+        estimate = quality_estimate(new, base, self.metric)
         if estimate is None:
             return verdict, reason, repeats, None, None
+        sides = new.qualities[self.metric], base.qualities[self.metric]
         quality = as_difference(estimate, self.metric, (len(sides[0]), len(sides[1])))
         limit = self.limits.loss(self.metric, sides[1])
         if limit is None or estimate.error is None or estimate.df is None:
@@ -341,43 +340,32 @@ def _ending(new: Measured | None) -> str:
     return f"{endings[0].status or 'unfinished'}{f': {message}' if message else ''}"
 
 
-def _are_same(pairs: Sequence[tuple[Measured, Measured]]) -> bool:
+def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:
     """Return whether both versions have the same runs."""
     sides = [
-        {(run.run or run.trial.partition("-")[2], run.started, timing.steady(run)) for run in _runs(pairs, number)}
-        for number in range(2)
+        {(run.run or run.trial.partition("-")[2], run.started, timing.steady(run)) for run in runs}
+        for runs in (base, new)
     ]
-    return bool(sides[0]) and sides[0] == sides[1]
+    return bool(base) and sides[0] == sides[1]
 
 
-def _runs(pairs: Sequence[tuple[Measured, Measured]], number: int) -> Iterator[Attempt]:
-    for pair in pairs:
-        yield from pair[number].completed
-
-
-def _differences(pairs: Sequence[tuple[Measured, Measured]]) -> Iterator[ChangedValue]:
-    """Yield what differs between the runs of both versions: software, machine, fields of their cells."""
-    sides = [_values(_runs(pairs, number)) for number in range(2)]
-    for name in dict.fromkeys([*sides[0], *sides[1]]):
-        values = [tuple(sorted(side.get(name, ()))) for side in sides]
+def _differences(base: Mapping[str, set[str]], new: Mapping[str, set[str]]) -> Iterator[ChangedValue]:
+    """Yield the names whose values differ."""
+    for name in {**base, **new}:
+        values = [tuple(sorted(side.get(name, ()))) for side in (base, new)]
         if values[0] != values[1]:
             yield ChangedValue(name, *values)
 
 
 def _values(runs: Iterable[Attempt]) -> Mapping[str, set[str]]:
+    """Return what runs were made with: software, machine, fields of their cells."""
     values: dict[str, set[str]] = {}
-
-    def add(name: str, value: Any) -> None:
-        if value not in (None, ""):
-            values.setdefault(name, set()).add(format_value(value))
-
     for run in runs:
-        for program, version in run.versions.items():
-            add(program, version)
-        add("driver", run.hardware.get("driver"))
-        for name in ("name", "kernel", "boot"):
-            add(f"host.{name}", run.host.get(name))
-        for name, value in run.cell.leaves().items():
-            if name != "version" and not name.startswith("compared."):
-                add(name, value)
+        found = {**run.versions, "driver": run.hardware.get("driver")}
+        found |= {f"host.{name}": run.host.get(name) for name in ("name", "kernel", "boot")}
+        leaves = run.cell.leaves().items()
+        found |= {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}
+        for name, value in found.items():
+            if value not in (None, ""):
+                values.setdefault(name, set()).add(format_value(value))
     return values

@@ -55,16 +55,13 @@ def cost_ratio(
         comparisons: number of candidates from which the pair was selected as the best.
         factor: of the price per hour.
     """
-    if comparisons > 1:
-        estimate = best_difference(other, own, pooled, rounding)
-    else:
-        estimate = difference(other, own, pooled, rounding)
+    estimate = (best_difference if comparisons > 1 else difference)(other, own, pooled, rounding)
     return as_ratio(estimate, comparisons, (len(own), len(other)), factor) if estimate else None
 
 
-def quality_difference(
+def quality_estimate(
     own: Measured, other: Measured, metric: str, pooled: Residual | None = None, comparisons: int = 1
-) -> Difference | None:
+) -> Estimate | None:
     """Return the metric of a configuration minus that of the other; None if a side did not log it.
 
     None also if runs stop at their target, because their quality then only confirms it.
@@ -75,14 +72,24 @@ def quality_difference(
         pooled: the residual variance of the grid.
         comparisons: see `cost_ratio`.
     """
-    sides = own.qualities.get(metric, ()), other.qualities.get(metric, ())
     if own.stops or other.stops:
         return None
+    sides = own.qualities.get(metric, ()), other.qualities.get(metric, ())
     floor = max(own.quality_rounding.get(metric, 0.0), other.quality_rounding.get(metric, 0.0))
-    estimate = (best_difference if comparisons > 1 else difference)(*sides, pooled, floor)
-    if estimate and repeat_one_another(metric, sides):
+    return (best_difference if comparisons > 1 else difference)(*sides, pooled, floor)
+
+
+def quality_difference(
+    own: Measured, other: Measured, metric: str, pooled: Residual | None = None, comparisons: int = 1
+) -> Difference | None:
+    """Return the same with the test of equality; without an interval if the runs of each side are equal."""
+    estimate = quality_estimate(own, other, metric, pooled, comparisons)
+    if estimate is None:
+        return None
+    sides = own.qualities[metric], other.qualities[metric]
+    if repeat_one_another(metric, sides):
         estimate = replace(estimate, error=None)
-    return as_difference(estimate, metric, (len(sides[0]), len(sides[1])), comparisons) if estimate else None
+    return as_difference(estimate, metric, (len(sides[0]), len(sides[1])), comparisons)
 
 
 def repeat_one_another(metric: str, sides: Iterable[Sequence[Sample]]) -> bool:

@@ -294,14 +294,12 @@ def _of_grid(
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "set more `epochs` than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
-    yield from _other_settings(rows, measured, matching)
+    yield from _other_settings(rows, measured)
     yield from _sessions(rows, measured)
     yield from _drift(measured)
 
 
-def _other_settings(
-    rows: Sequence[Configuration], measured: Sequence[Measured], matching: Matching
-) -> Iterator[Caution]:
+def _other_settings(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield settings in which a configuration differs from its reference besides the axes."""
     differences: dict[str, list[int]] = {}
     for row in rows:

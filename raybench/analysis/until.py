@@ -16,14 +16,12 @@ from raybench.analysis.measured import Measured, measure_all
 from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress, percent
 from raybench.core.status import TrialStatus
+from raybench.core.text import names_text
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
 
 EQUALLY_FAST = math.log1p(0.05)
 """Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
-
-MAX_NAMES = 4
-"""Largest number of configurations that a sentence names."""
 
 IsCertain = Callable[[Measured, Measured, Estimate, int], bool]
 """Whether a comparison of a configuration with its reference, one of so many, is certain enough."""
@@ -144,6 +142,5 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
             for each in progress(measured, matching, request)
             if not each.reached and each.half is not None and each.tried >= request.rule.at_least
         ]
-        more = f"; {len(wide) - MAX_NAMES} more" if len(wide) > MAX_NAMES else ""
         if wide:
-            yield f"±{percent(request.rule.until)} was not reached: {'; '.join(wide[:MAX_NAMES])}{more}"
+            yield f"±{percent(request.rule.until)} was not reached: {names_text(wide)}"

@@ -11,9 +11,9 @@ from raybench.core.identity import trial_id
 from raybench.core.job import DEVICES, GROUPED
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import join_words, plural
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
-from raybench.reporting.words import money_text, plural
+from raybench.reporting.words import budget_text, money_text
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -34,20 +34,17 @@ WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialS
 
 def size_text(plan: Plan) -> str:
     """The size of a grid: `4 cells x 3 repeats = 12 trials`, `4 cells x 4 to 10 repeats = 16 to 40 trials`."""
-    if plan.spec.rule:
-        repeats_text = f"{plan.spec.rule.at_least} to {plural(plan.spec.rule.at_most, 'repeat')}"
-        return f"{plural(len(plan.cells), 'cell')} x {repeats_text} = {trials_text(plan)}"
-    repeats = {cell.repeats for cell in plan.cells}
-    up_to = "" if len(repeats) == 1 else "up to "
-    return f"{plural(len(plan.cells), 'cell')} x {up_to}{plural(max(repeats), 'repeat')} = {trials_text(plan)}"
+    rule, repeats = plan.spec.rule, {cell.repeats for cell in plan.cells}
+    least = f"{rule.at_least} to " if rule else "up to " if len(repeats) > 1 else ""
+    most = plural(rule.at_most if rule else max(repeats), "repeat")
+    return f"{plural(len(plan.cells), 'cell')} x {least}{most} = {trials_text(plan)}"
 
 
 def trials_text(plan: Plan) -> str:
     """The number of trials of a grid; the least and the largest if it follows from the results."""
-    if plan.spec.rule:
-        least = sum(min(plan.spec.rule.at_least, cell.repeats) for cell in plan.cells)
-        return f"{least:,} to {plural(len(plan.trials), 'trial')}"
-    return plural(len(plan.trials), "trial")
+    rule = plan.spec.rule
+    least = f"{sum(min(rule.at_least, cell.repeats) for cell in plan.cells):,} to " if rule else ""
+    return f"{least}{plural(len(plan.trials), 'trial')}"
 
 
 def statuses(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) -> dict[str, Counter[str]]:
@@ -98,9 +95,8 @@ def headline(
     known = [(seconds, count) for _, seconds, count in _estimates(todo, estimator)]
     time_text = ""
     if known:
-        number = sum(count for _, count in known)
-        coverage = "" if number == len(todo) else f" for {number:,} of {len(todo):,}"
-        time_text = f", about {duration(sum(seconds * count for seconds, count in known))}{coverage}"
+        total, coverage = _sum(known, todo)
+        time_text = f", about {duration(total)}{coverage}"
     elif todo:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
@@ -115,9 +111,16 @@ def _estimates(todo: Iterable[WorkItem], estimator: Estimator) -> list[tuple[Res
     return [(cell, seconds, count) for cell, seconds, count in estimates if seconds is not None]
 
 
+def _sum(known: Sequence[tuple[float, int]], todo: Sequence[WorkItem]) -> tuple[float, str]:
+    """The sum of amounts of so many trials each, with the number of these if it is not of all missing trials."""
+    number = sum(count for _, count in known)
+    coverage = "" if number == len(todo) else f" for {number:,} of {plural(len(todo), 'trial')}"
+    return sum(amount * count for amount, count in known), coverage
+
+
 def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> Iterator[str]:
     """The price of the missing trials, if their devices have one and their time can be estimated; unused prices."""
-    if plan.spec.prices and (unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells)):
+    if unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells):
         yield f"{unused}."
     prices = [
         (cell.price.per_hour * seconds / 3600, count)
@@ -125,9 +128,7 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
         if cell.price and cell.price.per_hour
     ]
     if prices:
-        number = sum(count for _, count in prices)
-        coverage = "" if number == len(todo) else f" for {number:,} of {len(todo):,} trials"
-        total = sum(price * count for price, count in prices)
+        total, coverage = _sum(prices, todo)
         sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
         yield f"Price: about {money_text(total, plan.spec.price_currency)}{coverage} (prices: {sources})."
 
@@ -137,17 +138,14 @@ def budget_line(plan: Plan) -> Iterator[str]:
     budget = plan.spec.budget
     if not budget:
         return
-    without = ", without compilation" if budget.compile == "excluded" else ""
-    budgets = {cell.profile: cell.content.budget for cell in plan.cells if cell.content.budget}
-    seconds = {device: duration(each["seconds"]) for device, each in budgets.items() if "seconds" in each}
+    text = budget_text(budget.amount, plan.spec.price_currency)
+    text += ", without compilation" if budget.compile == "excluded" else ""
     if budget.energy is not None:
-        yield f"Budget of each trial: {budget.energy:,.0f} J of the device; how long that lasts is not known before."
-    elif budget.time is not None:
-        yield f"Budget of each trial: {duration(float(budget.time))} of training{without}."
+        text += "; how long that lasts is not known before"
     elif budget.price is not None:
-        price = money_text(budget.price, plan.spec.price_currency)
-        lasts = join_words([f"{text} on {device}" for device, text in seconds.items()])
-        yield f"Budget of each trial: {price} of training{without}, which lasts {lasts}."
+        seconds = {cell.profile: cell.content.budget["seconds"] for cell in plan.cells if cell.content.budget}
+        text += f", which lasts {join_words([f'{duration(each)} on {device}' for device, each in seconds.items()])}"
+    yield f"Budget of each trial: {text}."
 
 
 def states(

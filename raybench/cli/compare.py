@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from raybench.cli.report import OutputFile, write_file
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.analysis.compare import Change, ChangedValue, Comparison, Limits, Source
+    from raybench.analysis.compare import Comparison, Limits, Source
     from raybench.reporting.layout import Column
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
@@ -43,17 +43,8 @@ STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 STANDARD_OUTPUT = Path("-")
 """The file of `--json` that is standard output."""
 
-INTERLEAVE_OPTIONS = frozenset(
-    {"--set", "--where", "--repeats", "--until", "--rerun", "--retry", "--tracking-uri", "--no-tracking", "--no-checks"}
-    | {"--address"}
-)
-"""Options that apply only with `--interleave`."""
-
 BUSY = ("busy_host", "steal")
 """Cautions that more repeats do not help against."""
-
-SHOWN_VALUES = 3
-"""Most values of one side of a difference that are printed."""
 
 SHOWN_DIFFERENCES = 20
 """Most differences that are printed."""
@@ -168,7 +159,7 @@ def command(
 
 
 def _check_options(interleave: bool) -> None:
-    """Refuse options that only apply with `--interleave`, or only without it."""
+    """Refuse options that only apply with `--interleave`, which are those after it, or only without it."""
     context = click.get_current_context()
     given = [
         each.opts[0]
@@ -177,7 +168,8 @@ def _check_options(interleave: bool) -> None:
     ]
     if interleave and "--grid" in given:
         raise UsageError("--grid chooses from results, and --interleave runs grid files; leave one of them out")
-    only_then = [name for name in given if name in INTERLEAVE_OPTIONS]
+    names = [each.opts[0] for each in context.command.params]
+    only_then = [name for name in given if name in names[names.index("--interleave") + 1 :]]
     if only_then and not interleave:
         raise UsageError(f"{only_then[0]} is for trials, and without --interleave none run; add --interleave")
 
@@ -202,53 +194,49 @@ def _run_both(
     limits: Limits,
     files: Files,
     quiet: bool,
-    *,
-    changes: tuple[str, ...],
-    where: tuple[str, ...],
-    repeats: int | None,
-    until: str | None,
-    rerun: bool,
-    retry: tuple[str, ...],
-    tracking_uri: str | None,
-    no_tracking: bool,
-    no_checks: bool,
-    address: str | None,
+    **given: Any,
 ) -> int:
-    """Run both versions in one grid and compare them; return the exit status."""
+    """Run both versions in one grid and compare them; return the exit status.
+
+    Args:
+        base, new: the grid files.
+        results: the results folder.
+        limits: what is accepted.
+        files: those to write, each with its content.
+        quiet: whether standard output is one of them.
+        given: the options after `--interleave`.
+    """
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
 
-    if no_tracking and tracking_uri:
-        raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
-    if repeats is None and not any(each.startswith("repeats") for each in changes):
-        until = until or "verdict"
-    requested = [
-        requested_grid(_grid_file(source), changes=changes, where=where, repeats=repeats, until=until)
-        for source in (base, new)
-    ]
-    spec, cells = compared(requested[0][0], requested[1][0]), requested[1][1]
-    executor = make_executor(address)  # measures the load of other programs during the slow imports
+    changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
+    if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
+        changes["until"] = given["until"] or "verdict"
+    (first, _), (second, cells) = (requested_grid(_grid_file(source), **changes) for source in (base, new))
+    spec = compared(first, second)
+    executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.compare import compare, is_decided
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
+    from raybench.cli.execution import tracking_of
     from raybench.cli.live import Display, progress_display
     from raybench.planning.request import request_of
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
-    from raybench.run import DEFAULT_STORE, Options, run_grid
+    from raybench.run import Options, run_grid
 
     options = Options(
         results,
-        tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
+        tracking=tracking_of(given["tracking_uri"], given["no_tracking"]),
         where=cells,
-        retry=frozenset(retry),
-        rerun=rerun,
-        checks=not no_checks,
+        retry=frozenset(given["retry"]),
+        rerun=given["rerun"],
+        checks=not given["no_checks"],
         is_certain=is_decided(limits) if spec.rule and spec.rule.until is None else None,
     )
     console = Terminal(stderr=True) if quiet else page()
-    display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
+    display = Display(console) if quiet else progress_display(ray=True, mlflow=not given["no_tracking"])
     outcome = run_grid(spec, executor, display, options)
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     comparison = compare(attempts, request or request_of(outcome.plan), limits)
@@ -326,6 +314,8 @@ def _columns(comparison: Comparison) -> list[Column]:
 
 def _details(comparison: Comparison) -> Iterator[str]:
     """Yield the cautions, and what differs between the versions."""
+    from raybench.core.text import names_text
+    from raybench.reporting.layout import NOTHING
     from raybench.reporting.words import caution_text
 
     for caution in comparison.cautions:
@@ -335,20 +325,19 @@ def _details(comparison: Comparison) -> Iterator[str]:
     if comparison.differences:
         yield "Differences between the two:"
     for difference in comparison.differences[:SHOWN_DIFFERENCES]:
-        yield f"  {difference.name}: {_change(difference)}"
+        sides = [names_text(values, separator=", ") or NOTHING for values in (difference.base, difference.new)]
+        yield f"  {difference.name}: {' → '.join(sides)}"
 
 
 def _show(comparison: Comparison) -> None:
-    from raybench.cli.console import page, print_text
-    from raybench.reporting.layout import table_lines
+    from raybench.cli.console import page, print_columns, print_text
 
     console = page()
     for sentence in _sentences(comparison):
         print_text(console, sentence)
     console.print()
     if columns := _columns(comparison):
-        for line, style in table_lines(columns, console.width):
-            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        print_columns(console, columns)
         console.print()
     for line in _details(comparison):
         print_text(console, line)
@@ -357,16 +346,17 @@ def _show(comparison: Comparison) -> None:
 def _sentences(comparison: Comparison) -> Iterator[str]:
     """Yield the decision, then its reasons: what must not pass first, then what is not decided."""
     from raybench.analysis.compare import Decision, Verdict
-    from raybench.reporting.words import plural, seconds_text
+    from raybench.core.text import names_text, plural
+    from raybench.reporting.words import seconds_text
 
-    changes = comparison.changes
+    changes, decision = comparison.changes, comparison.decision.capitalize()
     limit = f"{100 * comparison.limits.slowdown:g}%"
     words = {
-        Verdict.MISSING: "no completed run in new",
+        Verdict.MISSING: Verdict.MISSING.value,
         Verdict.SLOWER: f"slower by more than {limit}",
         Verdict.WORSE: "lower quality than the limit allows",
     }
-    decision = comparison.decision.capitalize()
+    of_verdict = {verdict: [each for each in changes if each.verdict is verdict] for verdict in Verdict}
     if not changes:
         yield f"{decision}: the two have no configuration in common."
         return
@@ -374,10 +364,9 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{decision}: these are the same runs; base and new name one measurement."
         return
     for verdict, text in words.items():
-        found = [each for each in changes if each.verdict is verdict]
-        if found:
-            yield f"{decision}: {len(found)} of {plural(len(changes), 'configuration')}: {text} ({_names(found)})."
-    undecided = [each for each in changes if each.verdict is Verdict.INCONCLUSIVE]
+        if names := [each.label for each in of_verdict[verdict]]:
+            yield f"{decision}: {len(names)} of {plural(len(changes), 'configuration')}: {text} ({names_text(names)})."
+    undecided = of_verdict[Verdict.INCONCLUSIVE]
     if comparison.decision is Decision.KEEP:
         kept = f", and {comparison.metric} is kept" if comparison.limits.needs_quality else ""
         yield f"{decision}: no configuration is slower by more than {limit}{kept}."
@@ -387,26 +376,10 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         hint = f"about {plural(more, 'more repeat')} would decide it" if more else "more repeats may not decide it"
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} of {plural(len(changes), 'configuration')}; {hint}."
-    for each in undecided:
+    for each in [*undecided, *of_verdict[Verdict.MISSING]]:
         time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats else ""
         time += f", {seconds_text(each.more_s)}" if each.more_s else ""
         yield f"{each.label}: {each.reason}{time}."
-    for each in changes:
-        if each.verdict is Verdict.MISSING:
-            yield f"{each.label}: {each.reason}."
-    unsure = [each for each in changes if each.quality_kept is False and each.verdict is Verdict.WITHIN]
+    unsure = [each.label for each in of_verdict[Verdict.WITHIN] if each.quality_kept is False]
     if unsure:
-        yield f"That {comparison.metric} is kept is not shown for {_names(unsure)}."
-
-
-def _names(changes: Sequence[Change]) -> str:
-    names = [each.label for each in changes[:SHOWN_VALUES]]
-    return "; ".join(names) + (f"; and {len(changes) - SHOWN_VALUES} more" if len(changes) > SHOWN_VALUES else "")
-
-
-def _change(difference: ChangedValue) -> str:
-    def text(values: tuple[str, ...]) -> str:
-        more = f" and {len(values) - SHOWN_VALUES} more" if len(values) > SHOWN_VALUES else ""
-        return (", ".join(values[:SHOWN_VALUES]) or "–") + more
-
-    return f"{text(difference.base)} → {text(difference.new)}"
+        yield f"That {comparison.metric} is kept is not shown for {names_text(unsure)}."

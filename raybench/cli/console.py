@@ -1,16 +1,17 @@
-"""Consoles for tables: the terminal with its width; or a file or a pipe, whose lines are not folded."""
+"""Consoles for text and tables: the terminal with its width; or a file or a pipe, whose lines are not folded."""
 
 from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from raybench.core.text import printable
+from raybench.reporting.layout import TEXT, Column, table_lines
 
 WIDE = 200
 """Columns if the width is not known."""
@@ -62,3 +63,27 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
             )
         lines += parts or [""]
     console.print("\n".join(lines), style=style, soft_wrap=True)
+
+
+def print_list(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()
+) -> None:
+    """Print rows of texts in columns.
+
+    Args:
+        console: where.
+        heads: the headings; the last column is wrapped.
+        rows: the texts of each row.
+        right: headings of columns that are aligned to the right.
+    """
+    columns = [
+        Column(head, texts, right=head in right, kind=TEXT if head == heads[-1] else "")
+        for head, texts in zip(heads, zip(*rows, strict=True), strict=True)
+    ]
+    print_columns(console, columns)
+
+
+def print_columns(console: Console, columns: Sequence[Column]) -> None:
+    """Print a table that fits the console."""
+    for text, style in table_lines(columns, console.width):
+        console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)

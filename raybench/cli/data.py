@@ -17,8 +17,7 @@ def command(context: click.Context) -> None:
     if context.invoked_subcommand:
         return
     from raybench import datasets
-    from raybench.cli.console import page
-    from raybench.cli.tables import print_list
+    from raybench.cli.console import page, print_list
 
     root = datasets.data_root()
     rows = []

@@ -22,8 +22,7 @@ def command(address: str | None) -> None:
     """
     from contextlib import closing
 
-    from raybench.cli.console import page
-    from raybench.cli.tables import print_list
+    from raybench.cli.console import page, print_list
     from raybench.devices import KINDS
     from raybench.environments import RECIPES
     from raybench.execution.ray_executor import RayExecutor

@@ -11,10 +11,10 @@ from raybench.cli.console import page
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline, is_smoke
 from raybench.core.status import TrialStatus
+from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.text import print_report
-from raybench.reporting.words import plural
 from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
@@ -31,9 +31,9 @@ MAX_PROBLEM_KINDS = 5
 """Number of kinds of problems that are reported."""
 
 
-def show_end(outcome: Outcome, console: Console | None = None) -> None:
+def show_end(outcome: Outcome) -> None:
     """Print the comparison of a grid."""
-    console = console or page()
+    console = page()
     if not can_run(outcome):
         show_skipped(outcome, console)
         return
@@ -80,10 +80,7 @@ def show_ends(outcome: Outcome, console: Console) -> None:
 
 def _error_lines(attempt: Attempt) -> list[str]:
     """The error of a trial, in one line with the line of code; none without an error."""
-    if not attempt.error:
-        return []
-    place = attempt.error.get("where")
-    return [f"{trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else "")]
+    return [trouble(attempt.status, attempt.error)] if attempt.error else []
 
 
 def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:

@@ -17,8 +17,7 @@ def command(context: click.Context) -> None:
     """
     if context.invoked_subcommand:
         return
-    from raybench.cli.console import page
-    from raybench.cli.tables import print_list
+    from raybench.cli.console import page, print_list
     from raybench.environments import RECIPES, environment_status, environments_root
 
     rows = [(name, environment_status(name).state, recipe.purpose) for name, recipe in RECIPES.items()]

@@ -30,8 +30,6 @@ def with_execution(verb: Callable[..., Any]) -> Callable[..., Any]:
         keep_going: bool,
         **options: Any,
     ) -> Any:
-        if no_tracking and tracking_uri:
-            raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
         kept: dict[str, Any] = {"rerun": rerun, "retry": frozenset(retry), "keep_going": keep_going}
         return verb(run=partial(_run, results, tracking_uri, no_tracking, **kept), **options)
 
@@ -53,10 +51,23 @@ def _run(
     """Run a grid with a display of its progress, print the comparison, and return the exit status."""
     from raybench.cli.end_view import show_end
     from raybench.cli.live import progress_display
-    from raybench.run import DEFAULT_STORE, Options, run_grid
+    from raybench.run import Options, run_grid
 
-    tracking = None if no_tracking else tracking_uri or DEFAULT_STORE
+    tracking = tracking_of(tracking_uri, no_tracking)
     display = progress_display(ray=executor.uses_ray, mlflow=not no_tracking)
     outcome = run_grid(spec, executor, display, Options(results, tracking=tracking, where=cells, **options))
     show_end(outcome)
     return outcome.exit_status
+
+
+def tracking_of(uri: str | None, is_off: bool) -> str | None:
+    """The MLflow store of a run by its options `--tracking-uri` and `--no-tracking`; None for none.
+
+    Raises:
+        UsageError: both were given.
+    """
+    from raybench.run import DEFAULT_STORE
+
+    if is_off and uri:
+        raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
+    return None if is_off else uri or DEFAULT_STORE

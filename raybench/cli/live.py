@@ -28,14 +28,14 @@ from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
-from raybench.core.text import flops_text, join_words
+from raybench.core.text import error_line, flops_text, join_words, plural
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.request import request_of
 from raybench.planning.resume import complete_cells, done_on_other_machines
-from raybench.reporting.words import plural, rate_number, seconds_text
+from raybench.reporting.words import rate_number, seconds_text
 from raybench.results.attempt import Attempt, Key, latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
@@ -77,22 +77,13 @@ def left(seconds: float | None) -> str:
     return f"about {rough(seconds)} left"
 
 
-def first_line(error: Mapping[str, Any]) -> str:
-    """An error in one line: its type and the first line of its message, `ValueError: the batch is empty`."""
-    lines = str(error.get("message") or "").strip().splitlines()
-    line = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
-    return line if len(line) <= MAX_ERROR_CHARS else f"{line[: MAX_ERROR_CHARS - 1]}…"
-
-
 STOPPING = "Stopping: ending the running trials, then writing the report. Finished trials are kept."
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
-    """The problem of a trial in one line.
-
-    For an out-of-memory error this is the phase and amount, as far as known.
-    """
-    return (format_bytes(error) if status == TrialStatus.OOM else "") or first_line(error)
+    """The problem of a trial in one line, with its line of code; the phase and amount of an out-of-memory error."""
+    sizes = format_bytes(error) if status == TrialStatus.OOM else ""
+    return error_line({"message": sizes, "where": error.get("where")} if sizes else error, MAX_ERROR_CHARS)
 
 
 def metric_text(name: str, value: float) -> str:
@@ -384,8 +375,7 @@ class Display(ProgressListener):
         lines = [f"{heading}: {self._label(trial, with_device=True)}{count}"]
         error = event["error"] or {}
         if error:
-            place = f"  ({error['where']})" if error.get("where") else ""
-            lines.append(f"  {trouble(event['status'], error)}{place}")
+            lines.append(f"  {trouble(event['status'], error)}")
         if error and lines[1] in self._errors:
             lines = [f"{heading}: {self._label(trial, with_device=True)}: the same error{count}"]
         else:

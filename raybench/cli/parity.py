@@ -102,8 +102,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _print_tables(parity: Parity) -> None:
-    from raybench.cli.console import page
-    from raybench.cli.tables import print_list
+    from raybench.cli.console import page, print_list
 
     console = page()
     for pair in parity.pairs:

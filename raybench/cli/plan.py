@@ -64,17 +64,16 @@ def command(
     """
     from raybench import datasets
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
-    from raybench.cli.console import page, print_text
+    from raybench.cli.console import page, print_columns, print_text
     from raybench.cli.durations import rough
-    from raybench.cli.tables import print_columns
+    from raybench.core.text import plural
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.request import request_of
     from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
-    from raybench.reporting.words import plural
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
-    from raybench.run import decided_repeats
+    from raybench.run import decided_work
 
     with closing(executor):
         nodes = executor.nodes(spec.environments)
@@ -84,15 +83,9 @@ def command(
     for warning in history.warnings:
         log.warning("%s", warning)
     attempts = history.attempts.values()
-    missing = missing_work(plan, attempts)
-    progress, needed = decided_repeats(history, request_of(plan))
-    todo = [work for work in missing if work.trial.repeat < needed[work.trial.cell.cell_id]]
+    progress, todo, later = decided_work(missing_work(plan, attempts), history, request_of(plan))
     undecided = {cell for each in progress if not each.is_settled for cell in each.cells}
-    later = [
-        work
-        for work in missing
-        if work.trial.repeat >= needed[work.trial.cell.cell_id] and work.trial.cell.cell_id in undecided
-    ]
+    later = [work for work in later if work.trial.cell.cell_id in undecided]
     others = done_on_other_machines(plan, attempts)
     complete = complete_cells(plan, others)
     estimator = Estimator(attempts)

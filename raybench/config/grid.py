@@ -111,6 +111,11 @@ class Budget(Strict):
             raise v.complaint("compile: excluded is for a budget of time or price; remove it")
         return self
 
+    @property
+    def amount(self) -> dict[str, float]:
+        """What may be spent, by its name: `{"time": 300}`."""
+        return self.model_dump(include={"time", "price", "energy"}, exclude_none=True)
+
 
 class CellSettings(Settings):
     """Settings and parameters of the user's own training function or command."""
@@ -271,7 +276,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _scaled_down: str = PrivateAttr("")
-    _prices: PriceList | None = PrivateAttr(None)
+    _prices: PriceList = PrivateAttr(PriceList())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     @property
@@ -306,14 +311,14 @@ class GridSpec(CellSettings):
         return self.repeats if isinstance(self.repeats, int) else self.repeats.at_most
 
     @property
-    def prices(self) -> PriceList | None:
-        """Prices that replace those of the grid; None without a file of them."""
+    def prices(self) -> PriceList:
+        """Prices that replace those of the grid; none without a file of them."""
         return self._prices
 
     @property
     def price_currency(self) -> str:
         """The currency of all prices."""
-        return self._prices.currency if self._prices and self._prices.currency else self.currency
+        return self._prices.currency or self.currency
 
     @property
     def scaled_down(self) -> str:

@@ -7,7 +7,7 @@ in a rule compare equal when they mean the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -177,11 +177,14 @@ Augmentation = Annotated[
 ]
 
 
-def _seconds(value: float | str) -> float:
-    if not isinstance(value, str):
-        return value
-    parts = re.findall(r"(\d+)([hms])", value)
-    return float(sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in parts))
+def _amount_in(units: Mapping[str, float]) -> AfterValidator:
+    """Convert a text with units, such as 1h30m, to a number."""
+
+    def convert(value: float | str) -> float:
+        parts = re.findall(r"([\d.]+) ?([A-Za-z]+)", value) if isinstance(value, str) else [(value, "")]
+        return sum(float(number) * (units[unit] if unit else 1.0) for number, unit in parts)
+
+    return AfterValidator(convert)
 
 
 _DURATION = re.compile(r"^(?=.*[1-9])(?=.*[hms]$)([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$")
@@ -191,24 +194,16 @@ _BYTES = TypeAdapter(ByteSize)
 
 Duration = Annotated[
     Positive | Annotated[str, Field(pattern=_DURATION)],
-    AfterValidator(_seconds),
+    _amount_in({"h": 3600.0, "m": 60.0, "s": 1.0}),
     expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
 ]
 
 _JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6}
 _AMOUNT = re.compile(rf"^(?=.*[1-9])[0-9]{{1,9}}(\.[0-9]{{1,9}})? ?({'|'.join(_JOULES)})$")
 
-
-def _joules(value: float | str) -> float:
-    if not isinstance(value, str):
-        return value
-    number, unit = re.findall(r"[\d.]+|[A-Za-z]+", value)
-    return float(number) * _JOULES[unit]
-
-
 Energy = Annotated[
     Positive | Annotated[str, Field(pattern=_AMOUNT)],
-    AfterValidator(_joules),
+    _amount_in(_JOULES),
     expected("joules above 0, or a text such as 500J, 50kJ, 1.5MJ, 20Wh or 1kWh"),
 ]
 

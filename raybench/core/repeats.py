@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from raybench.core.text import plural
+
 
 @dataclass(frozen=True)
 class RepeatRule:
@@ -72,8 +74,7 @@ class Progress:
             return f"{head}; {until} would take more than 999 repeats"
         if self.needed > self.rule.at_most:
             return f"{head}; {until} would take about {self.needed} repeats (at most {self.rule.at_most}){after}"
-        more = self.needed - self.tried
-        return f"{head}, about {more} more repeat{'s' if more > 1 else ''}{after}"
+        return f"{head}, about {plural(self.needed - self.tried, 'more repeat')}{after}"
 
 
 def percent(fraction: float) -> str:

@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MAX_NAMES = 4
+"""Maximum number of names in a sentence."""
+
 _COMMANDS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters of ASCII and Latin-1, except tab and newline.
 
@@ -49,6 +52,30 @@ def printable_json(text: str) -> str:
 def join_words(words: Sequence[str], conjunction: str = "and") -> str:
     """Join words into a list: "a", "a and b", "a, b and c"."""
     return f" {conjunction} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def plural(count: int, noun: str) -> str:
+    """Format a count with its noun: 1 run, 3 runs."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def error_line(error: Mapping[str, Any], longest: int | None = None) -> str:
+    """An error in one line: its type, the first line of its message, and its place: `KeyError: 'x' (train.py:12)`.
+
+    Args:
+        error: as in the event of a trial's end.
+        longest: the most characters without the place.
+    """
+    lines = str(error.get("message") or "").strip().splitlines()
+    line = ": ".join(str(part) for part in (error.get("type"), *lines[:1]) if part)
+    line = line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
+    return f"{line} ({error['where']})" if error.get("where") else line
+
+
+def names_text(names: Sequence[str], separator: str = "; ") -> str:
+    """List names, the first of many: "a; b; c; d; 3 more". Labels contain commas, so semicolons separate them."""
+    more = len(names) - MAX_NAMES
+    return separator.join([*names[:MAX_NAMES], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def format_value(value: Any) -> str:

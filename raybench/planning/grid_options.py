@@ -57,7 +57,7 @@ def requested_grid(
         all_changes.append(f"repeats={repeats}")
     all_changes += ["synthetic_data=true"] if synthetic_data else []
     spec = load_grid(source, all_changes, options[0])
-    spec._prices = PriceList.read(prices) if prices else None
+    spec._prices = PriceList.read(prices) if prices else PriceList()
     cells = selection(where, spec, options[1])
     spec = spec.renamed(INLINE) if inline else spec
     return (smoke_grid(spec, cells), []) if smoke else (spec, cells)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from raybench.core.text import join_words
+from raybench.core.text import join_words, plural
 from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
 from raybench.engines import ENGINES, FRAMEWORKS
 from raybench.environments import NEEDED, environment_label, recipe_for
@@ -153,8 +153,7 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     if not hosted(need.kind) and largest.count < need.count:
         return f"needs {need.count} x {name}; {node.name} has {largest.count}"
     if max(1, need.cpus) > node.cores:
-        cores = max(1, need.cpus)
-        return f"needs {cores} core{'s' if cores > 1 else ''}; {node.name} has {node.cores}"
+        return f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}"
     if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
         return f"needs {need.memory_gb:g} GiB of memory; {node.name} has {node.memory_bytes / GIB:.0f}"
     for resource, amount in need.resources:

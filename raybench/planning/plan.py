@@ -18,7 +18,7 @@ from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, short_name
-from raybench.core.text import format_value, join_words
+from raybench.core.text import format_value, join_words, plural
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
@@ -141,7 +141,7 @@ def notes(plan: Plan) -> Iterator[str]:
 
 def plan_warnings(plan: Plan) -> Iterator[str]:
     """Settings of runnable cells that conflict, with a remedy."""
-    of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
+    of = f"of {plural(len(plan.cells), 'cell')}"
     short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[int, int]]()
     for cell in plan.cells:
         if cell.fit is None or cell.skip:
@@ -159,8 +159,8 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
             f"warm-up; set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
         )
     for (threads, cores), count in crowded.items():
-        has = f"{cores} core{'s' if cores > 1 else ''}"
-        yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
+        has = plural(cores, "core")
+        yield f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less"
     command = plan.workload.command
     if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
         program = command.arguments[0]
@@ -188,7 +188,7 @@ def skip_lines(plan: Plan, done: Collection[str] = ()) -> Iterator[str]:
             reasons.setdefault(cell.skip, []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
-        yield f"{devices}: {len(cells):,} cell{'s' if len(cells) > 1 else ''} skipped: {reason}"
+        yield f"{devices}: {plural(len(cells), 'cell')} skipped: {reason}"
     kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raybench.core.job import DEVICES, GROUPED
+from raybench.core.text import plural
 from raybench.devices import KINDS, hosted
 from raybench.engines import FRAMEWORKS
 
@@ -51,4 +52,4 @@ def resolve_replication(
         return Replication(DEVICES, replicas)
     suggestions = [f"replicas: {total}"] if total > 1 else [f"replication: {GROUPED}"]
     suggestions += [f"count: {replicas // each}"] if replicas % each == 0 else []
-    return f"{replicas} replicas do not fit {total} device{'s' * (total > 1)}; set {' or '.join(suggestions)}"
+    return f"{replicas} replicas do not fit {plural(total, 'device')}; set {' or '.join(suggestions)}"

@@ -28,7 +28,7 @@ def request_of(plan: Plan) -> GridRequest:
         baseline=dict(spec.baseline or {}),
         workload=plan.workload.name,
         target=Target(**spec.target.model_dump()) if spec.target else None,
-        budget=spec.budget.model_dump(include={"time", "price", "energy"}, exclude_none=True) if spec.budget else {},
+        budget=spec.budget.amount if spec.budget else {},
         metric=spec.metric or (spec.target.metric if spec.target else _first_metric(plan)),
         unit=spec.unit or "",
         description=spec.description or "",

@@ -17,10 +17,9 @@ from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import INLINE, is_inline
 from raybench.core.secret_masking import redact
-from raybench.core.text import is_written
+from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.reporting import words
 from raybench.reporting.report import Report, as_json, make_report
 from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
@@ -100,7 +99,7 @@ def from_grid(
     warnings = history_warnings(grid.history) if grid.history else []
     own = {cell.cell_id for cell in request.cells}
     if left_out := sum(run.cell_id not in own for run in attempts):
-        runs = words.plural(left_out, "run")
+        runs = plural(left_out, "run")
         warnings.append(f"{runs} of other configurations not shown; `raybench report {grid.name} --all` includes them")
     return from_attempts(attempts, request, baseline, warnings, **changes)
 
@@ -112,7 +111,7 @@ def history_warnings(history: GridHistory) -> list[str]:
     decay_checks = PretrialChecks(history.checks).decay_checks(cells.values())
     warnings = [*(check.warning for check in decay_checks if check.warning), *unknown_mfu(runs)]
     if history.damaged:
-        warnings.append(f"{words.plural(len(history.damaged), 'damaged line')} of the results left out")
+        warnings.append(f"{plural(len(history.damaged), 'damaged line')} of the results left out")
     return warnings
 
 

@@ -24,24 +24,36 @@ class Field(NamedTuple):
     value: Callable[[Answer, Any], Any]
 
 
-def _field(name: str, dtype: str, unit: str, meaning: str, value: Callable[[Answer, Any], Any]) -> Field:
-    return Field(Column(name, dtype, unit, meaning), value)
+def _at(path: str) -> Callable[[Answer, Any], Any]:
+    """The value at a path of attributes of a row, such as `to_target.reached`; None if one is missing or empty."""
+
+    def value(_: Answer, row: Any) -> Any:
+        for name in path.split("."):
+            row = getattr(row, name, None)
+        return None if row == "" else row
+
+    return value
 
 
-def _interval(prefix: str, unit: str, meaning: str, value: Callable[[Answer, Any], Any]) -> Iterator[Field]:
+def _field(
+    name: str, dtype: str, unit: str, meaning: str, value: str | Callable[[Answer, Any], Any] | None = None
+) -> Field:
+    """A column; its value is a function of a row, or a path of attributes, by default its name."""
+    return Field(Column(name, dtype, unit, meaning), value if callable(value) else _at(value or name))
+
+
+def _interval(prefix: str, unit: str, meaning: str, value: str | Callable[[Answer, Any], Any] = "") -> Iterator[Field]:
     """Yield the columns of a ratio, a difference or a summary and of the ends of its interval."""
+    find = value if callable(value) else _at(value or prefix)
 
     def part(name: str) -> Callable[[Answer, Any], Any]:
-        return lambda answer, row: getattr(value(answer, row), name, None)
+        return lambda answer, row: getattr(find(answer, row), name, None)
 
-    stem = f"{prefix}_" if prefix not in ("ratio", "") else ""
+    stem = f"{prefix}_" if prefix != "ratio" else ""
     yield _field(prefix, NUMBER, unit, meaning, part("value"))
-    yield _field(
-        f"{stem}low", NUMBER, unit, "lower end of its 95% confidence interval; missing with one run", part("low")
-    )
-    yield _field(
-        f"{stem}high", NUMBER, unit, "upper end of its 95% confidence interval; missing with one run", part("high")
-    )
+    for end, name in (("lower", "low"), ("upper", "high")):
+        meaning = f"{end} end of its 95% confidence interval; missing with one run"
+        yield _field(f"{stem}{name}", NUMBER, unit, meaning, part(name))
 
 
 def _label(answer: Answer, index: int | None) -> str | None:
@@ -52,110 +64,76 @@ def _marks(_: Answer, row: Configuration | Effect | Best) -> str | None:
     return ", ".join(row.cautions) or None
 
 
-def _main_metric(answer: Answer, effect: Effect) -> Any:
-    return effect.quality.get(answer.metric)
-
-
 _CAUTIONS = _field("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas", _marks)
 
 _COMPARISON = (
-    _field("label", TEXT, "", "the configuration's values on the axes that vary", lambda _, row: row.label),
+    _field("label", TEXT, "", "the configuration's values on the axes that vary"),
     _field("reference", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row.reference)),
-    _field("rank", WHOLE, "", "by time to the target if there is one, else by time; from 1", lambda _, row: row.rank),
-    _field("planned", WHOLE, "runs", "requested runs", lambda _, row: row.planned),
-    _field("completed", WHOLE, "runs", "completed runs, which all numbers are of", lambda _, row: row.completed),
-    _field("skip", TEXT, "", "the reason why it cannot run; missing if it can", lambda _, row: row.skip),
+    _field("rank", WHOLE, "", "by quality at a budget, else by time to the target or by time; from 1"),
+    _field("planned", WHOLE, "runs", "requested runs"),
+    _field("completed", WHOLE, "runs", "completed runs, which all numbers are of"),
+    _field("skip", TEXT, "", "the reason why it cannot run; missing if it can"),
     _field("unit", TEXT, "", "the unit of work of times, prices and energies", lambda a, _: a.unit.label),
-    *_interval("time_s", "s", "steady time per unit, geometric mean over runs", lambda _, row: row.seconds),
+    *_interval("time_s", "s", "steady time per unit, geometric mean over runs", "seconds"),
     _field("rate_unit", TEXT, "", "what `rate` counts, such as tokens", lambda a, _: a.unit.counted or None),
-    *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean", lambda _, row: row.rate),
-    *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster", lambda _, row: row.ratio),
+    *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean"),
+    *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster"),
     _field("metric", TEXT, "", "the metric of quality, such as val/accuracy", lambda a, _: a.metric or None),
-    *_interval("quality", "", "the metric after training, mean over runs", lambda _, row: row.quality),
-    *_interval("quality_difference", "", "quality minus that of the reference", lambda _, row: row.quality_difference),
-    _field(
-        "reached", WHOLE, "runs", "runs that reached the target", lambda _, row: getattr(row.to_target, "reached", None)
-    ),
-    _field(
-        "tried",
-        WHOLE,
-        "runs",
-        "runs that tried to reach the target",
-        lambda _, row: getattr(row.to_target, "tried", None),
-    ),
+    *_interval("quality", "", "the metric after training, mean over runs"),
+    *_interval("quality_difference", "", "quality minus that of the reference"),
+    _field("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
+    _field("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
     _field(
         "to_target_s",
         NUMBER,
         "s",
         "expected time to the target, with a restart after each miss",
-        lambda _, row: getattr(row.to_target, "expected_s", None),
+        "to_target.expected_s",
     ),
-    *_interval(
-        "to_target_ratio",
-        "ratio",
-        "speed to the target relative to the reference",
-        lambda _, row: getattr(row.to_target, "ratio", None),
-    ),
+    *_interval("to_target_ratio", "ratio", "speed to the target relative to the reference", "to_target.ratio"),
     _field("currency", TEXT, "", "of the prices, such as USD", lambda a, _: a.currency),
-    _field("price", NUMBER, "currency", "price of a unit of work", lambda _, row: row.price),
-    _field("total_price", NUMBER, "currency", "price of a whole run, median over runs", lambda _, row: row.total_price),
-    _field(
-        "to_target_price",
-        NUMBER,
-        "currency",
-        "expected price to the target",
-        lambda _, row: getattr(row.to_target, "price", None),
-    ),
-    *_interval(
-        "price_ratio", "ratio", "reference's price ÷ its own; above 1 is cheaper", lambda _, row: row.price_ratio
-    ),
-    _field("energy_j", NUMBER, "J", "energy of the device per unit of work", lambda _, row: row.energy_j),
-    *_interval(
-        "energy_ratio", "ratio", "reference's energy ÷ its own; above 1 is less", lambda _, row: row.energy_ratio
-    ),
-    _field("host_energy_j", NUMBER, "J", "energy of an accelerator's host per unit", lambda _, row: row.host_energy_j),
-    _field(
-        "energy_price", NUMBER, "currency", "price of that energy per unit of work", lambda _, row: row.energy_price
-    ),
-    _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work", lambda _, row: row.gco2),
-    *_interval(
-        "mfu",
-        "fraction",
-        "model FLOP/s over the measured peak, mean over runs",
-        lambda _, row: row.mfu and row.mfu.share,
-    ),
-    _field(
-        "datasheet_mfu",
-        NUMBER,
-        "fraction",
-        "model FLOP/s over the data sheet's peak",
-        lambda _, row: row.mfu and row.mfu.datasheet,
-    ),
-    _field("limited_by", TEXT, "", "compute, memory, input or overhead", lambda _, row: row.limited_by or None),
+    _field("price", NUMBER, "currency", "price of a unit of work"),
+    _field("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
+    _field("to_target_price", NUMBER, "currency", "expected price to the target", "to_target.price"),
+    *_interval("price_ratio", "ratio", "reference's price ÷ its own; above 1 is cheaper"),
+    _field("energy_j", NUMBER, "J", "energy of the device per unit of work"),
+    *_interval("energy_ratio", "ratio", "reference's energy ÷ its own; above 1 is less"),
+    _field("host_energy_j", NUMBER, "J", "energy of an accelerator's host per unit"),
+    _field("energy_price", NUMBER, "currency", "price of that energy per unit of work"),
+    _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work"),
+    *_interval("mfu", "fraction", "model FLOP/s over the measured peak, mean over runs", "mfu.share"),
+    _field("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
+    _field("limited_by", TEXT, "", "compute, memory, input or overhead"),
     _CAUTIONS,
 )
 
 _EFFECTS = (
-    _field("axis", TEXT, "", "the axis", lambda _, row: row.axis),
+    _field("axis", TEXT, "", "the axis"),
     _field("value", TEXT, "", "its value", lambda _, row: format_value(row.value)),
     _field(
         "other", TEXT, "", "the baseline's value, which it is compared with", lambda _, row: format_value(row.other)
     ),
-    _field("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", lambda _, row: row.sets),
-    _field("runs", WHOLE, "runs", "smallest number of runs of a configuration in them", lambda _, row: row.runs),
-    *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", lambda _, row: row.speed),
+    _field("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
+    _field("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
+    *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
     _field("rate", NUMBER, "1/s", "what is counted per second with the value", lambda _, row: (row.rates or [None])[0]),
     _field("other_rate", NUMBER, "1/s", "the same with the baseline's", lambda _, row: (row.rates or [None])[-1]),
-    _field("smallest", NUMBER, "ratio", "smallest ratio of a pair", lambda _, row: row.least),
-    _field("largest", NUMBER, "ratio", "largest ratio of a pair", lambda _, row: row.most),
-    _field("varies", YES_NO, "", "whether the effect differs between pairs beyond noise", lambda _, row: row.varies),
+    _field("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
+    _field("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
+    _field("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
     _field("metric", TEXT, "", "the metric of quality", lambda a, _: a.metric or None),
-    *_interval("quality_difference", "", "mean difference of quality", _main_metric),
+    *_interval("quality_difference", "", "mean difference of quality", lambda a, row: row.quality.get(a.metric)),
     _CAUTIONS,
 )
 
 _BEST = (
-    _field("criterion", TEXT, "", "fastest, first to target, cheapest or least energy", lambda _, row: row[1].value),
+    _field(
+        "criterion",
+        TEXT,
+        "",
+        "quality, fastest, first to target, cheapest or least energy",
+        lambda _, row: row[1].value,
+    ),
     _field("label", TEXT, "", "the best configuration by it", lambda a, row: _label(a, row[0].configuration)),
     _field("other", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row[0].other)),
     *_interval("ratio", "ratio", "relative to that; above 1 is better", lambda _, row: row[0].ratios[row[1]]),

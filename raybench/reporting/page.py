@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from raybench.core.text import printable
+from raybench.core.text import plural, printable
 from raybench.reporting import figures, words
 from raybench.reporting.columns import configuration_columns, effect_columns
 from raybench.reporting.layout import Column
@@ -56,7 +56,7 @@ def _template() -> Template:
         words.effect_detail,
         words.failure_sentences,
         words.table_caption,
-        words.plural,
+        plural,
         effect_columns,
         about,
         all_columns,
@@ -68,9 +68,7 @@ def _template() -> Template:
 def about(report: Report) -> list[str]:
     """Return the facts of the line below the title: date, workload, runs, hardware."""
     answer = report.answer
-    runs = (
-        f"{words.plural(answer.status.completed, 'run')} of {words.plural(len(answer.configurations), 'configuration')}"
-    )
+    runs = f"{plural(answer.status.completed, 'run')} of {plural(len(answer.configurations), 'configuration')}"
     return [each for each in (report.made[:10], answer.workload, runs, words.hardware_text(answer)) if each]
 
 

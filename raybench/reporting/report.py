@@ -13,7 +13,7 @@ from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.cell import CellDevice
-from raybench.core.text import printable_json
+from raybench.core.text import plural, printable_json
 from raybench.reporting import words
 from raybench.reporting.columns import rows
 from raybench.results.attempt import Attempt
@@ -68,7 +68,7 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
         answer,
         made,
         grid_file,
-        [f"{machine}: {words.plural(count, 'run')}" for machine, count in machines.items()],
+        [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()],
         {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
     )
 
@@ -78,7 +78,7 @@ def _machine(run: Attempt) -> str:
     device = run.cell.device
     threads = run.runtime_conditions.get("threads", device.threads or None)
     parts = [device.hardware or str(device.kind)]
-    parts += [words.plural(threads, "thread")] if isinstance(threads, int) else []
+    parts += [plural(threads, "thread")] if isinstance(threads, int) else []
     parts += [str(run.cell.framework)] if run.cell.framework else []
     return f"{run.host.get('name')}: {', '.join(parts)}"
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.core.collector import collector_paused
 from raybench.core.files import write_atomic
+from raybench.core.text import plural
 from raybench.errors import UsageError
 from raybench.reporting import build, frames
 from raybench.reporting.text import report_text
-from raybench.reporting.words import plural
 from raybench.results import columns as c
 from raybench.sources import Attempts, load_grids
 from raybench.sources.result_tables import GridSource, Record, tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from raybench.core.text import printable
+from raybench.core.text import plural, printable
 from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, effect_columns, rows
 from raybench.reporting.layout import Line, table_lines, wrapped
@@ -61,7 +61,7 @@ def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterato
     failures = words.failure_sentences(answer, only_skips)
     if not full and len(failures) > MAX_FAILURES:
         more = len(failures) - MAX_FAILURES
-        failures = [*failures[:MAX_FAILURES], f"{words.plural(more, 'more reason')} for missing results: --full"]
+        failures = [*failures[:MAX_FAILURES], f"{plural(more, 'more reason')} for missing results: --full"]
     yield wrapped(failures, width)
     yield list(_trust(answer, width, full))
 
@@ -97,4 +97,4 @@ def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     if full:
         yield from wrapped([f"Note: {words.caution_text(each)}" for each in notes], width, "dim")
     elif notes:
-        yield from wrapped([f"{words.plural(len(notes), 'note')}, shown with --full."], width, "dim")
+        yield from wrapped([f"{plural(len(notes), 'note')}, shown with --full."], width, "dim")

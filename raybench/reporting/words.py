@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from raybench.analysis.answer import (
@@ -25,7 +25,7 @@ from raybench.core.job import Target
 from raybench.core.labels import axis_label
 from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
-from raybench.core.text import flops_text, format_value, join_words
+from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
 
 PERCENT_BELOW = 1.1
@@ -40,8 +40,8 @@ RATIO_STEPS = 2
 ONCE = " in one run each"
 """End of a clause on numbers without an interval."""
 
-MAX_NAMES = 4
-"""Maximum number of configurations that a sentence names."""
+MAX_PEAKS = 4
+"""Maximum number of peaks that a caption names."""
 
 STATUSES = {
     "oom": "out of memory",
@@ -59,11 +59,6 @@ def number(value: float, digits: int = 3) -> str:
     rounded = float(f"{value:.{digits - 1}e}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{value:,.{decimals}f}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Format a count with its noun: 1 run, 3 runs."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -292,13 +287,13 @@ def best_texts(answer: Answer) -> list[BestText]:
     return [_best_text(answer, best) for best in answer.best]
 
 
-def budget_text(answer: Answer) -> str:
+def budget_text(budget: Mapping[str, float], currency: str) -> str:
     """What each run may spend: 5 min of training; a price of $0.10; 50 kJ."""
-    ((name, amount),) = answer.budget.items()
+    ((name, amount),) = budget.items()
     if name == "time":
         unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
         return f"{amount / size:.3g} {unit} of training"
-    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(amount, answer.currency)}"
+    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(amount, currency)}"
 
 
 def _at_budget_text(answer: Answer, best: Best) -> BestText:
@@ -312,12 +307,12 @@ def _at_budget_text(answer: Answer, best: Best) -> BestText:
     once = "" if best.quality and best.quality.has_interval else " in these runs"
     of = f" on {best.workload}" if best.workload else ""
     own = name_of(answer, best.configuration, best.workload)
-    head = f"For {budget_text(answer)}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
+    spent = budget_text(answer.budget, answer.currency)
+    head = f"For {spent}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
     if best.other is None or best.quality is None:
         return BestText(f"{head}{'; nothing to compare it with' if best.other is None else ''}.")
     difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
-    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
-    others = f"{name_of(answer, best.other, best.workload)} {reached(best.other)}: {difference}{marks}."
+    others = f"{name_of(answer, best.other, best.workload)} {reached(best.other)}: {difference}{_marks(best)}."
     ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
     return BestText(f"{head},", others, f"Not distinguishable from it in {name}: {names_text(ties)}." if ties else "")
 
@@ -341,7 +336,6 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head += " in these runs" if is_open else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
-    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
     others = (
         sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
@@ -357,15 +351,13 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         rest.append(f"{few}, so it is not certain to beat {names_text(names)}.")
     return BestText(
         f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
-        f"{'; '.join(parts)}{marks}.",
+        f"{'; '.join(parts)}{_marks(best)}.",
         " ".join(rest),
     )
 
 
-def names_text(names: Sequence[str]) -> str:
-    """List labels, the first of many: they contain commas, so semicolons separate them."""
-    shown, more = names[:MAX_NAMES], len(names) - MAX_NAMES
-    return "; ".join([*shown, *([f"{more} more"] if more > 0 else [])])
+def _marks(best: Best) -> str:
+    return f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
 
 
 def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
@@ -461,7 +453,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         words = factor.format(number_text, other=other) + interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
-    if ratio.holds_if_no_miss and ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high:
+    if ratio.holds_if_no_miss and ratio.excludes_1:
         words += " as long as no run misses the target"
     return words
 
@@ -626,7 +618,7 @@ def mfu_text(mfu: Mfu | None) -> str:
 
 
 def _peak_text(mfu: Mfu) -> str:
-    return f"{flops_text(mfu.peak)} ({mfu.precision} {mfu.probe})"
+    return f"{flops_text(mfu.basis.peak)} ({mfu.basis.precision} {mfu.basis.probe})"
 
 
 def peaks_text(answer: Answer) -> str:
@@ -635,8 +627,8 @@ def peaks_text(answer: Answer) -> str:
     peaks = list(dict.fromkeys(map(_peak_text, known)))
     if not peaks:
         return ""
-    text = f"MFU of the measured peak, {join_words(peaks)}" if len(peaks) <= MAX_NAMES else "MFU of measured peaks"
-    sources = dict.fromkeys(each.source for each in known if each.source != COUNTED)
+    text = f"MFU of the measured peak, {join_words(peaks)}" if len(peaks) <= MAX_PEAKS else "MFU of measured peaks"
+    sources = dict.fromkeys(each.basis.source for each in known if each.basis.source != COUNTED)
     return f"{text}; FLOPs {join_words(list(sources))}" if sources else text
 
 

@@ -11,6 +11,7 @@ from typing import Self
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
+from raybench.core.text import plural
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt, Key, attempts, key_of
 from raybench.results.event_lines import DAMAGED, attempt_of_lines
@@ -111,7 +112,7 @@ class GridHistory:
         if not self.damaged:
             return []
         places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
-        return [f"skipped {len(self.damaged)} damaged line{'s' if len(self.damaged) > 1 else ''}: {places}"]
+        return [f"skipped {plural(len(self.damaged), 'damaged line')}: {places}"]
 
 
 def _paths(folders: Iterable[Path], kind: str) -> list[Path]:

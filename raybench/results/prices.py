@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from raybench.core.cell import CellDevice
-from raybench.core.settings import MISSING
+from raybench.core.text import names_text
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
+
+T = TypeVar("T")
 
 NAMES = ("device", "model", "kind")
 """Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
 
 COLUMNS = (*NAMES, "price_per_hour", "source", "date", "currency")
-
-SHOWN = 3
-"""Maximum number of names in the note on unused prices."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Price:
 
 @dataclass(frozen=True)
 class PriceList:
-    """The prices of a file.
+    """The prices of a file; without one, there are none.
 
     Attributes:
         path: the file.
@@ -43,8 +42,8 @@ class PriceList:
         currency: of all of them; empty if the file does not say it.
     """
 
-    path: Path
-    prices: Mapping[str, Price]
+    path: Path = Path()
+    prices: Mapping[str, Price] = field(default_factory=dict)
     currency: str = ""
 
     @classmethod
@@ -61,34 +60,43 @@ class PriceList:
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"{path}: cannot be read: {reason}{near_file(path, Path())}") from None
-        problems = [
-            Problem(str(path), 1, number, name, f"unknown column; {nearest(name, COLUMNS)}")
-            for number, name in enumerate(head, 1)
-            if name not in COLUMNS
-        ]
+        problems: list[Problem] = []
+
+        def problem(line: int, column: str, message: str) -> None:
+            place = head.index(column) + 1 if column in head else 1
+            problems.append(Problem(str(path), line, place, column, message))
+
+        for column in head:
+            if column not in COLUMNS:
+                problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
         if not problems and not ({*NAMES} & {*head} and "price_per_hour" in head):
-            problems.append(Problem(str(path), 1, 1, "", "needs the columns device and price_per_hour"))
+            problem(1, "", "needs the columns device and price_per_hour")
         prices: dict[str, Price] = {}
         places: dict[str, int] = {}
         currency = ""
         for line, values in () if problems else enumerate(lines, 2):
-            row = dict(zip(head, values, strict=False))
             if not any(values):
                 continue
-            name = next((row[column] for column in NAMES if row.get(column)), "")
-            currency = currency or row.get("currency", "")
             if len(values) != len(head):
-                message = f"{len(values)} values for {len(head)} columns"
-                problems.append(Problem(str(path), line, 1, "", message))
+                problem(line, "", f"{len(values)} values for {len(head)} columns")
                 continue
-            wrong = _wrong(row, name, currency)
-            if name.casefold() in places:
-                wrong[next(filter(row.get, NAMES))] = f"{name} has a price on line {places[name.casefold()]}"
-            places.setdefault(name.casefold(), line)
-            problems += [Problem(str(path), line, head.index(column) + 1, column, wrong[column]) for column in wrong]
-            if not wrong:
-                source = ", ".join(filter(None, (row.get("source"), row.get("date")))) or path.name
-                prices[name] = Price(float(row["price_per_hour"]), source)
+            row = dict(zip(head, values, strict=True))
+            own = next(filter(row.get, NAMES), next(filter(row.__contains__, NAMES)))
+            name, day, price = row[own], row.get("date"), _converted(float, row["price_per_hour"])
+            earlier = places.setdefault(name.casefold(), line)
+            currency = currency or row.get("currency", "")
+            wrong = {}
+            if not name or earlier < line:
+                wrong[own] = f"{name} has a price on line {earlier}" if name else "missing"
+            if price is None or not 0 <= price < math.inf:
+                wrong["price_per_hour"] = f"{row['price_per_hour']!r} is no price; write a number such as 2.49"
+            if day and _converted(date.fromisoformat, day) is None:
+                wrong["date"] = f"{day!r} is no date; write it as 2026-11-20"
+            if row.get("currency", currency) != currency:
+                wrong["currency"] = f"{row['currency'] or 'none'}, and {currency} before; a file has one currency"
+            for column, message in wrong.items():
+                problem(line, column, message)
+            prices[name] = Price(price or 0.0, ", ".join(filter(None, (row.get("source"), day))) or path.name)
         if problems:
             raise FileError(problems)
         return cls(path, prices, currency)
@@ -110,8 +118,7 @@ class PriceList:
         if found := self.find(name, device):
             line, price = found
             is_each = device.kind != "cpu" and line.casefold() != (name or "").casefold()
-            count = device.count if is_each and isinstance(device.count, int) and device.count is not MISSING else 1
-            return replace(price, per_hour=price.per_hour * count)
+            return replace(price, per_hour=price.per_hour * (device.count or 1)) if is_each else price
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Attempt]) -> tuple[GridRequest, str]:
@@ -124,13 +131,8 @@ class PriceList:
             devices.append((name, run.cell.device if run else cell.content.device))
             own = None if cell.price_per_hour is None else Price(cell.price_per_hour, cell.price_source)
             price = self.price(*devices[-1], own, request.currency)
-            cells.append(
-                replace(
-                    cell,
-                    price_per_hour=price.per_hour if price else None,
-                    price_source=price.source if price else "",
-                )
-            )
+            per_hour, source = (price.per_hour, price.source) if price else (None, "")
+            cells.append(replace(cell, price_per_hour=per_hour, price_source=source))
         currency = self.currency or request.currency
         return replace(request, cells=cells, currency=currency), self.unused(devices)
 
@@ -143,27 +145,13 @@ class PriceList:
             return ""
         known = [text for name, each in listed for text in (name, each.model, each.kind) if isinstance(text, str)]
         hint = next((hint for name in names if (hint := close(name, dict.fromkeys(known)))), "")
-        more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-        text = f"Prices of {self.path.name} match no device here: {', '.join([*names[:SHOWN], *more])}"
+        text = f"Prices of {self.path.name} match no device here: {names_text(names, separator=', ')}"
         return f"{text}; {hint}" if hint else text
 
 
-def _wrong(row: Mapping[str, str], name: str, currency: str) -> dict[str, str]:
-    """Return what is wrong in a line, by column."""
-    wrong = {}
-    if not name:
-        wrong[next(column for column in NAMES if column in row)] = "missing"
+def _converted(convert: Callable[[str], T], text: str) -> T | None:
+    """A text as another type; None if it is none."""
     try:
-        price = float(row.get("price_per_hour", ""))
+        return convert(text)
     except ValueError:
-        price = math.nan
-    if not 0 <= price < math.inf:
-        wrong["price_per_hour"] = f"{row.get('price_per_hour', '')!r} is no price; write a number such as 2.49"
-    if row.get("date"):
-        try:
-            date.fromisoformat(row["date"])
-        except ValueError:
-            wrong["date"] = f"{row['date']!r} is no date; write it as 2026-11-20"
-    if row.get("currency", currency) != currency:
-        wrong["currency"] = f"{row['currency'] or 'none'}, and {currency} before; a file has one currency"
-    return wrong
+        return None

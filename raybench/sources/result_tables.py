@@ -214,15 +214,9 @@ def _roofline(attempt: Attempt) -> dict[str, Any]:
     used = utilization(attempt) if attempt.roofline else None
     if used is None:
         return {}
-    columns = {"flop_rate": used.flops_per_s, "mfu": used.mfu, "datasheet_mfu": used.datasheet_mfu}
     roof = roofline(attempt)
-    if roof is None:
-        return columns
-    return columns | {
-        "bottleneck": roof.bottleneck,
-        "memory_share": roof.memory,
-        "input_share": roof.input,
-    }
+    shares = {"bottleneck": roof.bottleneck, "memory_share": roof.memory, "input_share": roof.input} if roof else {}
+    return {"flop_rate": used.flops_per_s, "mfu": used.mfu, "datasheet_mfu": used.datasheet_mfu} | shares
 
 
 def _energy(attempt: Attempt) -> dict[str, Any]:
@@ -329,7 +323,7 @@ def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]
     for name in dict.fromkeys(name for epoch in epochs for name in epoch.metrics):
         table.values[name] = [epoch.metrics.get(name) for epoch in epochs]
     for unit in dict.fromkeys(unit for epoch in epochs for unit in epoch.counts):
-        table.values[f"{unit}_per_s"] = [_per_s([epoch], epoch.counts.get(unit)) for epoch in epochs]
+        table.values[f"{unit}_per_s"] = [_per_s(epoch, epoch.counts.get(unit)) for epoch in epochs]
     for unit in dict.fromkeys(unit for epoch in epochs for unit in epoch.units):
         table.values[f"{UNITS}{unit}"] = [epoch.units.get(unit) for epoch in epochs]
     for name in ("grid", "trial", "attempt"):
@@ -351,7 +345,7 @@ def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
         "steady": [epoch.epoch in steady for epoch in attempt.epochs],
         "epoch_s": seconds,
         "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, timing.DIGITS))),
-        "steps_per_s": [_per_s([epoch], epoch.steps) for epoch in attempt.epochs],
+        "steps_per_s": [_per_s(epoch, epoch.steps) for epoch in attempt.epochs],
         "step_median_s": [_quantile(epoch.step_s, 0.5) for epoch in attempt.epochs],
         "step_p95_s": [_quantile(epoch.step_s, 0.95) for epoch in attempt.epochs],
         "energy_j": energy.of_epochs(attempt),
@@ -359,9 +353,9 @@ def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
     }
 
 
-def _per_s(epochs: Sequence[Epoch], count: float | None) -> float | None:
-    """Return a number of these epochs per second of training, without compilation."""
-    seconds = sum(timing.seconds_of_each(epochs, timing.STEADY))
+def _per_s(epoch: Epoch, count: float | None) -> float | None:
+    """Return a number of an epoch per second of training, without compilation."""
+    (seconds,) = timing.seconds_of_each([epoch], timing.STEADY)
     return count / seconds if count and seconds > 0 else None
 
 

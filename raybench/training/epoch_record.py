@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """The evaluation as plain values."""
-        metrics = finite({name: number_of(value) for name, value in self.metrics.items()})
+        metrics, _ = finite({name: number_of(value) for name, value in self.metrics.items()})
         return {**vars(self), "metrics": metrics}
 
 
@@ -99,6 +99,18 @@ class EpochRecord:
         return {name: value for name, value in known.items() if value}
 
 
-def finite(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The metrics that are finite numbers."""
-    return {name: value for name, value in metrics.items() if math.isfinite(value)}
+def finite(metrics: Mapping[str, float], warn: Callable[[str], object] = str) -> tuple[dict[str, float], str]:
+    """The metrics that are finite numbers, and the first loss that is not one: `train/loss is nan`.
+
+    Args:
+        metrics: by name.
+        warn: receives a warning about others that are not.
+    """
+    diverged = ""
+    for name, value in metrics.items():
+        if math.isfinite(value):
+            continue
+        if not name.endswith("loss"):
+            warn(f"{name} is {value}, and was left out")
+        diverged = diverged or (f"{name} is {value}" if name.endswith("loss") else "")
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}, diverged

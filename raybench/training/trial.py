@@ -246,8 +246,7 @@ class Trial:
         elif self._last is not None:
             self._last.log(metrics)
             values = {name: number_of(value) for name, value in metrics.items()}
-            self._note_divergence(values, "after the last epoch")
-            later = self._finite(values)
+            later = self._finite(values, "after the last epoch")
             if self._left and self._left[0]:
                 self._left[0]["metrics"] |= later
             self._recorder.logged_later(later)
@@ -417,7 +416,6 @@ class Trial:
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
-        self._note_divergence(values, f"in epoch {epoch.number + 1}")
         steps, optimizers = self._loop.optimizer_steps(), self._loop.optimizers()
         return {
             "epoch": epoch.number + 1,
@@ -427,7 +425,7 @@ class Trial:
             **({"optimizers": [_as_json(entry) for entry in optimizers]} if optimizers else {}),
             **measured,
             **({"evaluations": [each.to_json() for each in epoch.evaluations]} if epoch.evaluations else {}),
-            "metrics": self._finite(values),
+            "metrics": self._finite(values, f"in epoch {epoch.number + 1}"),
         }
 
     def _end_epoch(self, more: bool) -> bool:
@@ -464,18 +462,11 @@ class Trial:
         self._epoch.facts["partial"] = True
         return True
 
-    def _note_divergence(self, values: Mapping[str, float], when: str) -> None:
-        """Note the first loss that is not finite."""
-        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
-        if losses:
-            self._diverged = f"{losses[0]} is {values[losses[0]]} {when}"
-
-    def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The finite metrics, with a warning about others than losses."""
-        for name, value in values.items():
-            if not math.isfinite(value) and not name.endswith("loss"):
-                self._recorder.warn(f"{name} is {value}, and was left out")
-        return finite(values)
+    def _finite(self, values: Mapping[str, float], when: str) -> dict[str, float]:
+        """The finite metrics, with a warning about others; a loss that is not finite ends the training."""
+        kept, diverged = finite(values, self._recorder.warn)
+        self._diverged = f"{diverged} {when}" if diverged else self._diverged
+        return kept
 
     def _limit(self, length: int | None) -> int | None:
         """The number of steps in this epoch; None: as many as there are batches.

@@ -35,6 +35,7 @@ from raybench.devices import Device, hosted
 from raybench.devices.host import usable_cores
 from raybench.devices.program import THREAD_VARIABLES
 from raybench.results.epoch import over_ranks
+from raybench.training.epoch_record import finite
 from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
 from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
 from raybench.trial.failure import failure
@@ -455,7 +456,7 @@ class _Printed(_Run):
             self._move_excess(seconds, "setup")  # such as imports
         self._flush()
         self._in_epoch = False
-        finite, diverged = _finite(metrics, self._warnings)
+        kept, diverged = finite(metrics, self._warn_once)
         work = {} if partial else work
         counted = {name: int(work[name]) for name in ("steps", "examples") if name in work}
         units = {name: number for name, number in work.items() if name not in counted or list(work) == ["steps"]}
@@ -469,7 +470,7 @@ class _Printed(_Run):
             **({"epochs_in_read": self._together} if self._together > 1 else {}),
             **counted,
             **({"units": units} if units else {}),
-            metrics=finite,
+            metrics=kept,
         )
         if diverged:
             raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._metrics.number}")
@@ -495,11 +496,14 @@ class _Printed(_Run):
     def _add_later(self) -> None:
         """Add metrics that follow the end of an epoch to that epoch."""
         if self._last and not self._in_epoch:
-            later, diverged = _finite(self._metrics.current, self._warnings)
+            later, diverged = finite(self._metrics.current, self._warn_once)
             self._last["metrics"] |= later
             self._metrics.current = {}
             if diverged:
                 raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} after epoch {self._metrics.number}")
+
+    def _warn_once(self, message: str) -> None:
+        self._warnings.extend([message] if message not in self._warnings else [])
 
     def _flush(self) -> None:
         """Send the last epoch, to which later metrics may have been added."""
@@ -524,12 +528,10 @@ class _Printed(_Run):
             elif not self._metrics.number:
                 return TrialStatus.FAILED, self._described("UsageError", "no line of the output ends an epoch")
             self._add_later()
-        except (_End, OutputError) as error:
-            if isinstance(error, _End) and error.status == TrialStatus.COMPLETED:
-                return error.status, None
-            is_diverged = isinstance(error, _End)
-            status = TrialStatus.DIVERGED if is_diverged else TrialStatus.FAILED
-            return status, self._described("Diverged" if is_diverged else "UsageError", str(error))
+        except _End as end:
+            return end.status, self._described(end.kind, str(end)) if end.kind else None
+        except OutputError as error:
+            return TrialStatus.FAILED, self._described("UsageError", str(error))
         number, epochs = self._metrics.number, self._job.cell.settings.epochs
         if number > 1 and self._most_together == number:
             self._warnings.append(
@@ -680,16 +682,3 @@ def _combined(same: list[Event]) -> Event:
         names = {name for each in same for name in each.get("units", {})}
         event["units"] = {name: sum(each.get("units", {}).get(name, 0) for each in same) for name in sorted(names)}
     return event
-
-
-def _finite(metrics: Mapping[str, float], warnings: list[str]) -> tuple[dict[str, float], str]:
-    """The metrics that are finite, and a loss that is not; others that are not are a warning."""
-    diverged = ""
-    for name, value in metrics.items():
-        if math.isfinite(value):
-            continue
-        if name.endswith("loss"):
-            diverged = f"{name} is {value}"
-        elif (message := f"{name} is {value}, and was left out") not in warnings:
-            warnings.append(message)
-    return {name: value for name, value in metrics.items() if math.isfinite(value)}, diverged

@@ -27,14 +27,12 @@ from typing import Any
 
 from raybench.core.files import PACKAGE, write_atomic
 from raybench.core.job import Job
+from raybench.core.text import names_text
 from raybench.datasets.digests import Digests
 from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
-
-MAX_NAMES = 5
-"""Files that a note names."""
 
 
 def digest_of(content: bytes) -> str:
@@ -229,8 +227,8 @@ def record_late_modules(job: Job) -> Iterator[str]:
         before = _late_modules(file)
         new = {path: digest for path, digest in digests_of(folder, own).items() if path not in before}
         if new:
-            names = [*list(new)[:MAX_NAMES], *([f"{len(new) - MAX_NAMES} more"] if len(new) > MAX_NAMES else [])]
-            yield f"loaded during training, so edits make new trials only from now on: {', '.join(names)}"
+            names = names_text([*new], separator=", ")
+            yield f"loaded during training, so edits make new trials only from now on: {names}"
             file.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(file, json.dumps(before | new))
 

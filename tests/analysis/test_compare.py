@@ -112,11 +112,6 @@ def test_missing_configuration_does_not_pass():
     assert comparison.only_in_new == ("batch 128",)
 
 
-def test_same_runs_on_both_sides_are_recognised():
-    base = session(1.0)
-    assert compare(*as_versions(base, base)).same_runs
-
-
 def test_nothing_in_common_does_not_pass():
     attempts, request = session(1.0)
     assert compare(*as_versions((attempts, replace(request, cells=[])), (attempts, request))).fails

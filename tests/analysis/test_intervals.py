@@ -7,41 +7,49 @@ import pytest
 
 from benchmarks.coverage import FAMILIES, GRIDS, TARGETS, simulate, targets
 from raybench.analysis import intervals
-from raybench.analysis.intervals import Residual, Sample, TwoWayTable, difference, effect, quantile
+from raybench.analysis.intervals import (
+    REPEATED_LOOKS,
+    UNTIL_NARROW,
+    Residual,
+    Sample,
+    Stopping,
+    TwoWayTable,
+    difference,
+    effect,
+)
 
 BASE = (10.10, 9.95, 10.20, 10.02)
 NEW = (9.61, 9.40, 9.95, 9.52)
 
 
-def samples(values, host="", times=True):
+def samples(values, host="", times=True, stopping=None):
     return tuple(
-        Sample(repeat, math.log(value), host, *((2.0 * repeat, 2.0 * repeat + 1) if times else ()))
+        Sample(repeat, math.log(value), host, *((2.0 * repeat, 2.0 * repeat + 1) if times else (None, None)), stopping)
         for repeat, value in enumerate(values)
     )
 
 
-def test_welch_of_the_specification():
-    estimate = difference(samples(BASE, times=False), samples(NEW, times=False))
-    assert estimate.error == pytest.approx(0.013305, abs=1e-6)
-    assert estimate.df == pytest.approx(4.1087, abs=1e-4)
-    assert quantile(estimate.df, 1 - 0.014) == pytest.approx(3.3282, abs=1e-4)
-    half = quantile(estimate.df, 1 - 0.014) * estimate.error
-    assert [math.exp(estimate.value + each) for each in (0, -half, half)] == pytest.approx(
-        [1.04671, 1.00137, 1.09410], abs=1e-5
-    )
+def compared(base, new, times=True):
+    """The difference of runs whose repeats were added until it was certain; without times they are not paired."""
+    return difference(*(samples(each, times=times, stopping=Stopping.of(UNTIL_NARROW, 4)) for each in (base, new)))
 
 
-def test_paired_half_width_of_the_specification():
-    estimate = difference(samples(BASE), samples(NEW))
-    assert estimate.paired
-    assert quantile(estimate.df, 1 - 0.014) * estimate.error == pytest.approx(0.028456, abs=1e-6)
+def test_reference_values_of_repeats_until_certain():
+    welch, paired = compared(BASE, NEW, times=False), compared(BASE, NEW)
+    assert (welch.error, welch.df, welch.half) == pytest.approx((0.013305, 4.1087, 0.044283), rel=1e-3)
+    ratio = [math.exp(each) for each in (welch.value, *welch.interval())]
+    assert ratio == pytest.approx([1.04671, 1.00137, 1.09410], rel=1e-5)
+    assert paired.half == pytest.approx(0.028456, rel=1e-4) and paired.paired
+    for n, quantile in enumerate((4.0005, 3.3717, 3.0632, 2.8816, 2.7624, 2.6783, 2.6159), 4):
+        estimate = compared([1.0] * n, [1.0 + 0.01 * number for number in range(n)])
+        assert estimate.half / estimate.error == pytest.approx(quantile, rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("repeats", "t"), [(4, 4.0005), (5, 3.3717), (6, 3.0632), (7, 2.8816), (8, 2.7624), (9, 2.6783), (10, 2.6159)]
+    ("alphas", "of_looks"), [(UNTIL_NARROW, [0.0215, 0.0215, 0.0321]), (REPEATED_LOOKS, [0.0080, 0.0106, 0.0162])]
 )
-def test_quantiles_of_the_specification(repeats, t):
-    assert quantile(repeats - 1, 1 - 0.014) == pytest.approx(t, abs=1e-4)
+def test_alphas_by_the_first_look(alphas, of_looks):
+    assert [Stopping.of(alphas, first).welch for first in (1, 3, 8)] == of_looks
 
 
 def test_degrees_of_freedom_are_capped():

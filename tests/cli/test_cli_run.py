@@ -2,6 +2,7 @@
 
 import pytest
 
+from raybench import load
 from raybench.config.one_line import as_yaml, expanded_braces, grid_of
 from raybench.errors import UsageError
 
@@ -80,6 +81,26 @@ def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkey
     assert "nothing was left" in raybench("grid", "g.yaml", "--no-tracking").out.lower()
     again = raybench("run", "--save", "g.yaml", "--", "python", "train.py")
     assert again.status == 2 and "is there already" in again.err
+
+
+STATED = """
+name: own
+workload: {command: "python train.py {size} {dtype}", epoch: ^epoch, work: {tokens: "{size}"}}
+params: {size: 1000, dtype: float32}
+flops_per_token: 2 * {size}
+flops_precision: "{dtype}"
+"""
+
+
+@pytest.mark.slow
+def test_mfu_of_stated_flops(raybench, tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "own.yaml").write_text(STATED)
+    said = raybench("grid", "own.yaml", "--no-tracking")
+    (row,) = load("raybench-results/own").trials.to_dict("records")
+    assert said.status == 0 and row["flop_rate"] == pytest.approx(2 * 1000 * 1000 / row["steady_s"], rel=0.01)
+    assert 0 < row["mfu"] < 0.1
+    assert "(fp32 product)" in said.out or "(fp32 convolution)" in said.out
 
 
 def test_saved_grid_is_the_same(tmp_path):

@@ -202,7 +202,7 @@ def test_failures_stay_above_the_live_display(terminal, tmp_path):
     lines = terminal.lines()
     batch = trial.cell.axes["batch_size"]
     start = lines.index(f"Trial failed: cpu, batch {batch}")
-    assert lines[start + 1] == "  ValueError: [red]no  (my/model.py:41)"
+    assert lines[start + 1] == "  ValueError: [red]no (my/model.py:41)"
     assert lines[start + 2] == f"  Full output: {folder}/output.log"
     assert not any("completed" in line for line in lines)
 

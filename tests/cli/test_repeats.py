@@ -7,11 +7,9 @@ import random
 import pytest
 from support.executors import DrawnTimes
 
-from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Sample, Stopping, difference
 from raybench.cli.console import Terminal
 from raybench.cli.live import Display
 from raybench.config import load_grid
-from raybench.core.repeats import Progress, RepeatRule
 from raybench.run import Options, run_grid
 
 TRAIN = "def train(trial, *, speed: str):\n    raise AssertionError('times are drawn')\n"
@@ -134,74 +132,3 @@ def test_plan_says_the_range_of_trials(drawn, raybench, tmp_path):
     assert "12 to 30 trials (12 done, 2 to run), about" in said.out
     assert "Up to 10 trials more, " in said.out
     assert "speed noisy: ±83%; ±5% would take about" in said.out and "quiet: ±" not in said.out
-
-
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("{until: 5}", "use a percentage such as 5%, or verdict"),
-        ("{until: 5%, at_least: 2}", "it should be greater than or equal to 3"),
-        ("{until: 5%, at_most: 3}", "at_most 3 is less than at_least 4"),
-        ("{until: verdict, at_most: 12}", "hold for at_most: 10 or less"),
-        ("many", "use a number, such as 3, or {until: 5%"),
-    ],
-)
-def test_rules_that_do_not_make_sense(raybench, tmp_path, written, message):
-    (tmp_path / "grid.yaml").write_text(GRID.replace("{until: 5%}", written))
-    said = raybench("plan", "grid.yaml")
-    assert said.status == 2 and message in said.err and "grid.yaml:5" in said.err
-
-
-WIDE, DONE = {"half": 0.07, "reached": False}, {"half": 0.031, "reached": True}
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        (DONE | {"tried": 4, "needed": None}, "batch 32: ±3.1%, done"),
-        (WIDE | {"tried": 4, "needed": 7}, "batch 32: ±7%, about 3 more repeats, 2 min"),
-        (WIDE | {"tried": 4, "needed": 40}, "batch 32: ±7%; ±5% would take about 40 repeats (at most 10), 2 min"),
-        (WIDE | {"tried": 10, "needed": 12}, "batch 32: ±7%; ±5% was not reached in 10 repeats"),
-        (WIDE | {"half": None, "tried": 4, "needed": None}, "batch 32: no times to compare"),
-    ],
-)
-def test_progress_in_words(fields, text):
-    assert Progress("batch 32", ("a", "b"), rule=RepeatRule(4, 10, 0.05), **fields).in_words("2 min") == text
-
-
-def sides(base, new, times=True):
-    """Two sides that alternated, or without times, so that they are not paired."""
-    stopping = Stopping.of(UNTIL_NARROW, 4)
-    at = [(2.0 * number, 2.0 * number + 1) if times else (None, None) for number in range(len(base))]
-    return [
-        [Sample(repeat, math.log(each), "", *at[repeat], stopping) for repeat, each in enumerate(side)]
-        for side in (base, new)
-    ]
-
-
-def test_reference_values_of_the_rule():
-    base, new = (10.10, 9.95, 10.20, 10.02), (9.61, 9.40, 9.95, 9.52)
-    welch, paired = difference(*sides(base, new, times=False)), difference(*sides(base, new))
-    assert (welch.error, welch.df, welch.half) == pytest.approx((0.013305, 4.1087, 0.044283), rel=1e-3)
-    assert [math.exp(each) for each in (welch.value, *welch.interval())] == pytest.approx(
-        [1.04671, 1.00137, 1.09410], rel=1e-5
-    )
-    assert paired.half == pytest.approx(0.028456, rel=1e-4) and paired.paired
-    expected = (4.0005, 3.3717, 3.0632, 2.8816, 2.7624, 2.6783, 2.6159)
-    for n, quantile in enumerate(expected, 4):
-        estimate = difference(*sides([1.0] * n, [1.0 + 0.01 * number for number in range(n)]))
-        assert estimate.half / estimate.error == pytest.approx(quantile, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("alphas", "first", "expected"),
-    [
-        (UNTIL_NARROW, 3, (0.0215, 0.0234)),
-        (UNTIL_NARROW, 8, (0.0321, 0.0340)),
-        (REPEATED_LOOKS, 3, (0.0106, 0.0118)),
-        (REPEATED_LOOKS, 4, (0.0130, 0.0146)),
-        (REPEATED_LOOKS, 1, (0.0080, 0.0080)),
-    ],
-)
-def test_alphas_by_the_first_look(alphas, first, expected):
-    assert (found := Stopping.of(alphas, first)).welch == expected[0] and found.paired == expected[1]

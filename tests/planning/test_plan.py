@@ -195,6 +195,9 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
     assert make_job(here, placed, tmp_path, tmp_path).labels["request_id"] == here.trials[0].cell.request_id
 
 
+OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -215,6 +218,9 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
             HEAD + "optimizer: adam\nmaster_weights: false\nprecision: bf16\n",
             "grid.yaml:4:1: master_weights: false needs optimizer sgd, not adam",
         ),
+        (OWN + "flops_per_token: 6 * {sizes}\n", "grid.yaml:4:1: no value for {sizes}; did you mean size"),
+        (OWN + "flops_per_token: 6 * {size} - 6000\n", "flops_per_token: 6 * 1000 - 6000 is not a number above 0"),
+        (OWN + "flops_per_token: 6\nflops_precision: fp8\n", "grid.yaml:5:1: fp8 is not a precision whose peak"),
         (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no cell left; change --where or exclude"),
     ],
 )

@@ -12,6 +12,7 @@ from raybench.analysis.answer import (
     Effect,
     EffectPart,
     Ending,
+    FlopsAndPeak,
     Mfu,
     Ratio,
     Run,
@@ -108,7 +109,11 @@ def quick_start(runs=3) -> Answer:
     )
 
 
-MFU = Mfu(Summary(0.412, 0.391, 0.434, 0.39, 0.43, 3), 62e12, "product", "bf16", 6e7, "examples", "counted", 0.22)
+MFU = Mfu(
+    Summary(0.412, 0.391, 0.434, 0.39, 0.43, 3),
+    FlopsAndPeak(62e12, "product", "bf16", 6e7, "examples", "counted"),
+    0.22,
+)
 
 
 def three_axes() -> Answer:

@@ -71,19 +71,13 @@ class DrawnTimes:
 
     Args:
         draw: returns the seconds of an epoch of a job; None if it fails.
-        quality: returns its metrics.
         stop_after: press Ctrl-C after so many trials.
     """
 
     uses_ray = False
 
-    def __init__(
-        self,
-        draw: Callable[[Job], float | None],
-        quality: Callable[[Job], dict[str, float]] | None = None,
-        stop_after: int | None = None,
-    ) -> None:
-        self._draw, self._quality, self._stop_after = draw, quality, stop_after
+    def __init__(self, draw: Callable[[Job], float | None], stop_after: int | None = None) -> None:
+        self._draw, self._stop_after = draw, stop_after
         self._now = datetime.now(UTC)
         self.trials: list[str] = []
 
@@ -111,13 +105,13 @@ class DrawnTimes:
         key = job.trial, job.attempt
         fields = {"cell": job.cell.to_json(), "seed": job.seed, "host": {"name": "drawn"}, **job.labels}
         yield events.trial_started(*key, **fields)
-        seconds, metrics = self._draw(job), {} if self._quality is None else self._quality(job)
+        seconds = self._draw(job)
         if seconds is None:
             yield events.trial_ended(*key, TrialStatus.FAILED, error={"type": "ValueError", "message": "drawn"})
             return
         for epoch in (1, 2):
             ledger = {"train": seconds}
-            yield events.epoch_ended(*key, epoch=epoch, steps=1, examples=8, metrics=metrics, ledger=ledger)
+            yield events.epoch_ended(*key, epoch=epoch, steps=1, examples=8, metrics={}, ledger=ledger)
         yield events.trial_ended(*key, TrialStatus.COMPLETED, ledger={"train": 2 * seconds}, wall=2 * seconds)
 
     def close(self) -> None:

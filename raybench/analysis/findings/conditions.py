@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from raybench.analysis.findings.finding import Context, Observation, detects
+from raybench.core.text import plural
 from raybench.devices import hosted
 from raybench.monitoring.summary import LEAST_S
 from raybench.results import energy, timing
@@ -138,7 +139,7 @@ def cores_shared(run: Attempt, context: Context) -> Iterator[Observation]:
         if run.runtime_conditions.get("exclusive") is False:
             yield Observation("the run used a part of its machine, and other trials may have run at the same time", 1.0)
     elif context.overlap > OVERLAP:
-        others = f"{context.others} other run{'s' if context.others > 1 else ''}"
+        others = plural(context.others, "other run")
         text = f"the run shared its machine with {others} during {context.overlap:.0%} of its time"
         yield Observation(text, context.overlap, too_long=context.overlap)
 
