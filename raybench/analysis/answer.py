@@ -255,7 +255,7 @@ class Configuration:
         workload: the name of its workload.
         reference: index of its reference configuration, which has the baseline's values and equals it otherwise; its
             own index if it is a reference; None if the grid has no such configuration.
-        rank: from 1, within its workload, by time to the target if there is a target, else by time; None without time.
+        rank: from 1, within its workload, by quality at a budget, else by time to the target or by time; None without.
         planned, completed: number of runs.
         endings: the ends of the other runs.
         skip: the reason why it cannot run here; None if it can.
@@ -528,7 +528,8 @@ class Answer:
         unit: the unit of work.
         configurations: in the order of the grid.
         ranking: indices of configurations with a time, best first (by workload, if there are several).
-        best: the sentences at the top, in order: fastest or first to the target, cheapest, least energy.
+        best: the sentences at the top, in order: quality at a budget, fastest or first to the target, cheapest, least
+            energy.
         effects: rows of the table of effects, largest effect first.
         trust: the line below.
         status: complete, stopped or running.

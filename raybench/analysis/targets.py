@@ -126,10 +126,9 @@ def target_ratio(
     runs = len(own.tries), len(other.tries)
     if first.reached == first.tried and second.reached == second.tried:
         samples = [[_sample(each, cost) for each in side.tries] for side in (other, own)]
-        estimate = intervals.difference(samples[0], samples[1], pooled)
+        compare = intervals.best_difference if comparisons > 1 else intervals.difference
+        estimate = compare(samples[0], samples[1], pooled)
         assert estimate is not None
-        if comparisons > 1:
-            estimate = intervals.best_difference(samples[0], samples[1], pooled) or estimate
         ratio = as_ratio(estimate, comparisons, runs, price_ratio)
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
     value = second.value / first.value * price_ratio

@@ -203,11 +203,10 @@ class Display(ProgressListener):
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Print the headline, then show what is being started."""
-        self._history, self._total = history, len(todo)
+        self._history = history
         self._estimator = Estimator(history.attempts.values())
-        self._waiting = {work.trial.trial_id: work.trial.cell.content for work in todo}
         self._plan, self._metric = plan, request_of(plan).metric
-        self._trials = {work.trial.trial_id: work.trial for work in todo}
+        self._add(todo)
         self._began = time.monotonic()
         skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
         earlier = latest(history.attempts.values()).keys() - self._trials.keys()
@@ -234,11 +233,15 @@ class Display(ProgressListener):
         else:
             self._line(f"{self._phase} …")
 
-    def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
-        """Say how certain each comparison is, those that need more repeats last, and show the trials that follow."""
+    def _add(self, todo: Sequence[WorkItem]) -> None:
+        """Add trials that are to run."""
         self._total += len(todo)
         self._trials |= {work.trial.trial_id: work.trial for work in todo}
         self._waiting |= {work.trial.trial_id: work.trial.cell.content for work in todo}
+
+    def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
+        """Say how certain each comparison is, those that need more repeats last, and show the trials that follow."""
+        self._add(todo)
         cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
         texts = []
         for each in sorted(progress, key=lambda each: not each.is_settled):
