@@ -24,19 +24,21 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: flo
     Raises:
         LookupError: an unknown name.
     """
-    match setting:
-        case "constant":
-            return lambda step: 1.0
-        case {"name": "exponential", "floor": floor, "decay_steps": decay_steps}:
-            return lambda step: float(floor + math.exp(-step / decay_steps))
-        case {"name": "piecewise_linear", "points": points, "stretch": stretch}:
-            scale = epochs / points[-1][0] if stretch else 1.0
-            positions = [position * scale for position, _ in points]
-            factors = [factor for _, factor in points]
-            return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
-        case {"name": "cosine", "warmup_ratio": ratio, "floor": floor}:
-            total = math.ceil(steps_per_epoch * epochs)
-            return lambda step: _cosine(step + 1, ratio * total, total, floor)
+    if setting == "constant":
+        return lambda step: 1.0
+    if isinstance(setting, Mapping) and setting["name"] == "exponential":
+        floor, decay_steps = setting["floor"], setting["decay_steps"]
+        return lambda step: float(floor + math.exp(-step / decay_steps))
+    if isinstance(setting, Mapping) and setting["name"] == "piecewise_linear":
+        points = setting["points"]
+        scale = epochs / points[-1][0] if setting["stretch"] else 1.0
+        positions = [position * scale for position, _ in points]
+        factors = [factor for _, factor in points]
+        return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
+    if isinstance(setting, Mapping) and setting["name"] == "cosine":
+        total, floor = math.ceil(steps_per_epoch * epochs), setting["floor"]
+        warmup = setting["warmup_ratio"] * total
+        return lambda step: _cosine(step + 1, warmup, total, floor)
     raise LookupError(f"unknown schedule {setting!r}")
 
 
