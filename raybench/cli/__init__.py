@@ -17,7 +17,7 @@ from raybench import __version__
 from raybench.cli.terminal import PrintableFormatter, say
 from raybench.core.files import FULL
 from raybench.core.text import printable
-from raybench.errors import RaybenchError
+from raybench.errors import RaybenchError, nearest
 
 DEBUG = "RAYBENCH_DEBUG"
 """Environment variable that shows the traceback of an unexpected error."""
@@ -55,11 +55,7 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            matches = get_close_matches(args[0], VERBS, n=1)
-            hint = f" Did you mean '{matches[0]}'?" if matches else ""
-            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+            raise click.UsageError(f"No such command '{args[0]}'; {nearest(args[0], VERBS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from raybench.cli import options as opt
+
 if TYPE_CHECKING:
     from raybench.devices.base import DeviceKind
     from raybench.planning.node import Node
 
 
 @click.command("devices", epilog="Example: raybench devices --address ray://head:10001")
-@click.option("--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine.")
+@opt.address
 def command(address: str | None) -> None:
     """Show the devices, frameworks and environments of this machine or of a cluster.
 

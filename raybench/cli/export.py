@@ -8,6 +8,7 @@ import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.core.text import plural
 
 EPILOG = """\b
 Examples:
@@ -46,12 +47,11 @@ def command(grid: str, results: Path, output: str | None) -> int:
 
         store = store_of(output, Path(output))
         written = fill(store, GridHistory.read(folder))
-        say(f"{folder.name}: {written:,} run{'' if written == 1 else 's'} written to {store}")
+        say(f"{folder.name}: {plural(written, 'run')} written to {store}")
         return 0
     path = Path(output or f"{folder.name}.zip")
     ended, running = write_archive(folder, path)
-    attempts = f"{ended:,} attempt{'' if ended == 1 else 's'} at trials"
-    say(f"written: {path} ({attempts}, {path.stat().st_size / 1000:,.0f} kB)")
+    say(f"written: {path} ({plural(ended, 'attempt')} at trials, {path.stat().st_size / 1000:,.0f} kB)")
     if running:
-        say(f"{running:,} unfinished attempt{'' if running == 1 else 's'} left out; export again later")
+        say(f"{plural(running, 'unfinished attempt')} left out; export again later")
     return 0

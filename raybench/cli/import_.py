@@ -8,6 +8,7 @@ import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.core.text import plural
 
 EPILOG = """\b
 Examples:
@@ -39,8 +40,7 @@ def command(sources: tuple[str, ...], results: Path) -> int:
             if is_store(source):
                 parts, left_out = stack.enter_context(downloaded(store_of(source, Path(source))))
                 if left_out:
-                    runs = f"{left_out:,} unfinished run{'' if left_out == 1 else 's'}"
-                    say(f"{source}: {runs} left out; import again later")
+                    say(f"{source}: {plural(left_out, 'unfinished run')} left out; import again later")
             else:
                 parts = [stack.enter_context(extracted(Path(source)))]
             folders += [(source, folder) for folder in parts]
@@ -48,8 +48,7 @@ def command(sources: tuple[str, ...], results: Path) -> int:
             done = import_folder(folder, results, source)
             names[done.grid] = None
             known = f", {done.known:,} known already" if done.known else ""
-            attempts = f"{done.attempts:,} new attempt{'' if done.attempts == 1 else 's'} at trials"
-            say(f"{source}: {done.grid}: {attempts}{known}")
+            say(f"{source}: {done.grid}: {plural(done.attempts, 'new attempt')} at trials{known}")
     option = "" if results == RESULTS else f" --results {results}"
     for name in names:
         say(f"`raybench report {name}{option}` shows them.")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from raybench.cli import options as opt
 from raybench.cli.terminal import say
 from raybench.errors import UsageError
 from raybench.tracking.store import in_a_browser, is_server, resolve
@@ -27,13 +28,7 @@ NO_LOGIN = "Every user of this machine can read, change and delete the runs."
 
 
 @click.command("ui", epilog="Example: raybench ui --results raybench-results --port 5001")
-@click.option(
-    "--results",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("raybench-results"),
-    help="Folder of the results.",
-    show_default=True,
-)
+@opt.results
 @click.option("--tracking-uri", metavar="URI", help="MLflow store, if it is not in the results folder.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port to listen on.")
 def command(results: Path, tracking_uri: str | None, port: int) -> int:

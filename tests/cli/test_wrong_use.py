@@ -46,7 +46,7 @@ ARGUMENTS = {
     "a missing file": (["grid", "h.yaml"], "h.yaml: no such file; did you mean g.yaml?"),
     "a folder": (["plan", "."], ".: is a folder; name a grid file"),
     "no file": (["grid"], "Error: Missing argument 'FILE'."),
-    "an unknown verb": (["gird", "g.yaml"], "Error: No such command 'gird'. Did you mean 'grid'?"),
+    "an unknown verb": (["gird", "g.yaml"], "Error: No such command 'gird'; did you mean grid?"),
     "an unknown option": (["plan", "g.yaml", "--repeat", "3"], "--repeat"),
     "--set without a value": (["grid", "g.yaml", "--set", "epochs"], "--set epochs: use name=value"),
     "--set of an unknown key": (
