@@ -156,7 +156,7 @@ def utilization(attempt: Attempt) -> Utilization | None:
         return None
     stated_peak = peak_flops(str(device.model), precision)
     basis = FlopsAndPeak(peak, probe, precision, flops, unit, source)
-    return Utilization(basis, rate and flops * rate, stated_peak and stated_peak * (device.count or 1))
+    return Utilization(basis, rate and flops * rate, stated_peak and stated_peak * device.known_count)
 
 
 def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:

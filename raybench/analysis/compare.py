@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 from typing import Any
@@ -167,9 +167,8 @@ class Comparison:
         return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        head = {"version": VERSION, "decision": self.decision, "more_repeats": self.more_repeats}
-        return head | asdict(self)
+        """Return the fields of its JSON."""
+        return {"version": VERSION, "decision": self.decision, "more_repeats": self.more_repeats, **vars(self)}
 
 
 Source = tuple[Sequence[Attempt], GridRequest]

@@ -276,9 +276,9 @@ def _write(comparison: Comparison, files: Files) -> None:
 
 
 def _as_json(comparison: Comparison) -> str:
-    import json
+    from raybench.reporting.report import json_text
 
-    return json.dumps(comparison.to_json(), indent=1, default=str) + "\n"
+    return json_text(comparison.to_json())
 
 
 def _as_markdown(comparison: Comparison) -> str:

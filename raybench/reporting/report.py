@@ -102,8 +102,12 @@ def as_json(report: Report) -> str:
         "failures": words.failure_sentences(answer),
     }
     context = {each.name: getattr(report, each.name) for each in fields(report) if each.name != "answer"}
-    data = {"version": VERSION, **_plain(answer), "sentences": sentences, **context}
-    return printable_json(json.dumps(data, indent=1, default=str, ensure_ascii=False)) + "\n"
+    return json_text({"version": VERSION, **_plain(answer), "sentences": sentences, **context})
+
+
+def json_text(data: Any) -> str:
+    """Return data classes and values as JSON."""
+    return printable_json(json.dumps(_plain(data), indent=1, default=str, ensure_ascii=False)) + "\n"
 
 
 def _plain(value: Any) -> Any:

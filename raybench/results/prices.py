@@ -118,7 +118,7 @@ class PriceList:
         if found := self.find(name, device):
             line, price = found
             is_each = device.kind != "cpu" and line.casefold() != (name or "").casefold()
-            return replace(price, per_hour=price.per_hour * (device.count or 1)) if is_each else price
+            return replace(price, per_hour=price.per_hour * device.known_count) if is_each else price
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Attempt]) -> tuple[GridRequest, str]:
