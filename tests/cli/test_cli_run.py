@@ -70,6 +70,7 @@ def test_expanded_braces(words, quoted):
     assert expanded_braces(words.split()) == quoted
 
 
+@pytest.mark.slow
 def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(PROGRAM)
