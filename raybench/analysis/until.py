@@ -135,8 +135,8 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
     """Yield what the reader of a report should know of its number of repeats."""
     if request.first_look:
         yield (
-            f"Repeats were added after a report of {request.first_look}: the intervals are wider, so that they hold "
-            "after every such look"
+            f"Repeats were added after a report of {request.first_look}: the intervals are wider, to allow for the "
+            "repeated looks"
         )
     if request.rule and request.rule.until is not None:
         wide = [
@@ -146,4 +146,4 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
         ]
         more = f"; {len(wide) - MAX_NAMES} more" if len(wide) > MAX_NAMES else ""
         if wide:
-            yield f"±{percent(request.rule.until)} was not reached: {'; '.join(wide[:MAX_NAMES])}{more}"
+            yield f"Ratios less certain than ±{percent(request.rule.until)}: {'; '.join(wide[:MAX_NAMES])}{more}"

@@ -141,7 +141,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
     budgets = {cell.profile: cell.content.budget for cell in plan.cells if cell.content.budget}
     seconds = {device: duration(each["seconds"]) for device, each in budgets.items() if "seconds" in each}
     if budget.energy is not None:
-        yield f"Budget of each trial: {budget.energy:,.0f} J of the device; how long that lasts is not known before."
+        yield f"Budget of each trial: {budget.energy:,.0f} J of the device; the time that it lasts is not known in advance."
     elif budget.time is not None:
         yield f"Budget of each trial: {duration(float(budget.time))} of training{without}."
     elif budget.price is not None:

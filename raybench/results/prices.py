@@ -158,12 +158,12 @@ def _wrong(row: Mapping[str, str], name: str, currency: str) -> dict[str, str]:
     except ValueError:
         price = math.nan
     if not 0 <= price < math.inf:
-        wrong["price_per_hour"] = f"{row.get('price_per_hour', '')!r} is no price; write a number such as 2.49"
+        wrong["price_per_hour"] = f"{row.get('price_per_hour', '')!r} is not a price; write a number such as 2.49"
     if row.get("date"):
         try:
             date.fromisoformat(row["date"])
         except ValueError:
-            wrong["date"] = f"{row['date']!r} is no date; write it as 2026-11-20"
+            wrong["date"] = f"{row['date']!r} is not a date; write it as 2026-11-20"
     if row.get("currency", currency) != currency:
         wrong["currency"] = f"{row['currency'] or 'none'}, and {currency} before; a file has one currency"
     return wrong
