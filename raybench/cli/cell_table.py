@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from raybench.cli.durations import duration
@@ -141,7 +141,8 @@ def budget_line(plan: Plan) -> Iterator[str]:
     budgets = {cell.profile: cell.content.budget for cell in plan.cells if cell.content.budget}
     seconds = {device: duration(each["seconds"]) for device, each in budgets.items() if "seconds" in each}
     if budget.energy is not None:
-        yield f"Budget of each trial: {budget.energy:,.0f} J of the device; the time that it lasts is not known in advance."
+        joules = f"{budget.energy:,.0f} J of the device"
+        yield f"Budget of each trial: {joules}; the time that it lasts is not known in advance."
     elif budget.time is not None:
         yield f"Budget of each trial: {duration(float(budget.time))} of training{without}."
     elif budget.price is not None:
@@ -153,28 +154,35 @@ def budget_line(plan: Plan) -> Iterator[str]:
 def states(
     cells: Iterable[ResolvedCell],
     counts: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, OtherMachines] | None = None,
+    others: Mapping[str, OtherMachines],
+    needed: Mapping[str, int],
+    undecided: Collection[str],
 ) -> Mapping[str, str]:
     """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason.
 
-    What other machines have done comes last: `3 to run, 3 done on gpu-box`.
+    What may follow, and what other machines have done, comes last: `4 to run, up to 6 more, 3 done on gpu-box`.
 
     Args:
         cells: the cells.
         counts: the trials without work (`statuses`).
         others: what other machines have done of each cell.
+        needed: repeats that each cell needs by what is known now.
+        undecided: cells that may need more.
     """
 
     def text(cell: ResolvedCell) -> str:
         words = dict(counts.get(cell.cell_id, {}))
-        missing = cell.repeats - sum(words.values())
-        words |= {TO_RUN: missing} if missing else {}
-        remote = (others or {}).get(cell.cell_id)
+        ended, now = sum(words.values()), min(cell.repeats, needed[cell.cell_id])
+        words |= {TO_RUN: now - ended} if now > ended else {}
+        parts = [f"{count} {word}" for word, count in words.items()]
+        if cell.cell_id in undecided and (more := cell.repeats - max(now, ended)) > 0:
+            parts.append(f"up to {more} more")
+        remote = others.get(cell.cell_id)
         if remote is None:
-            return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words.items())
+            return "skipped" if cell.skip else ", ".join(parts)
         done = f"{len(remote.repeats)} done on {join_words(remote.hosts)}"
         if not cell.skip:
-            return ", ".join([*(f"{count} {word}" for word, count in words.items()), done])
+            return ", ".join([*parts, done])
         missing = cell.repeats - len(remote.repeats)
         return f"{done}, {missing} skipped" if missing else done
 

@@ -102,10 +102,16 @@ class Loss(Percentage):
     type=Loss(),
     default=None,
     metavar="PERCENT",
-    help="The accepted loss of quality: a percentage of the metric (of an accuracy, in points), or a number in its unit. "
-    "[default: 1%]",
+    help="The accepted loss of quality: a percentage of the metric (of an accuracy, in points), or a number in its "
+    "unit.  [default: 1%]",
 )
-@click.option("--quality", "metric", default="", metavar="METRIC", help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.")
+@click.option(
+    "--quality",
+    "metric",
+    default="",
+    metavar="METRIC",
+    help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
+)
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
 @click.option("--markdown", type=OutputFile, metavar="FILE", help="Write it as a comment for a pull request.")

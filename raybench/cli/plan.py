@@ -100,7 +100,9 @@ def command(
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
     shown_cells = plan.cells if everything else plan.cells[:SHOWN]
-    print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
+    print_columns(
+        console, cell_columns(plan, shown_cells, states(shown_cells, counts, others, needed, undecided), estimator)
+    )
     hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")

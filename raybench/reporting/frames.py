@@ -61,7 +61,13 @@ _CAUTIONS = _field("cautions", TEXT, "", "marks of the cautions that concern it,
 _COMPARISON = (
     _field("label", TEXT, "", "the configuration's values on the axes that vary", lambda _, row: row.label),
     _field("reference", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row.reference)),
-    _field("rank", WHOLE, "", "by quality with a budget, else by time to the target if there is one, else by time; from 1", lambda _, row: row.rank),
+    _field(
+        "rank",
+        WHOLE,
+        "",
+        "by quality with a budget, else by time to the target if there is one, else by time; from 1",
+        lambda _, row: row.rank,
+    ),
     _field("planned", WHOLE, "runs", "requested runs", lambda _, row: row.planned),
     _field("completed", WHOLE, "runs", "completed runs, which all numbers are of", lambda _, row: row.completed),
     _field("skip", TEXT, "", "the reason why it cannot run; missing if it can", lambda _, row: row.skip),
@@ -155,7 +161,13 @@ _EFFECTS = (
 )
 
 _BEST = (
-    _field("criterion", TEXT, "", "fastest, first to target, cheapest, least energy, or quality with a budget", lambda _, row: row[1].value),
+    _field(
+        "criterion",
+        TEXT,
+        "",
+        "fastest, first to target, cheapest, least energy, or quality with a budget",
+        lambda _, row: row[1].value,
+    ),
     _field("label", TEXT, "", "the best configuration by it", lambda a, row: _label(a, row[0].configuration)),
     _field("other", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row[0].other)),
     *_interval("ratio", "ratio", "relative to that; above 1 is better", lambda _, row: row[0].ratios[row[1]]),
