@@ -52,6 +52,8 @@ def run_grid(
     set: Mapping[str, Any] | None = None,
     where: Mapping[str, Any] | None = None,
     repeats: int | None = None,
+    until: str | None = None,
+    prices: str | Path | None = None,
     smoke: bool = False,
     synthetic_data: bool = False,
     rerun: bool = False,
@@ -73,7 +75,9 @@ def run_grid(
         results: the results folder.
         set: changes to the grid by dotted name, such as `{"axes.batch_size": [64, 128]}`.
         where: run only the cells with these values, such as `{"device": "cpu"}`.
-        repeats: repeats of each cell, instead of the grid's.
+        repeats: repeats of each cell, instead of the grid's; with `until`, the most.
+        until: repeat until each ratio is certain to ± this, such as "5%", or until a "verdict".
+        prices: a CSV of prices per hour that replace the grid's.
         smoke: run a few steps of a few cells on the CPU, to see whether the grid works; its numbers are not results.
         synthetic_data: train on generated data of the same shape, without a download: only times mean anything.
         rerun: run every trial again.
@@ -123,6 +127,8 @@ def run_grid(
         changes=changes,
         where=[f"{axis}={format_value(value)}" for axis, value in (where or {}).items()],
         repeats=repeats,
+        until=until,
+        prices=Path(prices) if prices else None,
         synthetic_data=synthetic_data,
         smoke=smoke,
         inline=inline,
@@ -179,6 +185,8 @@ def report(
     results: str | Path = "raybench-results",
     grid: str | None = None,
     baseline: str | Mapping[str, Any] | None = None,
+    prices: str | Path | None = None,
+    unit: str = "",
 ) -> Path:
     """Write the report of results as one HTML page that needs nothing else.
 
@@ -190,6 +198,8 @@ def report(
         grid: the grid to report if the source has several.
         baseline: what the others are compared with, if it is not the grid's: a device, or values by axis, such as
             `{"batch_size": 32}`.
+        prices: a CSV of prices per hour that replace the grid's.
+        unit: of rates and prices, such as "tokens"; by default the grid's, or what all runs count.
 
     Returns:
         The path of the page.
@@ -205,7 +215,7 @@ def report(
     """
     from raybench.reporting.results import write_report
 
-    return write_report(source, html, results, grid, baseline)
+    return write_report(source, html, results, grid, baseline, prices, unit)
 
 
 def export(grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results") -> Path:

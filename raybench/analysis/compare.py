@@ -284,7 +284,7 @@ class _Judge:
         if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
             verdict, reason = Verdict.WORSE, ""
         elif verdict is Verdict.WITHIN and self.limits.needs_quality and not is_kept:
-            verdict, reason = Verdict.INCONCLUSIVE, f"that {self.metric} is kept is not shown"
+            verdict, reason = Verdict.INCONCLUSIVE, f"{self.metric} is not shown to stay within its limit"
             repeats = estimate.repeats_until(abs(limit - loss), min(map(len, sides)), self._probability(estimate))
         return verdict, reason, repeats, quality, is_kept
 
@@ -331,7 +331,7 @@ def _change(label: str, base: Measured, new: Measured | None, judge: _Judge) -> 
 def _ending(new: Measured | None) -> str:
     """Return why a configuration of the new version has no completed run."""
     if new is None:
-        return "new does not have it"
+        return "new has no such configuration"
     endings = [run for run in new.attempts if run.status != TrialStatus.COMPLETED]
     if not endings:
         return "none of its runs was started"

@@ -133,8 +133,8 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
     """Yield what the reader of a report should know of its number of repeats."""
     if request.first_look:
         yield (
-            f"Repeats were added after a report of {request.first_look}: the intervals are wider, so that they hold "
-            "after every such look"
+            f"Repeats were added after a report of {request.first_look}: the intervals are wider, to allow for the "
+            "repeated looks"
         )
     if request.rule and request.rule.until is not None:
         wide = [
@@ -143,4 +143,4 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
             if not each.reached and each.half is not None and each.tried >= request.rule.at_least
         ]
         if wide:
-            yield f"±{percent(request.rule.until)} was not reached: {names_text(wide)}"
+            yield f"Ratios less certain than ±{percent(request.rule.until)}: {names_text(wide)}"

@@ -31,7 +31,7 @@ VERBS = {
     "data": "List or download data sets.",
     "parity": "Check that a workload trains alike in several frameworks.",
     "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
-    "compare": "Compare two results of one grid: what has become slower.",
+    "compare": "Decide whether to keep a change: speed and quality before and after.",
     "export": "Write the results of a grid to a zip file or an MLflow store.",
     "import": "Add results of a different machine to the results folder.",
     "ui": "Open the MLflow UI with the runs.",

@@ -139,9 +139,10 @@ def budget_line(plan: Plan) -> Iterator[str]:
     if not budget:
         return
     text = budget_text(budget.amount, plan.spec.price_currency)
+    text += " of training" if budget.price is not None else ""
     text += ", without compilation" if budget.compile == "excluded" else ""
     if budget.energy is not None:
-        text += "; how long that lasts is not known before"
+        text += " of the device; the time that it lasts is not known in advance"
     elif budget.price is not None:
         seconds = {cell.profile: cell.content.budget["seconds"] for cell in plan.cells if cell.content.budget}
         text += f", which lasts {join_words([f'{duration(each)} on {device}' for device, each in seconds.items()])}"
@@ -151,28 +152,33 @@ def budget_line(plan: Plan) -> Iterator[str]:
 def states(
     cells: Iterable[ResolvedCell],
     counts: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, OtherMachines] | None = None,
+    others: Mapping[str, OtherMachines],
+    todo: Iterable[WorkItem],
+    later: Iterable[WorkItem] = (),
 ) -> Mapping[str, str]:
     """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason.
 
-    What other machines have done comes last: `3 to run, 3 done on gpu-box`.
+    What may follow, and what other machines have done, comes last: `4 to run, up to 6 more, 3 done on gpu-box`.
 
     Args:
         cells: the cells.
         counts: the trials without work (`statuses`).
         others: what other machines have done of each cell.
+        todo: the trials to run.
+        later: those that may follow.
     """
+    to_run, more = (Counter(work.trial.cell.cell_id for work in works) for works in (todo, later))
 
     def text(cell: ResolvedCell) -> str:
-        words = dict(counts.get(cell.cell_id, {}))
-        missing = cell.repeats - sum(words.values())
-        words |= {TO_RUN: missing} if missing else {}
-        remote = (others or {}).get(cell.cell_id)
+        parts = [f"{count} {word}" for word, count in counts.get(cell.cell_id, {}).items()]
+        parts += [f"{to_run[cell.cell_id]} {TO_RUN}"] if cell.cell_id in to_run else []
+        parts += [f"up to {more[cell.cell_id]} more"] if cell.cell_id in more else []
+        remote = others.get(cell.cell_id)
         if remote is None:
-            return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words.items())
+            return "skipped" if cell.skip else ", ".join(parts)
         done = f"{len(remote.repeats)} done on {join_words(remote.hosts)}"
         if not cell.skip:
-            return ", ".join([*(f"{count} {word}" for word, count in words.items()), done])
+            return ", ".join([*parts, done])
         missing = cell.repeats - len(remote.repeats)
         return f"{done}, {missing} skipped" if missing else done
 

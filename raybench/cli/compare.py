@@ -93,9 +93,16 @@ class Loss(Percentage):
     type=Loss(),
     default=None,
     metavar="PERCENT",
-    help="The accepted loss of the metric: 1% of its value (of an accuracy, one point), or a number in its unit.",
+    help="The accepted loss of quality: a percentage of the metric (of an accuracy, in points), or a number in its "
+    "unit.  [default: 1%]",
 )
-@click.option("--quality", "metric", default="", metavar="METRIC", help="Keep NEW only if it keeps this metric.")
+@click.option(
+    "--quality",
+    "metric",
+    default="",
+    metavar="METRIC",
+    help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
+)
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
 @click.option("--markdown", type=OutputFile, metavar="FILE", help="Write it as a comment for a pull request.")
@@ -135,12 +142,12 @@ def command(
     are matched by their values on the axes.
 
     A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
-    increased at all. A true increase of 3% raises an alarm at a limit of 5% in about 15% of cases.
+    increased at all. With 7 repeats and a limit of 5%, a true increase of 3% is called slower in about 15% of cases.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
     runs of both alternate, so that a change of the machine affects both alike, 4 to 10 times until there is a verdict,
-    unless --repeats or --until says otherwise. Without it, the machine may have changed between the two sessions. The
-    options after --interleave apply only then.
+    unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave, the machine
+    may have changed between the two sessions. The options after --interleave apply only with it.
     """
     from raybench.analysis.compare import Limits, as_versions, compare
 
@@ -382,4 +389,4 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{each.label}: {each.reason}{time}."
     unsure = [each.label for each in of_verdict[Verdict.WITHIN] if each.quality_kept is False]
     if unsure:
-        yield f"That {comparison.metric} is kept is not shown for {names_text(unsure)}."
+        yield f"{comparison.metric} is not shown to stay within its limit for {names_text(unsure)}."

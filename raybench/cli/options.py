@@ -35,7 +35,8 @@ repeats: Decorator = click.option(
 until: Decorator = click.option(
     "--until",
     metavar="PERCENT",
-    help="Repeat until each ratio is certain to ± this, such as 5%, or until a `verdict`: 4 to 10 times.",
+    help="Repeat until each ratio is certain to ± this, such as 5%, or, with `verdict`, until it is shown which side "
+    "is faster or that both are equal: 4 to 10 times.",
 )
 results: Decorator = click.option(
     "--results",
@@ -67,7 +68,8 @@ prices: Decorator = click.option(
     "--prices",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="CSV of prices that replace the grid's: device (name, model or kind), price_per_hour, source, date, currency.",
+    help="CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: source, date, "
+    "currency.",
 )
 
 _OF_GRID: tuple[Decorator, ...] = (

@@ -93,15 +93,16 @@ def command(
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
     shown_cells = plan.cells if everything else plan.cells[:SHOWN]
-    print_columns(console, cell_columns(plan, shown_cells, states(shown_cells, counts, others), estimator))
+    of_cells = states(shown_cells, counts, others, todo, later)
+    print_columns(console, cell_columns(plan, shown_cells, of_cells, estimator))
     hidden = len(plan.cells) - len(shown_cells)
     if hidden:
         say(f"… and {hidden:,} more (--all)")
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)
-        time = f", {rough(seconds)} more" if seconds else ""
-        known = "" if attempts else f"; how many is not known before repeat {spec.rule.at_least}"
-        print_text(console, f"Up to {plural(len(later), 'trial')} more{time}, until it is certain{known}.")
+        time = f", about {rough(seconds)}" if seconds else ""
+        known = "" if attempts else f"; how many is known after repeat {spec.rule.at_least}"
+        print_text(console, f"Up to {plural(len(later), 'more trial')}{time}, until each ratio is certain{known}.")
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")

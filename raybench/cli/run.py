@@ -51,7 +51,8 @@ Quote the braces: a shell would expand them itself.
     "--work",
     multiple=True,
     metavar="UNIT=AMOUNT",
-    help="The work of an epoch, or of a run without epochs, if it differs: examples='{batch_size} * 100'. Repeatable.",
+    help="The work of an epoch, or of a run without epochs, if an axis changes it: examples='{batch_size} * 100'. "
+    "Repeatable.",
 )
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")

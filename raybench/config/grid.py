@@ -41,7 +41,9 @@ class DeviceProfile(Settings):
     )
     count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
-    price_per_hour: v.NotNegative | None = key("Price of an hour, in `currency`.", 0.35, None)
+    price_per_hour: v.NotNegative | None = key(
+        "Price per hour of all that a trial uses, such as a rented machine, in `currency`.", 0.35, None
+    )
     resources: dict[v.Text, v.Positive] | None = key(
         "Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",
         {"big": 1},
@@ -232,7 +234,7 @@ class GridSpec(CellSettings):
         None,
     )
     unit: v.Text | None = key(
-        "The unit of work of rates and prices, one that trials count; by default one that all count, else examples.",
+        "The unit of rates and prices, which the trials count; by default one that all of them count, else examples.",
         "tokens",
         None,
     )

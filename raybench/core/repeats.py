@@ -56,7 +56,7 @@ class Progress:
         return self.tried >= self.rule.at_least and enough
 
     def in_words(self, time: str = "") -> str:
-        """Return a text such as `batch 32: ±7%, about 3 more repeats, 2 min`.
+        """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`.
 
         Args:
             time: the time that the further repeats take.
@@ -64,7 +64,7 @@ class Progress:
         if self.half is None:
             return f"{self.label}: no times to compare"
         until = "a verdict" if self.rule.until is None else f"±{percent(self.rule.until)}"
-        head = f"{self.label}: ±{percent(self.half)}"
+        head = f"{self.label}: ratio ±{percent(self.half)}"
         after = f", {time}" if time else ""
         if self.reached:
             return f"{head}, done"

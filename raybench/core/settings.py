@@ -266,7 +266,7 @@ class Settings:
     gradient_accumulation: int = setting(
         1,
         "Parts of a batch that are computed one after another, in less memory; their gradients are added up for one "
-        "step of the optimizer. Only batch norm sees the difference.",
+        "step of the optimizer. Only batch norm computes something different.",
         examples=[1, 4],
         affects=(SPEED, LEARNING),
         unit="parts",
@@ -432,7 +432,7 @@ class RunOptions:
         None,
         "How replicas are made: grouped in one computation on one device, or on devices of their own. By default "
         "devices if there is one for each, else grouped."
-        " torch has a process for each device, torch_xla one program (SPMD).",
+        " torch has a process for each device, torch_xla one program for all; other frameworks use one device.",
         examples=["grouped", "devices"],
         affects=(SPEED, DECAY_FORM),
     )

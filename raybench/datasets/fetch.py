@@ -99,8 +99,8 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _
         return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=downloader))
     except requests.RequestException as error:  # its message repeats the address with its password
         answer = error.response
-        status = "" if answer is None else f" {answer.status_code} {answer.reason}"
-        reason = f"{type(error).__name__}{status}"
+        reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
+        reason = "no connection" if isinstance(error, requests.ConnectionError) else reason
     except ValueError as error:  # a checksum mismatch
         raise DataError(f"{dataset.name}: {public} is not the official file: {error}") from None
     raise DataError(

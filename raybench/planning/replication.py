@@ -47,7 +47,7 @@ def resolve_replication(
     if requested == GROUPED or (requested is None and (total == 1 or is_divided)):
         return Replication(GROUPED)
     if not FRAMEWORKS[framework].spreads:
-        return f"{framework} has no replication: {DEVICES}; use count: 1 and replication: {GROUPED}"
+        return f"{framework} trains on one device only; use count: 1 and replication: {GROUPED}"
     if is_divided or replicas == total:
         return Replication(DEVICES, replicas)
     suggestions = [f"replicas: {total}"] if total > 1 else [f"replication: {GROUPED}"]

@@ -282,16 +282,20 @@ def write_report(
     results: str | Path,
     grid: str | None,
     baseline: str | Mapping[str, Any] | None,
+    prices: str | Path | None,
+    unit: str,
 ) -> Path:
     """Write the report of results as a page; see `raybench.report`."""
     from raybench.reporting.page import page
+    from raybench.results.prices import PriceList
 
+    changes: dict[str, Any] = {"prices": PriceList.read(Path(prices)) if prices else None, "unit": unit}
     chosen = {"device": baseline} if isinstance(baseline, str) else baseline
     if isinstance(source, Results):
-        report = build.from_grid(source.grid, chosen) if chosen else source.report
+        report = build.from_grid(source.grid, chosen, **changes) if chosen or prices or unit else source.report
     else:
         sources = [source] if isinstance(source, (str, Path)) else source
-        report = build.from_sources(list(map(str, sources)), Path(results), grid=grid, baseline=chosen)
+        report = build.from_sources(list(map(str, sources)), Path(results), grid=grid, baseline=chosen, **changes)
     path = Path(html)
     try:
         write_atomic(path, page(report))

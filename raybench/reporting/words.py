@@ -268,6 +268,10 @@ WORSE = {
 }
 
 
+WITHIN = {"time": "In", "price": "For", "energy": "With"}
+"""How a sentence begins with what is spent."""
+
+
 class BestText(NamedTuple):
     """The sentences on a best configuration: its name, what it is better by, and what cannot be told from it."""
 
@@ -288,12 +292,12 @@ def best_texts(answer: Answer) -> list[BestText]:
 
 
 def budget_text(budget: Mapping[str, float], currency: str) -> str:
-    """What each run may spend: 5 min of training; a price of $0.10; 50 kJ."""
+    """What each run may spend: 5 min of training; $0.10; 50 kJ."""
     ((name, amount),) = budget.items()
     if name == "time":
         unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
         return f"{amount / size:.3g} {unit} of training"
-    return f"{amount / 1000:.3g} kJ" if name == "energy" else f"a price of {money_text(amount, currency)}"
+    return f"{amount / 1000:.3g} kJ" if name == "energy" else money_text(amount, currency)
 
 
 def _at_budget_text(answer: Answer, best: Best) -> BestText:
@@ -304,17 +308,18 @@ def _at_budget_text(answer: Answer, best: Best) -> BestText:
         quality = answer.configurations[index].quality
         return metric_text(metric, quality.value) if quality else NOTHING
 
-    once = "" if best.quality and best.quality.has_interval else " in these runs"
+    is_open = best.indistinguishable or not (best.quality and best.quality.has_interval)
+    once = " in these runs" if is_open else ""
     of = f" on {best.workload}" if best.workload else ""
     own = name_of(answer, best.configuration, best.workload)
-    spent = budget_text(answer.budget, answer.currency)
-    head = f"For {spent}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
+    spent = f"{WITHIN[next(iter(answer.budget))]} {budget_text(answer.budget, answer.currency)}"
+    head = f"{spent}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
     if best.other is None or best.quality is None:
         return BestText(f"{head}{'; nothing to compare it with' if best.other is None else ''}.")
     difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
-    others = f"{name_of(answer, best.other, best.workload)} {reached(best.other)}: {difference}{_marks(best)}."
+    others = f"{name_of(answer, best.other, best.workload)} reaches {reached(best.other)}: {difference}{_marks(best)}."
     ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
-    return BestText(f"{head},", others, f"Not distinguishable from it in {name}: {names_text(ties)}." if ties else "")
+    return BestText(f"{head};", others, f"Not distinguishable from it in {name}: {names_text(ties)}." if ties else "")
 
 
 def _best_text(answer: Answer, best: Best) -> BestText:
@@ -394,7 +399,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
         ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
         interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
-        yield f"{seconds_text(to.expected_s)}{interval} with a restart after each miss"
+        yield f"expected {seconds_text(to.expected_s)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield money_text(to.price, answer.currency)
 
@@ -629,7 +634,7 @@ def peaks_text(answer: Answer) -> str:
         return ""
     text = f"MFU of the measured peak, {join_words(peaks)}" if len(peaks) <= MAX_PEAKS else "MFU of measured peaks"
     sources = dict.fromkeys(each.basis.source for each in known if each.basis.source != COUNTED)
-    return f"{text}; FLOPs {join_words(list(sources))}" if sources else text
+    return f"{text}; FLOPs: {join_words(list(sources))}" if sources else text
 
 
 def reference_text(answer: Answer) -> str:

@@ -80,8 +80,14 @@ _CELL = [
     Column("devices", WHOLE, "", "devices that share the replicas", "device.devices"),
     Column("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
-    Column("budget_s", NUMBER, "s", "what the training may take (`epochs_s`: what it took)", "budget.seconds"),
-    Column("budget_j", NUMBER, "J", "the energy that the training may take", "budget.joules"),
+    Column(
+        "budget_s",
+        NUMBER,
+        "s",
+        "the training time that its budget of time or price allows (`epochs_s`: what it took)",
+        "budget.seconds",
+    ),
+    Column("budget_j", NUMBER, "J", "the energy that its budget allows", "budget.joules"),
     Column("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "the seed of this trial"),
     Column("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),
@@ -116,7 +122,7 @@ _EXAMPLES_PER_S = Column(
     "examples_per_s",
     NUMBER,
     "examples/s",
-    "examples per second of training; of a trial, by `steady_s`; so for other units",
+    "examples per second of training; of a trial, in steady epochs; a unit such as tokens has `tokens_per_s`",
 )
 _STEPS = (
     Column("steps_per_s", NUMBER, "steps/s", "steps per second of training, without compilation"),

@@ -237,8 +237,8 @@ class Epoch:
 
     partial: bool = measured(
         Kind.FLAG,
-        "whether the trial's budget ended it before its data did",
-        Quantity("partial", "", "whether the trial's budget ended it before its data did"),
+        "whether the budget ended it early",
+        Quantity("partial", "", "whether the trial's budget ended it early"),
     )
     optimizer_steps: int = measured(
         Kind.COUNT,

@@ -155,9 +155,9 @@ def _attempts_in(path: Path, damaged: list[str]) -> Iterable[Attempt]:
 
 
 def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:
-    """Number the attempts at each trial by their starts, as two machines may have used a number twice."""
+    """Return attempts in the order of their starts, numbered by trial, as two machines may have used a number twice."""
     by_trial: dict[str, list[Attempt]] = {}
-    for attempt in found:
+    for attempt in sorted(found, key=lambda each: each.started or each.ended or ""):
         by_trial.setdefault(attempt.trial, []).append(attempt)
     numbered: dict[Key, Attempt] = {}
     for same_trial in by_trial.values():

@@ -89,9 +89,9 @@ class PriceList:
             if not name or earlier < line:
                 wrong[own] = f"{name} has a price on line {earlier}" if name else "missing"
             if price is None or not 0 <= price < math.inf:
-                wrong["price_per_hour"] = f"{row['price_per_hour']!r} is no price; write a number such as 2.49"
+                wrong["price_per_hour"] = f"{row['price_per_hour']!r} is not a price; write a number such as 2.49"
             if day and _converted(date.fromisoformat, day) is None:
-                wrong["date"] = f"{day!r} is no date; write it as 2026-11-20"
+                wrong["date"] = f"{day!r} is not a date; write it as 2026-11-20"
             if row.get("currency", currency) != currency:
                 wrong["currency"] = f"{row['currency'] or 'none'}, and {currency} before; a file has one currency"
             for column, message in wrong.items():

@@ -53,7 +53,9 @@ def test_a_budget_compares_qualities():
     assert best.quality.value == pytest.approx(0.05)
     assert best.quality.is_significant
     text = str(best_texts(answer)[0])
-    assert text.startswith("For 20 s of training, batch 32 reaches accuracy 96.0%, batch 64 91.0%: 5.0 points more")
+    assert text.startswith(
+        "In 20 s of training, batch 32 reaches accuracy 96.0%; batch 64 reaches 91.0%: 5.0 points more"
+    )
     assert [each.rate.value for each in answer.configurations] == pytest.approx([50, 100]), "of the partial epoch"
     assert [each.seconds.value for each in answer.configurations] == pytest.approx([20, 10])
     assert timing.steady(grid.attempts[0]) == 10, "of a full epoch"

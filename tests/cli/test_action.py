@@ -49,7 +49,7 @@ def test_steps_compare_comment_and_set_the_status(tmp_path, seconds, loss, statu
     values = {
         "${{ inputs.grid }}": "grid.yaml",
         "${{ inputs.options }}": "--quality val/loss --max-slowdown 20% --no-checks",
-        "${{ inputs.install }}": "raybench",
+        "${{ inputs.install }}": "-r head/requirements.txt",
         "${{ inputs.token }}": "secret",
         "${{ github.event.pull_request.html_url }}": "https://github.com/a/b/pull/1",
         "${{ steps.compare.outputs.status }}": str(status),

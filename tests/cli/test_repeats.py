@@ -97,7 +97,7 @@ def test_report_has_the_interval_of_the_rule(drawn):
     assert (quiet.low, quiet.high) == pytest.approx((math.exp(-mean - half), math.exp(-mean + half)), rel=1e-5)
     assert quiet.paired and (noisy.runs, noisy.other_runs) == (10, 10)
     (note,) = notes(outcome)
-    assert note.startswith("±5% was not reached: speed noisy ±") and note.endswith("% in 10 repeats")
+    assert note.startswith("Ratios less certain than ±5%: speed noisy ±") and note.endswith("% in 10 repeats")
 
 
 def test_repeats_added_after_a_report_widen_the_intervals(drawn):
@@ -117,7 +117,7 @@ def test_display_says_how_certain_each_comparison_is(drawn):
     lines = [line for line in out.getvalue().splitlines() if "±" in line]
     assert "3 cells x 4 to 10 repeats = 12 to 30 trials" in out.getvalue()
     assert len(lines) == 7
-    assert lines[0].startswith("speed quiet: ±") and "%, done; speed noisy: ±" in lines[0]
+    assert lines[0].startswith("speed quiet: ratio ±") and "%, done; speed noisy: ratio ±" in lines[0]
     assert "±5% would take about " in lines[0] and "repeats (at most 10), " in lines[0]
     assert lines[-1].endswith("±5% was not reached in 10 repeats")
 
@@ -126,9 +126,9 @@ def test_plan_says_the_range_of_trials(drawn, raybench, tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
     said = raybench("plan", "grid.yaml", "--results", "results")
     assert "drawn on this machine: 12 to 30 trials" in said.out
-    assert "Up to 18 trials more, until it is certain; how many is not known before repeat 4." in said.out
+    assert "Up to 18 more trials, until each ratio is certain; how many is known after repeat 4." in said.out
     drawn(stop_after=12)
     said = raybench("plan", "grid.yaml", "--results", "results")
     assert "12 to 30 trials (12 done, 2 to run), about" in said.out
-    assert "Up to 10 trials more, " in said.out
-    assert "speed noisy: ±83%; ±5% would take about" in said.out and "quiet: ±" not in said.out
+    assert "Up to 10 more trials, about " in said.out
+    assert "speed noisy: ratio ±83%; ±5% would take about" in said.out and "quiet: ratio" not in said.out

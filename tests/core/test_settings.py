@@ -23,6 +23,7 @@ OTHER = {
     "decay_rule": "sum_over_replicas",
     "label_smoothing": 0.1,
     "schedule": {"name": "exponential", "decay_steps": 100},
+    "gradient_accumulation": 2,
     "gradient_clipping": 1,
     "precision": "bf16",
     "master_weights": False,

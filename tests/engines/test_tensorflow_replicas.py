@@ -46,8 +46,3 @@ def test_replicas_change_nothing_but_batch_norm():
     found = train(model="without_norm", batch_size=64, replicas=2, replication="grouped")
     assert metrics(found) == pytest.approx(metrics(whole), rel=1e-4)
     assert apart(found, whole) < 1e-5
-
-
-def test_impossible_replicas_are_refused():
-    said = call("tensorflow", "tensorflow_side:refused", replicas=5, replication="grouped")
-    assert "batch_size 32 does not divide into 5 replicas" in said

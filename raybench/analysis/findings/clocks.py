@@ -161,8 +161,8 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     "off_budget",
-    condition=f"a run trained {OFF_BUDGET:.0%} less or more than its budget of time or price",
-    remedy="let its epochs or steps be shorter than that",
+    condition=f"a run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows",
+    remedy="make its epochs or steps shorter, so that training ends closer to the budget",
     caution=True,
 )
 def off_budget(run: Attempt, context: Context) -> Iterator[Observation]:
@@ -171,6 +171,6 @@ def off_budget(run: Attempt, context: Context) -> Iterator[Observation]:
     sections = timing.TRAINING if run.cell.budget and run.cell.budget.get("compile", True) else timing.STEADY
     trained_s = sum(timing.seconds_of_each(run.epochs, sections))
     if budget_s and trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
-        text = f"the run trained {trained_s:.3g} s with a budget of {budget_s:.3g} s"
+        text = f"the run trained for {trained_s:.3g} s with a budget of {budget_s:.3g} s"
         remedy = "let it train for more epochs" if trained_s < budget_s else ""
         yield Observation(text, abs(math.log(trained_s / budget_s)), remedy=remedy)

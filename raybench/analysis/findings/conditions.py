@@ -115,7 +115,7 @@ def steal(run: Attempt, context: Context) -> Iterator[Observation]:
 
 @detects(
     "stopped",
-    condition=f"the run or its whole machine was stopped for {STOPPED:.0%} of the epochs",
+    condition=f"the run or its whole machine was stopped for {STOPPED:.0%} of the time of its epochs",
     remedy="run again with `--rerun`",
     caution=True,
 )
