@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from raybench.analysis.answer import (
@@ -314,8 +315,11 @@ def _at_budget_text(answer: Answer, best: Best) -> BestText:
     own = name_of(answer, best.configuration, best.workload)
     spent = f"{WITHIN[next(iter(answer.budget))]} {budget_text(answer.budget, answer.currency)}"
     head = f"{spent}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
-    if best.other is None or best.quality is None:
-        return BestText(f"{head}{'; nothing to compare it with' if best.other is None else ''}.")
+    if best.other is None:
+        alone = replace(answer.configurations[best.configuration], quality=None)
+        return BestText(f"{head};", f"{'; '.join(_alone(answer, alone, best))}.")
+    if best.quality is None:
+        return BestText(f"{head}.")
     difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
     others = f"{name_of(answer, best.other, best.workload)} reaches {reached(best.other)}: {difference}{_marks(best)}."
     ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
@@ -690,6 +694,8 @@ def trust_sentence(answer: Answer) -> str:
     cautions, level = answer.trust.cautions, answer.trust.level
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
+    if len(answer.configurations) == 1:
+        return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
         return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"
     return f"{plural(len(cautions), 'caution')} that could change how large a difference is, but not which is best:"
