@@ -520,7 +520,7 @@ def test_what_an_epoch_of_a_command_takes(project, workload, clock, seconds, set
     assert attempt.clock == clock
     taken = [epoch.ledger["train"] for epoch in attempt.epochs]
     assert len(taken) == len(seconds)
-    assert all(wanted <= each < wanted + 0.6 for each, wanted in zip(taken, seconds, strict=True)), taken
+    assert all(wanted - 0.05 < each < wanted + 0.6 for each, wanted in zip(taken, seconds, strict=True)), taken
     assert attempt.ledger["setup"] > setup_s
     assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=0.001)
 
