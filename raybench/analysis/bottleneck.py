@@ -142,7 +142,9 @@ def utilization(attempt: Attempt) -> Utilization | None:
     label, device = attempt.roofline, attempt.cell.device
     try:
         probes, precision = label["probes"], label["precision"]
-        peak, probe = max((float(probes[name]), name) for name in ("product", "convolution"))
+        # Convolutions may be faster, by algorithms with fewer multiplications; a language model has none.
+        names = ["product"] if any("tokens" in epoch.counts for epoch in attempt.epochs) else ["product", "convolution"]
+        peak, probe = max((float(probes[name]), name) for name in names)
         if stated := label.get("stated"):
             unit, flops, source = stated["unit"], float(stated["flops"]), STATED
         elif (counted := label["work"])["train_flops"]:
