@@ -19,11 +19,18 @@ from raybench.training.library_loop import LibraryLoop
 RESUMED = "resumed"
 """Subfolder of the trial's output folder with the Trainer's checkpoint from which an attempt goes on."""
 
-_NOT_METRICS = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time", "epoch")
-"""Entries of an evaluation's result that are times."""
+_NOT_METRICS = (
+    "runtime",
+    "samples_per_second",
+    "steps_per_second",
+    "model_preparation_time",
+    "epoch",
+    "num_input_tokens_seen",
+)
+"""Entries of an evaluation's result that are no metrics."""
 
-_PROGRESS = ("epoch", "learning_rate", "num_input_tokens_seen", "total_flos", "step")
-"""Entries of a training log that are no metrics."""
+_PROGRESS = ("epoch", "learning_rate", "num_input_tokens_seen", "total_flos", "step", "train_runtime")
+"""Entries of a training log that are no metrics; so are its rates, such as `train_tokens_per_second`."""
 
 
 def attach(trial: Trial, trainer: Trainer) -> None:
@@ -115,14 +122,18 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **kwargs: Any) -> None:
         """Log training values; those of evaluations are logged with their time."""
-        if "train_runtime" in logs or any(name.startswith(("eval_", "test_")) for name in logs):
+        if "train_loss" in logs or any(name.startswith(("eval_", "test_")) for name in logs):
             return
         norm = logs.get("grad_norm")
         # With 16-bit floats the norm overflows until the loss's scale fits; such a step is skipped.
         if norm is not None and (math.isnan(norm) or (math.isinf(norm) and not args.fp16)):
             self._loop.diverged(f"grad_norm is {float(norm)}")
             control.should_training_stop = True
-        values = {name: value for name, value in logs.items() if name not in _PROGRESS and isinstance(value, Real)}
+        values = {
+            name: value
+            for name, value in logs.items()
+            if name not in _PROGRESS and not name.endswith("_per_second") and isinstance(value, Real)
+        }
         self._loop.log({f"train/{name}": value for name, value in values.items() if name != "grad_norm"})
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
