@@ -187,7 +187,7 @@ class FlopsAndPeak:
     """The FLOPs of a model, and the measured peak that they are relative to.
 
     Attributes:
-        peak: FLOP/s of the faster arithmetic probe, of all devices together.
+        peak: FLOP/s of the probe, of all devices together.
         probe: `product` (of matrices) or `convolution`.
         precision: the number format of the probes.
         flops: of the model per unit, forward and backward, without recomputed activations.
