@@ -202,7 +202,7 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
             _interval(panel, row, quality.value * scale, low, high, colours[each.index], hollow=each.is_reference)
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="left")
+    panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="right")
     panel.tick_params(axis="y", length=0, labelleft=False)
     panel.spines["left"].set_visible(False)
     panel.margins(x=0.12)
