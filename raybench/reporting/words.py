@@ -588,8 +588,9 @@ def _selection_text(answer: Answer) -> str:
     """Why the answer has a wider interval than the table for the same two configurations; empty if it has not."""
     for best in answer.best:
         ratio, pair = next(iter(best.ratios.values())), {best.configuration, best.other}
-        in_table = any({each.index, each.reference} == pair for each in answer.configurations)
-        if ratio and ratio.has_interval and ratio.comparisons > 1 and in_table:
+        rows = [each for each in answer.configurations if {each.index, each.reference} == pair]
+        in_table = {ratio_text(each.to_target.ratio if each.to_target else each.ratio) for each in rows}
+        if rows and ratio and ratio.has_interval and ratio.comparisons > 1 and ratio_text(ratio) not in in_table:
             return (
                 "The answer's intervals are wider than the table's: they allow for choosing the best of "
                 f"{ratio.comparisons + 1} configurations."
