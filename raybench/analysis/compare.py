@@ -32,7 +32,7 @@ FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
 
 QUALITY_LOSS = 0.01
-"""Accepted loss of an accuracy (one point), or of a metric that is asked for (1% of its value)."""
+"""Largest loss of quality that is accepted by default: one point of an accuracy, 1% of any other metric."""
 
 
 class Decision(StrEnum):

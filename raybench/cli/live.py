@@ -103,8 +103,9 @@ def starting_text(services: Iterable[str], frameworks: Iterable[str]) -> str:
 
 
 def peak_text(probes: Mapping[str, float]) -> str:
-    """The best arithmetic rate of a roofline measurement: `94 GFLOP/s`."""
-    return flops_text(max(probes["product"], probes["convolution"]))
+    """The best arithmetic rate of a roofline measurement, and of what: `94 GFLOP/s (product)`."""
+    rate, name = max((probes[name], name) for name in ("product", "convolution"))
+    return f"{flops_text(rate)} ({name})"
 
 
 def shown_path(path: Path) -> Path:

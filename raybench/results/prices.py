@@ -117,6 +117,7 @@ class PriceList:
         """
         if found := self.find(name, device):
             line, price = found
+            # The processes of a CPU trial share one machine, and its price.
             is_each = device.kind != "cpu" and line.casefold() != (name or "").casefold()
             return replace(price, per_hour=price.per_hour * device.known_count) if is_each else price
         return None if self.currency and self.currency != currency else own

@@ -59,7 +59,10 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     first = raybench("grid", digits)
     assert (first.status, first.err) == (0, "")
     assert first.lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
-    assert any(re.match(r"Checks: weight decay ok · peak .+ [GM]FLOP/s on cpu", line) for line in first.lines)
+    assert any(
+        re.match(r"Checks: weight decay ok · peak .+ [GM]FLOP/s \((product|convolution)\) on cpu", line)
+        for line in first.lines
+    )
     started = [line for line in first.lines if line.startswith("started ")]
     ended = [line for line in first.lines if line.startswith("completed ")]
     assert sorted(started) == ["started    batch 32", "started    batch 64"]

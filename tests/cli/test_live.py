@@ -183,7 +183,7 @@ def test_checks_are_one_line_before_the_first_trial(terminal, quiet):
     terminal.start(0)
     terminal.start(1)
     terminal.display.end()
-    line = "Checks: weight decay ok · peak 94.4 GFLOP/s on cpu"
+    line = "Checks: weight decay ok · peak 94.4 GFLOP/s (product) on cpu"
     assert [text for text in terminal.lines() if "Checks" in text] == [line + (" · machine is quiet" if quiet else "")]
 
 
