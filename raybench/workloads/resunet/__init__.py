@@ -34,23 +34,14 @@ def crop(data: Data, side: int = SIDE) -> Data:
 
 WORKLOAD = Workload(
     name="resunet",
-    model={
-        "torch": "raybench.workloads.resunet.torch:build",
-        "tensorflow": "raybench.workloads.resunet.tensorflow:build",
-    },
+    model={"torch": "raybench.workloads.resunet.torch:build"},
     options={"skip": "add", "side": SIDE},
     prepare=crop,
     data_options=("side",),
     dataset="scenes-synthetic",
     std=(255.0,),
-    loss={
-        "torch": "raybench.workloads.resunet.torch:loss",
-        "tensorflow": "raybench.workloads.resunet.tensorflow:loss",
-    },
-    metrics={
-        "torch": "raybench.workloads.resunet.torch:metrics",
-        "tensorflow": "raybench.workloads.resunet.tensorflow:metrics",
-    },
+    loss={"torch": "raybench.workloads.resunet.torch:loss"},
+    metrics={"torch": "raybench.workloads.resunet.torch:metrics"},
     metric_names=("mask_iou",),
     defaults={
         "epochs": 1,
