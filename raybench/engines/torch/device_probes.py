@@ -10,7 +10,8 @@ from typing import cast
 
 import torch
 
-from raybench.devices.base import Device, TorchDevice
+from raybench.devices.base import Device
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.torch.precision import LOW_PRECISION
 
 Operation = Callable[[], None]

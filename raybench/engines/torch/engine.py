@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 
 from raybench.datasets.splits import Split
-from raybench.devices.base import TorchDevice
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
 from raybench.engines.step_timer import SETTLING

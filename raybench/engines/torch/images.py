@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from raybench.datasets.splits import Array
-from raybench.devices.base import TorchDevice
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import plain
 
