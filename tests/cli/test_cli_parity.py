@@ -32,10 +32,10 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
             ["digits_cnn", "--model", "side=32"],
             "model.side: not an option of digits_cnn's model; the model has no options",
         ),
-        (["imdb_lstm", "--model", "recurrent_dropout=["], "--model recurrent_dropout=…"),
+        (["gpt", "--model", "width=["], "--model width=…"),
         (
-            ["imdb_lstm", "--model", "recurrent_dropout=much", "--frameworks", "torch,tensorflow"],
-            "'much' is not allowed; use a number",
+            ["gpt", "--model", "width=32.5", "--frameworks", "torch,torch_xla"],
+            "32.5 is not allowed; use an integer",
         ),
         (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),
         ([], "Missing argument 'WORKLOAD'"),
