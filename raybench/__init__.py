@@ -26,7 +26,6 @@ from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
     from raybench.reporting.results import Results
-    from raybench.tracking.tracker import Tracker
     from raybench.training import Trial, current_trial
 
 __all__ = [
@@ -58,7 +57,7 @@ def run_grid(
     synthetic_data: bool = False,
     rerun: bool = False,
     retry: Collection[str] = (),
-    tracking: str | Tracker | None = "default",
+    tracking: str | None = "default",
     checks: bool = True,
     keep_going: bool = False,
     address: str | None = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -190,7 +189,6 @@ class Display(ProgressListener):
         self._began = self._phase_began = time.monotonic()
         self._history = GridHistory(Path())
         self._phase = ""
-        self._busy = ""
         self._checks: dict[str, None] = {}
         self._is_quiet = False
 
@@ -271,11 +269,8 @@ class Display(ProgressListener):
             self._live = None
 
     def stopping(self) -> None:
-        """Print at once what follows Ctrl-C, since ending the trials and Ray takes seconds."""
-        try:
-            print_text(self._console, STOPPING)
-        except RuntimeError:  # the signal arrived while this thread was writing to the terminal
-            os.write(2, f"\n{STOPPING}\n".encode())
+        """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
+        print_text(self._console, STOPPING)
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
@@ -315,12 +310,9 @@ class Display(ProgressListener):
         """Print a permanent line."""
         print_text(self._console, f"warning: {words}", style="yellow")
 
-    def busy(self, words: str) -> None:
-        """Show a line in the live display while the machine is busy.
-
-        Without a terminal the first warning suffices.
-        """
-        self._busy, self._is_quiet = words, not words
+    def quiet(self) -> None:
+        """Say so with the checks."""
+        self._is_quiet = True
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
@@ -418,8 +410,6 @@ class Display(ProgressListener):
         if self._phase:
             elapsed = f" … {time.monotonic() - self._phase_began:.0f} s"
             rows.append(Text(self._phase + elapsed, no_wrap=True, overflow="ellipsis"))
-        if self._busy:
-            rows.append(Text(self._busy, style="yellow", no_wrap=True, overflow="ellipsis"))
         return Group(*rows)
 
     def _bar(self) -> RenderableType:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from raybench.cli import options as opt
-from raybench.cli.progress import reading
+from raybench.cli.console import Terminal
 from raybench.cli.terminal import say
 from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
@@ -80,12 +81,10 @@ def command(
     from raybench.reporting.text import print_report
     from raybench.results.prices import PriceList
 
-    with reading(f"reading {', '.join(map(redact, sources))}") as progress:
+    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         listed = PriceList.read(prices) if prices else None
-        report = build.from_sources(
-            sources, results, everything, grid, chosen, progress, inline, prices=listed, unit=unit
-        )
+        report = build.from_sources(sources, results, everything, grid, chosen, inline, prices=listed, unit=unit)
     if html:
         write_file(html, page(report))
     if data:

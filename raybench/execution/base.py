@@ -17,10 +17,6 @@ Sink = Callable[[Event], Event | None]
 Tell = Callable[[str], None]
 
 
-class TemporaryMessage(str):
-    """A message to the user that no longer matters when the trials run, and is no caution of the report."""
-
-
 class Executor(Protocol):
     """Runs trials and passes their events to a sink, in order per trial.
 

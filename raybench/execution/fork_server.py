@@ -32,7 +32,6 @@ from raybench.core.events import to_json
 from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, watch
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
-from raybench.trial.compile_caches import use_private_caches
 
 START = "spawn" if sys.platform == "darwin" else "fork"
 
@@ -165,7 +164,6 @@ def main(framework: str) -> None:
     adopt_orphans()
     jobs, messages = Connection(0, writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # the output of an import must not be mistaken for a message
-    use_private_caches(framework, scratch.path)
     imported_s = load(framework) if START == "fork" else 0.0
     preexisting = children()
     send(messages, ready=imported_s)

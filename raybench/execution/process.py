@@ -25,6 +25,7 @@ from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
+from raybench.datasets.paths import user_cache
 from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
@@ -43,6 +44,13 @@ MEMORY_CHECK_S = 1.0
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
+
+
+COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor"}
+"""Variables with the folders of compiled programs, kept for later trials in the user's cache.
+
+By default torch runs what it finds under a predictable name in the system's temporary folder, where any user can put
+it."""
 
 
 class _OutOfBounds(Exception):
@@ -78,7 +86,10 @@ class ForkServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env={name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
+            env={
+                **{name: str(user_cache() / folder) for name, folder in COMPILED.items()},
+                **{name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
+            },
             start_new_session=True,
         )
         assert self._process.stdin and self._process.stdout

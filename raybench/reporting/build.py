@@ -30,7 +30,6 @@ from raybench.sources.result_tables import GridSource
 if TYPE_CHECKING:
     from raybench.results.history import GridHistory
     from raybench.results.prices import PriceList
-    from raybench.sources.mlflow_store import Progress
 
 HTML, DATA = "report.html", "report.json"
 
@@ -130,7 +129,6 @@ def from_sources(
     everything: bool = False,
     grid: str | None = None,
     baseline: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
     inline: bool = False,
     **changes: Any,
 ) -> Report:
@@ -142,7 +140,6 @@ def from_sources(
         everything: see `from_grid`.
         grid: the grid to report if the sources have several.
         baseline: see `from_attempts`.
-        progress: gets the number of files fetched from a store and the total.
         inline: whether to report the trials of `grid --inline` of the named grid.
         changes: `prices` and `unit` of `from_attempts`.
 
@@ -150,7 +147,7 @@ def from_sources(
         UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
-    return from_grid(one_grid(sources, results, grid, progress, inline), baseline, everything, **changes)
+    return from_grid(one_grid(sources, results, grid, inline), baseline, everything, **changes)
 
 
 @collector_paused()
@@ -200,20 +197,14 @@ def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]
     return values
 
 
-def one_grid(
-    sources: Sequence[str],
-    results: Path,
-    grid: str | None = None,
-    progress: Progress | None = None,
-    inline: bool = False,
-) -> GridSource:
+def one_grid(sources: Sequence[str], results: Path, grid: str | None = None, inline: bool = False) -> GridSource:
     """Load the one grid of sources; see `from_sources`.
 
     Raises:
         UsageError: there is none, or several of which none is named.
     """
     named = [str(folder_of(source, results, inline) or source) for source in sources]
-    grids = load_grids(named, grid, "all", progress)
+    grids = load_grids(named, grid, "all")
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)

@@ -177,7 +177,8 @@ ROOFLINE = events.check_ended(
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_checks_are_one_line_before_the_first_trial(terminal, quiet):
-    terminal.display.busy("" if quiet else "Other programs use 1.9 of 2 cores.")
+    if quiet:
+        terminal.display.quiet()
     for check in (PASSED, PASSED, ROOFLINE):
         terminal.display.event(check)
     terminal.start(0)
