@@ -252,11 +252,6 @@ class Epoch:
         "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
         "step of the epoch",
     )
-    evaluations: tuple[Mapping[str, Any], ...] = measured(
-        Kind.RECORDS,
-        "of a training function: `name`, `step` and `train_s` (steps and seconds of training in the epoch before it), "
-        "`seconds` and `metrics` of each evaluation",
-    )
 
     @property
     def counts(self) -> Mapping[str, float]:

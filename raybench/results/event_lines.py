@@ -86,6 +86,6 @@ def _epoch(values: Sequence[Any]) -> Epoch:
     epoch = Epoch(*values)
     if epoch.step_s:
         epoch.step_s = array("d", epoch.step_s)  # a third of the memory of a list
-    if epoch.optimizers or epoch.evaluations:
-        epoch.optimizers, epoch.evaluations = records_in(epoch.optimizers), records_in(epoch.evaluations)
+    if epoch.optimizers:
+        epoch.optimizers = records_in(epoch.optimizers)
     return epoch

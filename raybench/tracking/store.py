@@ -20,8 +20,11 @@ ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
 
-NO_ANSWER = re.compile(f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect", re.IGNORECASE)
-"""Messages of libraries about a server that does not answer, of several lines."""
+PLAIN = {
+    f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
+    f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
+}
+"""Plain words for long messages of libraries that match a pattern."""
 
 MESSAGE_LENGTH = 250
 """Maximum length of another library's message within raybench's."""
@@ -118,7 +121,7 @@ def redacted_errors(store: Store) -> Iterator[None]:
         raise
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
-        message = "it does not answer" if NO_ANSWER.search(str(error)) else message
+        message = next((text for part, text in PLAIN.items() if re.search(part, str(error), re.IGNORECASE)), message)
         raise StoreError(f"MLflow store {store}: {shorten(mask(message), MESSAGE_LENGTH, placeholder=' …')}") from None
 
 

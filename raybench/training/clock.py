@@ -163,12 +163,6 @@ class TrainingClock:
         }
 
     @property
-    def trained_s(self) -> float:
-        """Seconds of training in this epoch so far: compile, train and input_wait."""
-        sections = self.ledger.epoch()
-        return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
-
-    @property
     def is_synchronous(self) -> bool:
         """Whether the device's work is done when a step returns."""
         return self._device.synchronous

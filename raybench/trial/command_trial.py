@@ -108,7 +108,7 @@ class _Process:
             self.trial.abandon()
         if not self._writer.is_open and error is None:
             return  # it has not trained, such as a worker that loads data
-        self._journal.flush(self.trial)
+        self._journal.flush()
         if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
             self._checkpoints.remove()
         end = {"status": status, "error": error, "warnings": self._warnings, "at": time.time_ns()}

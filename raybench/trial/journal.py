@@ -134,9 +134,8 @@ class TrialJournal(Recorder):
         if message not in self._warnings:
             self._warnings.append(message)
 
-    def flush(self, trial: Trial | None) -> None:
-        """Send the last epoch, with the evaluations after it."""
+    def flush(self) -> None:
+        """Send the last epoch."""
         if self._last:
-            evaluations = trial.last_evaluations if trial else []
-            self._send(self._last | ({"evaluations": evaluations} if evaluations else {}))
+            self._send(self._last)
             self._last = None

@@ -93,7 +93,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         os.chdir(folder)
         copy.close()
     if journal:
-        journal.flush(trial)
+        journal.flush()
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
     sections, wall_s = ledger.close()
