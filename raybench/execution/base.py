@@ -23,9 +23,6 @@ class Executor(Protocol):
     A KeyboardInterrupt raised while it runs terminates the running trials and is re-raised.
     """
 
-    uses_ray: bool
-    """Whether it starts Ray, which takes seconds."""
-
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """The available machines, each with the interpreters of these environments."""
 

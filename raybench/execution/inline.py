@@ -32,8 +32,6 @@ def run_job(job: Job, sink: Sink) -> None:
 class InlineExecutor:
     """Executor without further processes or dependencies."""
 
-    uses_ray = False
-
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
         refused = {key: Interpreter(problem=f"--inline cannot use {environment_label(key)}") for key in environments}

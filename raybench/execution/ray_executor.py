@@ -285,8 +285,6 @@ def _runs(process: psutil.Process) -> bool:
 class RayExecutor:
     """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster."""
 
-    uses_ray = True
-
     def __init__(self, address: str | None = None, return_timeout_s: float = RETURN_TIMEOUT_S) -> None:
         self._address, self._return_timeout_s = address, return_timeout_s
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned

@@ -175,14 +175,15 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         yield f"both versions use the same {join_words(shared)}; to compare versions of it, give each its own"
 
 
-def skip_lines(plan: Plan, done: Collection[str] = ()) -> Iterator[str]:
+def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) -> Iterator[str]:
     """Each reason for skipped cells once, then a remedy if the hardware is missing.
 
     Args:
-        done: the ids of cells to leave out, since other machines have run them.
+        done: the repeats of cells that other machines have run; cells of which they have all are left out.
     """
+    done = done or {}
     reasons: dict[str, list[ResolvedCell]] = {}
-    skipped = [cell for cell in plan.cells if cell.skip and cell.cell_id not in done]
+    skipped = [cell for cell in plan.cells if cell.skip and len(done.get(cell.cell_id, ())) < cell.repeats]
     for cell in skipped:
         if cell.skip:
             reasons.setdefault(cell.skip, []).append(cell)
