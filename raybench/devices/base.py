@@ -149,16 +149,6 @@ class Device(Protocol):
         They are held on the accelerator or, for a CPU, in the process.
         """
 
-    def begin_search(self) -> None:
-        """Note that the next work may search for the fastest algorithms, with memory that is needed only once."""
-
-    def end_search(self) -> bool:
-        """Leave the memory since `begin_search` out of `peak_memory`; more work of the same shape has to follow.
-
-        Returns:
-            Whether there was anything to leave out.
-        """
-
     def describe(self) -> Hardware:
         """The hardware that the trial actually runs on."""
 

@@ -168,13 +168,6 @@ class Host:
         scale = 1 if platform.system() == "Darwin" else 1024
         return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    def begin_search(self) -> None:
-        """Do nothing: there is no search."""
-
-    def end_search(self) -> bool:
-        """Leave nothing out."""
-        return False
-
     def describe(self) -> Hardware:
         """The processor and the cores this trial owns."""
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())

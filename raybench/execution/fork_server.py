@@ -113,7 +113,6 @@ def run_trial(
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
         from raybench.trial.failure import describe_error
-        from raybench.trial.phase import last
         from raybench.trial.record import append_event, failure_event, record
 
         job = Job.from_json(message)
@@ -131,7 +130,7 @@ def run_trial(
         except BaseException as error:
             if os.getpid() != own_pid or isinstance(error, MemoryError):
                 raise
-            failure = describe_error(error, last(Path(job.folder)), job)
+            failure = describe_error(error, "setup", job)
             status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
             event = failure_event(job, status, failure, wall_s, round(imported_s, 6))

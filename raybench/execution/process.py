@@ -28,7 +28,7 @@ from raybench.core.temp_folders import Scratch
 from raybench.datasets.paths import user_cache
 from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
-from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
+from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.monitoring import Monitor
 from raybench.trial.program import TERMINATION_SECONDS
 from raybench.trial.record import append_event, failure_event, shortened
@@ -182,7 +182,7 @@ class ForkServer:
             if pid:
                 _kill_session(pid)
             code = self._wait_for_exit()
-            yield self._end_event(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
+            yield self._end_event(job, bounds.status, bounds.error, start_s)
         except OSError:
             error = {"type": "TemplateGone", "message": "the process that starts trials has ended"}
             yield self._end_event(job, TrialStatus.LOST, error, start_s)

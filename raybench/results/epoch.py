@@ -195,13 +195,12 @@ class Epoch:
     )
     memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
-        "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
-        "missing as long as the step that searched is the only one",
+        "peak memory of the device since the trial began, as the framework counts it",
         Quantity(
             "peak_memory_bytes",
             "bytes",
-            "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; of "
-            "the process if the device is the CPU",
+            "peak memory of the device since the trial began, as the framework counts it; of the process if the device "
+            "is the CPU",
             over_epochs=Combine.MAX,
         ),
         over_ranks=Combine.MAX,

@@ -214,7 +214,7 @@ class Trial:
         self._note_use()
         if self._epoch is None and self._last is None:
             raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
-        with self._clock.section("evaluate", name):
+        with self._clock.section("evaluate"):
             yield
 
     @contextmanager

@@ -24,13 +24,11 @@ from raybench.errors import DataError
 from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
 from raybench.training.declared import DeclaredTraining
-from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import Trial
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.failure import failure
 from raybench.trial.journal import Send, TrialJournal, misuse, options_of
 from raybench.trial.opening import keep_others_offline, open_assigned, opening
-from raybench.trial.phase import Phase
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import record_late_modules, working_folder
@@ -55,7 +53,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     device: Device | None = None
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
-    phase, checkpoints = Phase(Path(job.folder)), Checkpoints(job, warnings)
+    checkpoints = Checkpoints(job, warnings)
     journal: TrialJournal | None = None
     trial: Trial | None = None
     status, error = TrialStatus.COMPLETED, None
@@ -70,9 +68,8 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         keep_others_offline(job)
         train = training_of(job, info)
         loop = open_loop(job.cell.framework, device)
-        peak = PeakMemory(device, loop)
-        clock = TrainingClock(ledger, device, loop, phase.enter, peak)
-        journal = TrialJournal(job, send, ledger, checkpoints, warnings, peak)
+        clock = TrainingClock(ledger, device, loop)
+        journal = TrialJournal(job, send, ledger, checkpoints, warnings, device)
         trial = Trial(options_of(job), journal, lambda: clock)
         set_current(trial)
         try:
@@ -85,7 +82,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         if info.file:
             warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-        status, error = failure(exc, device, phase, job)
+        status, error = failure(exc, device, ledger.phase, job)
     finally:
         set_current(None)
         if trial:

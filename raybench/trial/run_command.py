@@ -43,7 +43,6 @@ from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
 from raybench.trial.opening import OFFLINE, open_assigned, opening
-from raybench.trial.phase import Phase
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
 from raybench.trial.run import NOT_KEPT, drop_unmeasured, ended
 from raybench.workloads import WorkloadInfo
@@ -81,7 +80,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     """
     started_ns = ledger.started if ledger else time.perf_counter_ns()
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
-    info, phase = WorkloadInfo.from_json(job.workload), Phase(Path(job.folder))
+    info = WorkloadInfo.from_json(job.workload)
     command = info.command
     assert command
     status, error = TrialStatus.COMPLETED, None
@@ -95,10 +94,9 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
             send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
             kind = _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
-            phase.enter("train")
             status, error = run.run()
         except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-            status, error = failure(exc, device, phase, job)
+            status, error = failure(exc, device, "train" if run else "setup", job)
         finally:
             if run:
                 run.close()

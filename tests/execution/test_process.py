@@ -284,7 +284,6 @@ def test_classification_of_deaths(tmp_path):
     assert classify_exit(-signal.SIGABRT, limited, False, 7, abort)[1] == {
         "type": "OutOfMemory",
         "message": "the process was ended by SIGABRT when memory ran out",
-        "phase": "setup",
         "peak_bytes": 7,
         "limit_bytes": 1 << 30,
     }
