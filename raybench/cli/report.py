@@ -44,7 +44,6 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @opt.prices
 @click.option("--unit", default="", metavar="NAME", help="The unit of rates and prices, such as tokens.")
-@click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
 @click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
@@ -61,7 +60,6 @@ def command(
     baseline: tuple[str, ...],
     prices: Path | None,
     unit: str,
-    inline: bool,
     html: Path | None,
     data: Path | None,
     full: bool,
@@ -84,7 +82,7 @@ def command(
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         listed = PriceList.read(prices) if prices else None
-        report = build.from_sources(sources, results, everything, grid, chosen, inline, prices=listed, unit=unit)
+        report = build.from_sources(sources, results, everything, grid, chosen, prices=listed, unit=unit)
     if html:
         write_file(html, page(report))
     if data:

@@ -213,12 +213,12 @@ def test_epochs_of_known_programs_are_recognised(project, name):
 @pytest.mark.parametrize(
     ("script", "ran", "options"),
     [
-        ("import nothing_there", 1, {}),
+        ("import nothing_there", 2, {}),
         ("import nothing_there", 4, {"keep_going": True}),
         ("import sys; assert '--mode=b' in sys.argv", 4, {}),  # may be due to the value of one axis
         ("raise ValueError('no')", 2, {}),
         ("import sys; raise ValueError(sys.argv[1:])", 4, {}),  # each error is different
-        ("print('epoch')", 1, {"pattern": r"epoch (\d+)"}),
+        ("print('epoch')", 2, {"pattern": r"epoch (\d+)"}),
     ],
 )
 def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
