@@ -44,7 +44,6 @@ from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
 from raybench.trial.opening import OFFLINE, open_assigned, opening
-from raybench.trial.phase import Phase
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
 from raybench.trial.run import NOT_KEPT, drop_unmeasured, ended
 from raybench.workloads import WorkloadInfo
@@ -88,7 +87,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     """
     started_ns = ledger.started if ledger else time.perf_counter_ns()
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
-    info, phase = WorkloadInfo.from_json(job.workload), Phase(Path(job.folder))
+    info = WorkloadInfo.from_json(job.workload)
     command = info.command
     assert command
     status, error = TrialStatus.COMPLETED, None
@@ -102,10 +101,9 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
             send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
             kind = _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
-            phase.enter("train")
             status, error = run.run()
         except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-            status, error = failure(exc, device, phase, job)
+            status, error = failure(exc, device, "train" if run else "setup", job)
         finally:
             if run:
                 run.close()
@@ -113,7 +111,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import)
+    end = ended(job, status, error, warnings, sections, wall_s, template_import)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 
@@ -158,7 +156,6 @@ class _Run:
         self._program: Program | None = None
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
-        self.cpu: Mapping[str, float] = {}
         self.known: dict[str, Any] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
@@ -590,7 +587,7 @@ class _Reported(_Run):
         self._epochs: dict[int, dict[int, Event]] = defaultdict(dict)
         """The epochs of each rank by their number."""
         self._ends: dict[int, Mapping[str, Any]] = {}
-        self._totals: dict[int, Mapping[str, Any]] = {}
+        self._ledger: Mapping[str, float] = {}
         self._provisional: Event | None = None
         self._begun_by = math.inf
 
@@ -606,8 +603,8 @@ class _Reported(_Run):
                 self._provisional = event
             if "end" in message:
                 self._ends[rank] = message["end"]
-            if "totals" in message:
-                self._totals[rank] = message["totals"]
+            if rank == 0 and "ledger" in message:
+                self._ledger = message["ledger"]
         self._forward(final=False)
         if self._reader.conflict:
             raise _End(TrialStatus.FAILED, "RankConflict", self._reader.conflict)
@@ -675,11 +672,8 @@ class _Reported(_Run):
 
     def ledger(self, wall_s: float) -> dict[str, float]:
         """Rank 0's sections; the rest, before and after it, is `other`."""
-        sections = dict(self._totals[0]["ledger"]) if 0 in self._totals else {}
-        parts = [totals["cpu"] for totals in self._totals.values()]
-        cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
-        drop_unmeasured(sections, cpu)
-        self.cpu = cpu
+        sections = dict(self._ledger)
+        drop_unmeasured(sections)
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
 
