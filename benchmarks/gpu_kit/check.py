@@ -24,7 +24,7 @@ def check(what):
 
 @check("packages")
 def _():
-    names = "torch triton numpy ray mlflow-skinny pydantic nvidia-ml-py transformers jax pandas scipy pyarrow grpcio pytest"
+    names = "torch triton numpy ray mlflow-skinny pydantic nvidia-ml-py transformers jax pandas scipy pyarrow pytest"
     installed = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
     return sys.version, sys.executable, {name: installed.get(name) for name in names.split()}
 
@@ -44,7 +44,13 @@ def _():
 
     a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
     of = torch.cuda.get_device_properties(0)
-    return torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), float((a @ a).float().abs().mean()), of
+    return (
+        torch.__version__,
+        torch.version.cuda,
+        torch.backends.cudnn.version(),
+        float((a @ a).float().abs().mean()),
+        of,
+    )
 
 
 @check("NVML, and its energy counter over 2 s of work: joules")
@@ -66,7 +72,11 @@ def _():
 
 @check("a fork after torch's import uses CUDA")
 def _():
-    code = "import os, torch\nif os.fork() == 0: print(torch.ones(2, device='cuda').sum().item(), flush=True); os._exit(0)\nprint(os.wait())"
+    code = (
+        "import os, torch\n"
+        "if os.fork() == 0: print(torch.ones(2, device='cuda').sum().item(), flush=True); os._exit(0)\n"
+        "print(os.wait())"
+    )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 

@@ -87,17 +87,17 @@ export -f look run_tests
 export python kit work tiny
 
 one() {
-  local few=() onto=() available=(--where device=available)
+  local few=() onto=()
   [ -z "$tiny" ] || few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu)
   case $1 in
     check) step check 90 bash -c look ;;
     devices) step devices 60 "$python" -m raybench devices ;;
-    quick) grid quick 240 grids/quickstart.yaml ;;
+    quick) grid quick 240 grids/quickstart.yaml "${few[@]}" ;;
     mlflow) step mlflow 60 "$python" "$kit/check.py" "$work/results" ;;
     tests) step tests 240 bash -c "run_tests junit '${tiny:+clock}${tiny:-not autotune and not grid}'" ;;
     testsgrid) step testsgrid 150 bash -c "run_tests junit_grid ${tiny:+clock_waits}${tiny:-grid}" ;;
     autotune) step autotune 200 bash -c 'run_tests junit_autotune autotune' ;;
-    until) grid until 150 grids/quickstart.yaml --set name=until --set 'axes.weight_decay=[0.0]' --set 'axes.count=[1]' --until 5% ;;
+    until) grid until 150 grids/quickstart.yaml --set name=until --set 'axes.weight_decay=[0.0]' --set 'axes.count=[1]' "${few[@]}" --until 5% ;;
     gpt) grid gpt 420 grids/gpt_which_gpu.yaml --set 'devices={gpu: {kind: cuda, price_per_hour: 3}}' --set 'axes.device=[gpu]' --set 'axes.count=[1]' \
       --set 'baseline={compile: false}' --set budget.time=60s --repeats 2 "${onto[@]}" \
       ${tiny:+--set 'model={layers: 2, width: 64, heads: 2, context: 32, vocabulary: 256}' --set 'axes.compile=[false]' --set budget.time=3s --set examples.val=16} ;;
