@@ -40,8 +40,9 @@ class Cpu(JaxHost):
     """A CPU trial: it owns its cores, by default all of the node."""
 
     def hide_others(self) -> None:
-        """Pin the process to its cores and let JAX use only them."""
+        """Pin the process to its cores and let JAX use only them, as virtual devices if several are assigned."""
         super().hide_others()
+        os.environ["JAX_NUM_CPU_DEVICES"] = str(self.assignment.devices)
         os.environ["JAX_PLATFORMS"] = "cpu"
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
+from raybench.core.rank import current_rank
 from raybench.devices.base import Device
 from raybench.engines.loop_facts import LoopFacts
 from raybench.engines.step_timer import StepTimer
@@ -91,8 +92,8 @@ class TrainingClock:
             self._compile_evaluate_ns += compiled_ns
             self.ledger.move(compiled_ns, name, COMPILATION[name])
 
-    def _change(self, name: str) -> None:
-        self._synchronize()
+    def _change(self, name: str, all_ranks: bool = False) -> None:
+        self._synchronize(all_ranks)
         self._charge_waits()
         if PHASES.get(name, PHASES.get(self._section)) != PHASES.get(self._section):
             self.ledger.enter("other")
@@ -100,15 +101,15 @@ class TrainingClock:
         self._section = name
         self.ledger.enter(name)
 
-    def _synchronize(self) -> None:
-        """Wait for the device and, if several ranks train together in sections of the same order, for theirs."""
-        if self.loop.meet:
-            self.loop.meet()
+    def _synchronize(self, all_ranks: bool = False) -> None:
+        """Wait for the device and, if asked or if the ranks have the same sections, for those of all ranks."""
         self._device.synchronize()
+        if all_ranks or self.loop.ranks_in_step:
+            current_rank().meet(None)
 
     def begin_epoch(self) -> None:
         """Begin an epoch: what is in no other section is `train` from here on."""
-        self._change("other")  # what was recorded before is no work of the epoch
+        self._change("other", all_ranks=True)  # what was recorded before is no work of the epoch
         loop = self.loop
         loop.begin_epoch()
         self.timer = StepTimer(
@@ -138,7 +139,7 @@ class TrainingClock:
         timer = self.timer
         assert timer
         self.end_step()
-        self._synchronize()
+        self._synchronize(all_ranks=True)  # so that the slowest rank counts
         timer.over()
         self._charge_waits()
         if self._memory and timer.marked > 1:

@@ -450,7 +450,7 @@ class Trial:
             return self._decision[1]  # rank 0 decides once, as others may have read it
         stops = bool(self._stop_rule and self._stop_rule.ends_with(metrics)) or self._budget.is_spent(self._clock)
         if self.world_size > 1 and not self._diverged:
-            stops = self._loop.agree(stops) if self._loop.agree else self._recorder.decide(epoch, stops)
+            stops = self._recorder.decide(epoch, stops)
             self._decision = epoch, stops
         return stops
 

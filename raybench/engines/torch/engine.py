@@ -38,8 +38,7 @@ class TorchEngine(Engine):
         self._device = cast(TorchDevice, parts.device)
         self._on = torch.device(self._device.torch_name)
         self._group = self._join_group()
-        if self._rank.count > 1:
-            parts.loop.meet, parts.loop.agree = self._group.wait, self._group.agree
+        parts.loop.ranks_in_step = True
         self._is_checked = False
 
     def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
@@ -63,8 +62,7 @@ class TorchEngine(Engine):
         model = self._workload.build_model("torch")
         if not isinstance(built := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
-        if self._rank.count == 1:
-            model = use_ghost_batch_norm(model, recipe.replicas)
+        use_ghost_batch_norm(model, recipe.replicas // self._rank.count)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         lower_precision(self.model, self._stored_low)
@@ -129,7 +127,7 @@ class TorchEngine(Engine):
             torch.get_device_module(self._on).set_rng_state(states["device"])
 
     def _join_group(self) -> ProcessGroup:
-        return ProcessGroup(self._rank, self._device.backend, self._on)
+        return ProcessGroup(self._rank, self._device.backend)
 
     def _part(self, split: Split) -> Split:
         """This rank's share of a validation split; the shares cover all examples."""
