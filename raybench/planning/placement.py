@@ -140,7 +140,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
         return f"{need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
     is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
     if need.count > 1 and is_alone and (hosted(need.kind) or not need.own_loop):
-        return f"{need.framework} trains on one device only{' of a CPU' if need.own_loop else ''}; use count: 1"
+        return f"count {need.count} is not possible with {need.framework} on {need.kind}; use 1"
     precisions = FRAMEWORKS[need.framework].precisions
     if not need.own_loop and need.precision not in precisions:
         return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"

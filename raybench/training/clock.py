@@ -130,8 +130,8 @@ class TrainingClock:
         self._section = "train"
         self.ledger.enter("train")
 
-    def end_epoch(self) -> dict[str, Any]:
-        """End an epoch.
+    def end_epoch(self, all_ranks: bool = True) -> dict[str, Any]:
+        """End an epoch, by default when all ranks have come to its end, so that the slowest counts.
 
         Returns:
             What was measured, as fields of `epoch_ended`.
@@ -139,7 +139,7 @@ class TrainingClock:
         timer = self.timer
         assert timer
         self.end_step()
-        self._synchronize(all_ranks=True)  # so that the slowest rank counts
+        self._synchronize(all_ranks)
         timer.over()
         self._charge_waits()
         if self._memory and timer.marked > 1:

@@ -39,7 +39,7 @@ from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of,
 from raybench.trial.journal import Send
 
 GRACE_SECONDS = 1.0
-"""Seconds for the other ranks to end after one has reported an error.
+"""Seconds for the other ranks to end after one has.
 
 They may report the same error, or one that follows from the death of a rank."""
 
@@ -166,10 +166,14 @@ class _Process:
         found = re.findall(r'^  File "(.*)", line (\d+) in ', self._stack.read().decode(errors="replace"), re.MULTILINE)
         return [f"{file}:{line}" for file, line in found]
 
-    def end(self) -> None:
-        """Kill it if it is running, and close its pipe."""
+    def kill(self) -> None:
+        """Kill it if it is running."""
         self._process.kill()
         self._process.join()
+
+    def end(self) -> None:
+        """Kill it if it is running, and close its pipe."""
+        self.kill()
         self.pipe.close()
         self._stack.close()
 
@@ -227,7 +231,7 @@ class _Ranks:
         The death of a rank is examined before any error, because it breaks the connections of the others, which then
         report that.
         """
-        processes, deadline = self._processes, math.inf
+        processes, deadline, ended = self._processes, math.inf, 0
         by_pipe = {process.pipe: process for process in processes}
         while True:
             running = [pipe for pipe, process in by_pipe.items() if process.code is None]
@@ -244,15 +248,20 @@ class _Ranks:
             if died := next((each for each in processes if each.code is not None and not each.last), None):
                 return self._end_of_dead(died)
             ends = {process.number: process.last for process in processes if process.last}
-            has_error = any(event["error"] for _, event in ends.values())
-            if len(ends) == len(processes) or (deadline < math.inf and not ready):
+            has_error, is_late = any(event["error"] for _, event in ends.values()), time.monotonic() >= deadline
+            if len(ends) == len(processes) or (has_error and is_late and not ready):
                 return _end_of_all(ends, len(processes))
             if ends and not has_error and any(process.meets for process in processes):
                 early, late = min(ends), next(process.number for process in processes if process.meets)
                 message = f"rank {early} has ended, and rank {late} has not: all ranks need the same number of epochs"
                 return self._failure(TrialStatus.FAILED, {"type": "UsageError", "message": message, "rank": early})
-            if has_error:
-                deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
+            if len(ends) > ended:
+                ended, deadline = len(ends), time.monotonic() + GRACE_SECONDS
+            elif is_late:  # end it, as under torchrun, so that a rank that waits for it fails
+                deadline = math.inf
+                for process in processes:
+                    if process.last:
+                        process.kill()
             elif not ready:
                 return self._end_at_timeout()
 
