@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND, Cell
+from raybench.core.cell import COMMAND, FUNCTION, Cell
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
 from raybench.core.process_guard import die_with_parent, watch
@@ -74,7 +74,7 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     if count == 1:
-        if job.cell.device.devices:  # the grid varies their number
+        if job.cell.workload.form == FUNCTION and job.cell.device.devices:  # the grid has a count
             _set_environment(Rank(), port)
         work(send)
         return

@@ -307,7 +307,7 @@ for epoch in trial.epochs():
 """
     grid = "epochs: 9\ntarget: {metric: train/loss, at_most: 0.6}\nstop_at_target: true\n"
     grid += "devices: {pair: {kind: cpu, count: 2}}\naxes: {device: [pair]}\n"
-    attempt = project.one(RANKS + script, grid=grid)
+    attempt = project.one(RANKS + script, "command: python script.py {count}\n", grid)
     assert attempt.status == "completed", attempt.error
     assert [(epoch.steps, epoch.examples, epoch.units) for epoch in attempt.epochs] == [(4, 36, {"tokens": 20})] * 2
     assert attempt.cell.device.devices == 2
