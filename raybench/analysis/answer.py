@@ -283,6 +283,7 @@ class Configuration:
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
             host was busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
+        communication: share of a step's time in which ranks exchange gradients; None if unknown.
         cautions: marks (letters) of the cautions that concern it, as in `Trust.cautions`.
     """
 
@@ -324,6 +325,7 @@ class Configuration:
     mfu_problem: str = ""
     limited_by: str = ""
     limited_share: float | None = None
+    communication: float | None = None
     cautions: tuple[str, ...] = ()
 
     @property

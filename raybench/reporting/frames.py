@@ -108,6 +108,7 @@ _COMPARISON = (
     _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work"),
     *_interval("mfu", "fraction", "model FLOP/s over the measured peak, mean over runs", "mfu.share"),
     _field("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
+    _field("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
     _field("limited_by", TEXT, "", "compute, memory, input or overhead"),
     _CAUTIONS,
 )

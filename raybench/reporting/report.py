@@ -80,6 +80,7 @@ def _machine(run: Attempt) -> str:
     parts = [device.hardware or str(device.kind)]
     parts += [plural(threads, "thread")] if isinstance(threads, int) else []
     parts += [str(run.cell.framework)] if run.cell.framework else []
+    parts += [f"linked by {link}"] if (link := run.runtime_conditions.get("link")) else []
     return f"{run.host.get('name')}: {', '.join(parts)}"
 
 

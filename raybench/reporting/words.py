@@ -603,6 +603,10 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     kinds = {"strong": "the batch size is the same for all", "weak": f"the batch size grows with the number of {nouns}"}
     if scaling.kind:
         yield f"{scaling.kind.capitalize()} scaling: {kinds[scaling.kind]}."
+    shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
+    if known := sorted(share for share in shares if share is not None):
+        ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
+        yield f"The exchange of gradients takes {ends} of a step with {name}."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
