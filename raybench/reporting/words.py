@@ -19,7 +19,6 @@ from raybench.analysis.answer import (
     Mfu,
     Ratio,
     Scaling,
-    Serial,
     Status,
     Summary,
     TrustLevel,
@@ -92,12 +91,7 @@ def _end(value: float, decimals: int | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
-    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4).
-
-    Args:
-        ratio: the ratio; None if there is none.
-        prefix: precedes the interval, such as "95% CI ".
-    """
+    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4)."""
     if ratio is None:
         return NOTHING
     if ratio.low is None or ratio.high is None:
@@ -440,13 +434,7 @@ def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio:
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
-    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%).
-
-    Args:
-        ratio: above 1 is better.
-        criterion: the quantity.
-        other: the other side; empty if an earlier clause of the sentence named it.
-    """
+    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
     better = ratio.value >= 1
     factor, percent = (BETTER if better else WORSE)[criterion]
     if not other:
@@ -688,7 +676,7 @@ def mfu_text(mfu: Mfu | None) -> str:
     return NOTHING if mfu is None else share_text(mfu.share)
 
 
-def share_text(share: Compared | Summary | Serial | None, form: str = "{}% ({}–{})") -> str:
+def share_text(share: Compared | Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING
