@@ -28,8 +28,8 @@ from raybench.sources import load_grids, mlflow_store
 from raybench.sources.result_tables import GridSource
 
 if TYPE_CHECKING:
+    from raybench.config.prices import PriceList
     from raybench.results.history import GridHistory
-    from raybench.results.prices import PriceList
     from raybench.sources.mlflow_store import Progress
 
 HTML, DATA = "report.html", "report.json"

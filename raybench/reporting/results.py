@@ -271,8 +271,8 @@ def write_report(
     unit: str,
 ) -> Path:
     """Write the report of results as a page; see `raybench.report`."""
+    from raybench.config.prices import PriceList
     from raybench.reporting.page import page
-    from raybench.results.prices import PriceList
 
     changes: dict[str, Any] = {"prices": PriceList.read(Path(prices)) if prices else None, "unit": unit}
     chosen = {"device": baseline} if isinstance(baseline, str) else baseline
