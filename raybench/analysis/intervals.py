@@ -28,6 +28,9 @@ POOLED_ALPHA = 0.02
 LEAST_POOLED = 3
 """Fewest runs of a side for a pooled variance: configurations may share what a device does in a repeat."""
 
+MOST_DF_OF_TWO = 4
+"""Most degrees of freedom of an effect with 2 repeats: with 9, 93.6% are covered if a device's speed varies by 2%."""
+
 MOST_REPEATS = 999
 """More repeats than this are not proposed."""
 
@@ -353,8 +356,9 @@ class TwoWayTable:
         if f_probability(f, n - 1, self.df) < 0.5:
             return Estimate(value, math.sqrt(self.ms_repeats / m / n), n - 1, paired=True)
         together = (self.ms_repeats + (m - 1) * self.ms_residual) / m
-        alpha = ALPHA if n > 2 else POOLED_ALPHA  # the test hardly sees what two repeats share
-        return Estimate(value, math.sqrt(together / (n * m)), (n - 1) * m, alpha, paired=True)
+        # The test hardly sees what two repeats share, whatever the number of sets.
+        df, alpha = ((n - 1) * m, ALPHA) if n > 2 else (min(m, MOST_DF_OF_TWO), POOLED_ALPHA)
+        return Estimate(value, math.sqrt(together / (n * m)), df, alpha, paired=True)
 
     def dependence(self, groups: Sequence[int]) -> float:
         """Return the p value of equal means in groups of sets."""

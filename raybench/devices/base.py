@@ -190,17 +190,6 @@ class Device:
         scale = 1 if platform.system() == "Darwin" else 1024
         return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    def begin_search(self) -> None:
-        """Note that the next work may search for the fastest algorithms, with memory that is needed only once."""
-
-    def end_search(self) -> bool:
-        """Leave the memory since `begin_search` out of `peak_memory`; more work of the same shape has to follow.
-
-        Returns:
-            Whether there was anything to leave out.
-        """
-        return False
-
     def describe(self) -> Hardware:
         """The hardware that the trial actually runs on."""
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
