@@ -126,7 +126,7 @@ def with_other_batch_size(names: Iterable[str]) -> frozenset[str]:
 def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
     """The message if the workload has no metric of this name; None if it has, or if this is unknown."""
     command = info.command
-    if command and (command.reports or command.json_lines is True):
+    if command and command.reports:
         return None
     if command and not command.metric_names:
         return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
@@ -143,7 +143,7 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     command = info.command
     assert command
     if command.reports:
-        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics", "json_lines"):
+        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics"):
             if getattr(written, name):
                 yield ("workload", name), f"its script reports by raybench.current_trial(); remove {name}"
     else:

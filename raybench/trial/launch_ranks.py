@@ -35,7 +35,7 @@ from raybench.core.rank import Rank, set_rank
 from raybench.core.status import TrialStatus
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
-from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
+from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
 
 GRACE_SECONDS = 1.0
@@ -267,7 +267,7 @@ class _Ranks:
 
     def _failure(self, status: str, error: Mapping[str, Any]) -> Event:
         output = tail(Path(self._job.folder) / OUTPUT, TAIL)
-        return self._fail(status, {"phase": phase_of(self._job), **error, "output": output})
+        return self._fail(status, {**error, "output": output})
 
     def _end_of_dead(self, process: _Process) -> Event:
         """The end of a trial of which a rank has died without an event."""
