@@ -34,7 +34,7 @@ class Results:
     Attributes:
         plot: the figures (`Plots`), each as a matplotlib Axes: `results.plot.speed()`.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
         >>> results
@@ -63,7 +63,7 @@ class Results:
         Raises:
             UsageError: the grid has no such axis or value.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> results = raybench.load("raybench-results", grid="quickstart")
             >>> effects = results.with_baseline(batch_size=128).effects
@@ -89,7 +89,7 @@ class Results:
 
         `columns` describes the columns, with units.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> trials = raybench.load("raybench-results", grid="quickstart").trials
             >>> trials["status"].value_counts().to_dict()
@@ -103,7 +103,7 @@ class Results:
 
         `columns` describes the columns, with units. Metrics have columns by their own names, such as `val/accuracy`.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> epochs = raybench.load("raybench-results", grid="quickstart").epochs
             >>> len(epochs), int(epochs["epoch"].max())
@@ -117,7 +117,7 @@ class Results:
 
         `columns` describes the columns, with units. The axes of the grid have columns by their own names.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> comparison = raybench.load("raybench-results", grid="quickstart").comparison
             >>> int(comparison["rank"].min()), bool((comparison["ratio"].dropna() > 0).all())
@@ -129,7 +129,7 @@ class Results:
     def effects(self) -> DataFrame:
         """One row per axis and value: its effect on speed and quality over all pairs that differ in it alone.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> effects = raybench.load("raybench-results", grid="quickstart").effects
             >>> sorted(effects["axis"])
@@ -141,7 +141,7 @@ class Results:
     def best(self) -> DataFrame:
         """One row per criterion: the best configuration, relative to its reference.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> best = raybench.load("raybench-results", grid="quickstart").best
             >>> best["criterion"].tolist()
@@ -153,7 +153,7 @@ class Results:
     def columns(self) -> DataFrame:
         """Description of every column: table, name, dtype, unit, meaning.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> columns = raybench.load("raybench-results", grid="quickstart").columns
             >>> columns.set_index(["table", "name"]).loc[("trials", "steady_s"), "unit"]
@@ -237,7 +237,7 @@ class Plots:
     def speed(self) -> Axes:
         """Speed of each configuration relative to its reference with its 95% interval, and its quality.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> results = raybench.load("raybench-results", grid="quickstart")
             >>> axes = results.plot.speed()
