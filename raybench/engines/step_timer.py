@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import cached_property
 from statistics import fmean, median
@@ -77,8 +76,6 @@ class StepTimer:
         self._marks: list[tuple[Any, Any, int]] = []
         self._begun: Any = None
         self._steps = 1
-        self._used: list[int] = []
-        self._measured = 0
         self._segments = [0]
 
     def begin(self, at_last_end: bool = False, steps: int = 1) -> None:
@@ -91,16 +88,13 @@ class StepTimer:
         if self._compile_ns and not self._marks:
             self._compile_ns_before = self._compile_ns()
         if self._wanted:
-            if self.first and not self._marks:
-                self._used.append(time.process_time_ns())
-                if self._first_step:
-                    self._first_step.begin("train")
+            if self._first_step and not self._marks:
+                self._first_step.begin("train")
             directly = at_last_end and len(self._marks) > self._segments[-1]
             self._begun = self._marks[-1][1] if directly else self._mark()
 
     def pause(self) -> None:
         """Note that something else than steps takes place before the next one, such as an evaluation."""
-        self.over()
         if self._segments[-1] != len(self._marks):
             self._segments.append(len(self._marks))
 
@@ -118,10 +112,8 @@ class StepTimer:
                 self._first_step.end("train")
                 self._first_step = None
             self._marks.append((self._begun, self._mark(), self._steps))
-            if self.first and len(self._marks) == 1:
-                if wait:
-                    self._device.synchronize()
-                self._used.append(time.process_time_ns())
+            if wait and self.first and len(self._marks) == 1:
+                self._device.synchronize()
             if self._compiled and self._graphs != (graphs := self._compiled()):
                 number = len(self._marks) - 1
                 self._new.update(range(number, number + 1 + self._settling))
@@ -140,18 +132,12 @@ class StepTimer:
         """
         return self._compiled() - self._before if self._compiled else int(self.first)
 
-    def over(self) -> None:
-        """Mark the end of the pass, or of its first part, inside its section, for its processor time."""
-        if self.first and len(self._used) == 2:
-            self._used.append(time.process_time_ns())
-            self._measured = len(self._marks)
-
     def charge(self, ledger: Ledger, section: str) -> None:
         """Charge compilation and record the device's time, after a `synchronize`.
 
         The time of the first step of a new shape, or of a compiled step, beyond the median of the others moves from the
-        section to its compilation (`ledger.COMPILATION`); of the first step's processor time, the part beyond the
-        others' mean. If there are no others, the time that the compiler reports is moved, or nothing.
+        section to its compilation (`ledger.COMPILATION`). If there are no others, the time that the compiler reports is
+        moved, or nothing.
         """
         if self._device.own_clock and self._marks:
             for first, last in self._spans():
@@ -165,8 +151,7 @@ class StepTimer:
             return
         for index in sorted(index for index in self._new if index < len(self._marks)):
             steps = self._marks[index][2]
-            cpu_ns = self._used_beyond() if self.first and index == 0 else None
-            ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section], cpu_ns)
+            ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section])
 
     def wait_for_last_but_one(self) -> None:
         """Wait until the device has done all steps but the last."""
@@ -197,15 +182,6 @@ class StepTimer:
         """The first and the last step of each run of steps without a pause."""
         ends = [*self._segments[1:], len(self._marks)]
         return [(first, end - 1) for first, end in zip(self._segments, ends, strict=True) if end > first]
-
-    def _used_beyond(self) -> int | None:
-        """Processor time of the first call beyond the expected time for its steps.
-
-        The expected time follows from the mean of the later calls; None if there are none before a pause.
-        """
-        start_ns, first_end_ns, end_ns = self._used
-        first, *later = (steps for _, _, steps in self._marks[: self._measured])
-        return int(first_end_ns - start_ns - (end_ns - first_end_ns) / sum(later) * first) if later else None
 
     def blocks(self) -> list[float]:
         """Mean seconds of a step in at most 64 consecutive blocks of equal length.

@@ -69,7 +69,6 @@ class Attempt:
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
-        cpu: processor seconds of all its threads in each section.
         wall: seconds from the start of the process to its end.
         template_import: seconds spent loading the framework before the process began.
         hardware: `memory_bytes` of its device, and `driver` if it has one.
@@ -108,7 +107,6 @@ class Attempt:
     ended: str | None = None
     status: str | None = None
     ledger: Mapping[str, float] = field(default_factory=dict)
-    cpu: Mapping[str, float] = field(default_factory=dict)
     wall: float | None = None
     template_import: float | None = None
     warnings: list[str] = field(default_factory=list)
@@ -239,7 +237,7 @@ class Attempt:
         marks = "" if self.known_output else f"{self.matched.get('epoch')} {self.matched.get('epoch_begins')}"
         self.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
         self.ended = text_in(event.get("t"))
-        self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
+        self.ledger = seconds_in(event.get("ledger"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
         lists = (event.get(name) for name in ("warnings", "unmatched"))
         self.warnings, self.unmatched = (list(map(str, each)) if isinstance(each, list) else [] for each in lists)

@@ -186,7 +186,7 @@ class Epoch:
     )
     cpu_s: float | None = measured(
         Kind.NUMBER,
-        "processor seconds of all threads of the process: the sum of `cpu`",
+        "processor seconds of all threads of the process",
         Quantity("cpu_s", "s", "processor time of the process"),
         over_ranks=Combine.SUM,
     )
@@ -211,9 +211,6 @@ class Epoch:
         "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; missing "
         "without a compiler",
         Quantity("recompiles", "", "compilations, as the framework counts them", over_epochs=Combine.SUM),
-    )
-    cpu: Mapping[str, float] = measured(
-        Kind.SECONDS, "processor seconds of all threads in each section of `ledger`", over_ranks=Combine.SUM
     )
     device_s: Mapping[str, float] = measured(
         Kind.SECONDS,
@@ -290,8 +287,7 @@ EPOCH_FIELDS = _fields()
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
 """Every number of an epoch that tables show, except metrics and values derived from these numbers."""
 
-# `cpu` stays in the files: no table and no finding needs more than its sum, and a large grid has 240,000 epochs.
-_READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS if each.name != "cpu"}
+_READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS}
 
 
 def epoch_of(number: int, event: Event) -> Epoch:

@@ -38,12 +38,6 @@ _KINDS = {each.name: each.kind for each in EPOCH_FIELDS}
 _EMPTY = Epoch(1, None)
 
 
-def _field(name: str) -> tuple[str, Any, Any]:
-    """The field of an event for a measured field of an epoch, without `cpu`, which stays in the files."""
-    in_event = "" if name == "cpu" else name
-    return name, _TYPES[_KINDS[name]], msgspec.field(name=in_event, default=getattr(_EMPTY, name))
-
-
 _EVENT = msgspec.defstruct(
     "EpochEnded",
     [
@@ -51,7 +45,11 @@ _EVENT = msgspec.defstruct(
         ("attempt", int),
         ("epoch", Annotated[int, msgspec.Meta(ge=1, le=LARGEST - 1)]),
         ("t", str),
-        *(_field(each.name) for each in fields(Epoch) if each.name in _KINDS),
+        *(
+            (each.name, _TYPES[_KINDS[each.name]], msgspec.field(default=getattr(_EMPTY, each.name)))
+            for each in fields(Epoch)
+            if each.name in _KINDS
+        ),
     ],
     gc=False,
 )

@@ -139,7 +139,6 @@ class TrainingClock:
         assert timer
         self.end_step()
         self._synchronize()
-        timer.over()
         self._charge_waits()
         if self._memory and timer.marked > 1:
             self._memory.again("train")
@@ -152,13 +151,12 @@ class TrainingClock:
             )
         else:
             timer.charge(ledger, "train")
-        cpu, step_s, by_device = ledger.epoch_cpu(), timer.blocks(), ledger.epoch_device()
+        step_s, by_device = timer.blocks(), ledger.epoch_device()
         if by_device:
             by_device["input_wait"] = round(timer.gaps() * NANO, 6)
         return {
             "ledger": ledger.epoch(),
-            "cpu": cpu,
-            "cpu_s": round(sum(cpu.values()), 6),
+            "cpu_s": ledger.epoch_cpu(),
             **({"device_s": by_device} if by_device else {}),
             **({"step_s": step_s} if step_s else {}),
             **({"recompiles": timer.compilations} if self.loop.graphs else {}),
@@ -197,11 +195,7 @@ class TrainingClock:
             self._device.synchronize()
 
     def _charge_waits(self) -> None:
-        """Move the time of all waits in the open section to `input_wait`.
-
-        Their processor time is taken to be the same share of that of the section: reading that of all threads at each
-        wait would take longer than some steps.
-        """
+        """Move the time of all waits in the open section to `input_wait`."""
         if self.waited_ns:
             self.ledger.enter(self._section)
             self.ledger.move(self.waited_ns, self._section, "input_wait")

@@ -412,7 +412,7 @@ class Trial:
         """End an epoch; return the fields of its event."""
         measured = self._clock.end_epoch()
         if not epoch.taken:  # not measured: the loop does not use `steps`
-            del measured["ledger"]["input_wait"], measured["cpu"]["input_wait"]
+            del measured["ledger"]["input_wait"]
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}

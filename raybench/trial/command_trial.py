@@ -84,10 +84,7 @@ class _Process:
 
     def _send(self, event: Event) -> None:
         """Report an event, with the ledger until now, in case that this process does not end by itself."""
-        self._writer.send(event=event, totals=self._totals())
-
-    def _totals(self) -> dict[str, Any]:
-        return {"ledger": self._ledger.close()[0], "cpu": self._ledger.cpu()}
+        self._writer.send(event=event, totals=self._ledger.close()[0])
 
     def end(self) -> None:
         """Report the end of this process, when Python exits."""
@@ -115,7 +112,7 @@ class _Process:
         if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
             self._checkpoints.remove()
         end = {"status": status, "error": error, "warnings": self._warnings, "at": time.time_ns()}
-        self._writer.send(end=end, totals=self._totals())
+        self._writer.send(end=end, totals=self._ledger.close()[0])
         if current_rank().count > 1 and "torch.distributed" in sys.modules:
             # A thread that still holds a tensor when the interpreter ends aborts the process (pytorch/pytorch#190489).
             time.sleep(GLOO_RELEASE)

@@ -97,9 +97,8 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
     sections, wall_s = ledger.close()
-    cpu = ledger.cpu()
-    drop_unmeasured(sections, cpu)
-    send(ended(job, status, error, warnings, sections, cpu, wall_s, template_import))
+    drop_unmeasured(sections)
+    send(ended(job, status, error, warnings, sections, wall_s, template_import))
 
 
 def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], object]:
@@ -122,7 +121,6 @@ def ended(
     error: Mapping[str, Any] | None,
     warnings: Sequence[str],
     sections: Mapping[str, float],
-    cpu: Mapping[str, float],
     wall_s: float,
     template_import: float,
 ) -> Event:
@@ -132,7 +130,6 @@ def ended(
         job.attempt,
         status,
         ledger=sections,
-        **({"cpu": cpu} if cpu else {}),
         wall=wall_s,
         template_import=round(template_import, 6),
         warnings=warnings,
@@ -140,16 +137,11 @@ def ended(
     )
 
 
-def drop_unmeasured(*tables: dict[str, float]) -> None:
-    """Remove sections that the loop did not measure, since it did not say where they are.
-
-    Args:
-        tables: the wall time of each section, then its processor time.
-    """
+def drop_unmeasured(sections: dict[str, float]) -> None:
+    """Remove sections that the loop did not measure, since it did not say where they are."""
     for name in ("data", "input_wait"):
-        if not tables[0].get(name):
-            for table in tables:
-                table.pop(name, None)
+        if not sections.get(name):
+            sections.pop(name, None)
 
 
 def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:

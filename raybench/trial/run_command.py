@@ -106,7 +106,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import)
+    end = ended(job, status, error, warnings, sections, wall_s, template_import)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 
@@ -151,7 +151,6 @@ class _Run:
         self._program: Program | None = None
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
-        self.cpu: Mapping[str, float] = {}
         self.known: dict[str, Any] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
@@ -575,7 +574,7 @@ class _Reported(_Run):
         self._epochs: dict[int, dict[int, Event]] = defaultdict(dict)
         """The epochs of each rank by their number."""
         self._ends: dict[int, Mapping[str, Any]] = {}
-        self._totals: dict[int, Mapping[str, Any]] = {}
+        self._totals: dict[int, Mapping[str, float]] = {}
         self._provisional: Event | None = None
         self._begun_by = math.inf
 
@@ -660,11 +659,8 @@ class _Reported(_Run):
 
     def ledger(self, wall_s: float) -> dict[str, float]:
         """Rank 0's sections; the rest, before and after it, is `other`."""
-        sections = dict(self._totals[0]["ledger"]) if 0 in self._totals else {}
-        parts = [totals["cpu"] for totals in self._totals.values()]
-        cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
-        drop_unmeasured(sections, cpu)
-        self.cpu = cpu
+        sections = dict(self._totals[0]) if 0 in self._totals else {}
+        drop_unmeasured(sections)
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
 

@@ -42,8 +42,8 @@ class Grid:
         folder.mkdir()
         shutil.copy(WORKLOAD, folder)
         (folder / "grid.yaml").write_text(GRID.replace("[torch]", f"[{', '.join(frameworks)}]"))
-        self.folder, self.results = folder, folder / "raybench-results" / "long"
         self.options = () if frameworks[1:] else ("--inline",)  # one process cannot hold two frameworks
+        self.folder, self.results = folder, folder / "raybench-results" / "long"
         (folder / "raybench-results").mkdir()
         shutil.copy(database, folder / "raybench-results" / "mlflow.db")
 
@@ -97,6 +97,7 @@ def test_killed_grid_continues_from_checkpoints(frameworks, tmp_path, fork_serve
     for framework in frameworks:
         interpreter(framework)
     whole, broken = (Grid(tmp_path / name, frameworks, migrated_database) for name in ("whole", "broken"))
+    broken.results = broken.results.with_name("long~inline" if broken.options else "long")
     options = Options(whole.folder / "raybench-results", checks=False, tracking=None, report=False)
     run_grid(load_grid(whole.folder / "grid.yaml"), ForkingExecutor(fork_server), options=options)
     process, starts, count = broken.start(), 1, len(frameworks)
