@@ -32,37 +32,38 @@ class Ledger:
     """Charges every nanosecond to exactly one section.
 
     One section is open at any moment: `setup` from the start, the innermost active `section(…)`, and otherwise `other`.
-    So sections cannot overlap, and their sum is the wall time by construction. The processor time of all threads of the
-    process in the sections of an epoch is added up. If a device has its own clock, its times of these sections are
-    recorded separately.
+    So sections cannot overlap, and their sum is the wall time by construction. If a device has its own clock, its times
+    of the epoch's sections are recorded separately.
 
     Args:
-        started: when the process began, by `clock`; None: now.
+        started: when the process began, by `clock`; by default now.
         clock: a monotonic clock in nanoseconds, the same for the whole host.
-        processor: the processor time of this process in nanoseconds.
     """
 
-    def __init__(
-        self,
-        started: int | None = None,
-        clock: Callable[[], int] = time.perf_counter_ns,
-        processor: Callable[[], int] = time.process_time_ns,
-    ) -> None:
-        self._clock, self._processor = clock, processor
+    def __init__(self, started: int | None = None, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock = clock
         self.started = clock() if started is None else started
         self._spent = dict.fromkeys(SECTIONS, 0)
-        self._open, self._since = "setup", self.started
-        self._used, self._used_until = 0, 0
-        self._earlier = 0
-        self._spent_before = dict(self._spent)
+        self._open, self._since, self._earlier, self._failed = "setup", self.started, 0, ""
+        self._spent_before, self._processor_before_ns = dict(self._spent), 0
         self._device: dict[str, int] = {}
 
     def enter(self, name: str) -> None:
         """Charge the time from now on to `name`, until another section is entered."""
-        now, used = self._clock(), self._processor()
+        now = self._clock()
         self._spent[self._open] += now - self._since
-        self._used += used - self._used_until if self._open in EPOCH_SECTIONS else 0
-        self._open, self._since, self._used_until = name, now, used
+        self._open, self._since, self._failed = name, now, ""
+
+    def fail(self, outer: str) -> None:
+        """Charge the time from now on to `outer`, since an error has ended the open section."""
+        failed = self._failed or self._open
+        self.enter(outer)
+        self._failed = failed
+
+    @property
+    def phase(self) -> str:
+        """The open section, or the one that an error has just ended."""
+        return self._failed or self._open
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
@@ -87,7 +88,7 @@ class Ledger:
     def begin_epoch(self) -> None:
         """Start an epoch."""
         self.enter(self._open)
-        self._spent_before, self._used = dict(self._spent), 0
+        self._spent_before, self._processor_before_ns = dict(self._spent), time.process_time_ns()
         self._device = {}
 
     def epoch(self) -> dict[str, float]:
@@ -100,10 +101,9 @@ class Ledger:
         self.enter(self._open)
         return sum(self._spent[name] for name in names) * NANO
 
-    def epoch_cpu(self) -> float:
-        """Processor seconds in the sections that `epoch` returns, since `begin_epoch`."""
-        self.enter(self._open)
-        return round(self._used * NANO, 6)
+    def epoch_cpu_s(self) -> float:
+        """Processor seconds of all threads of the process since `begin_epoch`."""
+        return round((time.process_time_ns() - self._processor_before_ns) * NANO, 6)
 
     def epoch_device(self) -> dict[str, float]:
         """Seconds of each section since `begin_epoch`, by the device's clock.
@@ -113,7 +113,7 @@ class Ledger:
         return _seconds(self._device)
 
     def state(self) -> dict[str, int]:
-        """Time by section in nanoseconds, for `go_on` in another process."""
+        """Nanoseconds by section, for `go_on` in another process."""
         self.enter(self._open)
         return dict(self._spent)
 
@@ -123,14 +123,9 @@ class Ledger:
         The time of this process so far is charged to `checkpoint`.
 
         From here on the sections, and the wall time they add up to, are those of both processes.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is not a result of `state`; nothing was changed.
         """
-        spent = {name: int(state[name]) for name in SECTIONS}
-        if min(spent.values()) < 0:
-            raise ValueError("a ledger has no negative times")
         self.enter(self._open)
+        spent = dict(state)
         spent["checkpoint"] += sum(self._spent.values())
         self._earlier += sum(spent.values()) - sum(self._spent.values())
         self._spent = spent

@@ -72,6 +72,7 @@ class DeviceKind:
         visible_variables: the environment variables that select the accelerators a process sees, of which the first is
             set.
         program_variables: environment variables by which JAX and PyTorch/XLA choose the kind.
+        link: returns the slowest connection between its devices of these names; empty if it is not known.
         show: shows this process and its programs some accelerators only, if `visible_variables` alone do not.
     """
 
@@ -93,6 +94,7 @@ class DeviceKind:
     aliases: Sequence[str] = ()
     visible_variables: Sequence[str] = ()
     program_variables: Mapping[str, str] = field(default_factory=dict)
+    link: Callable[[Sequence[str]], str] = lambda names: ""
     show: Callable[[Sequence[str]], None] | None = None
 
     @property
@@ -200,17 +202,6 @@ class Device:
 
         scale = 1 if platform.system() == "Darwin" else 1024
         return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    def begin_search(self) -> None:
-        """Note that the next work may search for the fastest algorithms, with memory that is needed only once."""
-
-    def end_search(self) -> bool:
-        """Leave the memory since `begin_search` out of `peak_memory`; more work of the same shape has to follow.
-
-        Returns:
-            Whether there was anything to leave out.
-        """
-        return False
 
     def describe(self) -> Hardware:
         """The hardware that the trial actually runs on."""

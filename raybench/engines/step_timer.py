@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from statistics import fmean, median
-from typing import Any, Protocol
+from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
@@ -23,16 +23,6 @@ A graph of a new shape is run once as it is and recorded in the next step; from 
 recording that depends on memory still in use, such as gradients of the step before, may take one more step."""
 
 
-class FirstStep(Protocol):
-    """The receiver of the beginning and the end of the first step of a new shape."""
-
-    def begin(self, work: str) -> None:
-        """Note that it begins."""
-
-    def end(self, work: str) -> None:
-        """Note that its work was submitted."""
-
-
 class StepTimer:
     """Marks before and after each step, or each call that takes several steps.
 
@@ -48,7 +38,6 @@ class StepTimer:
             are captured.
         after_step: finishes the work of a step, before its end is marked.
         compile_ns: returns the nanoseconds that the compiler took, by its own clock, if known.
-        first_step: is called around the first step of a new shape, as `train`.
 
     Attributes:
         in_step: whether a step has begun and has not ended.
@@ -62,13 +51,11 @@ class StepTimer:
         settling: int = 0,
         after_step: Callable[[], None] | None = None,
         compile_ns: Callable[[], int] | None = None,
-        first_step: FirstStep | None = None,
     ) -> None:
         self.in_step, self._after_step = False, after_step
         self._device, self._mark, self.first, self._settling = device, device.mark, first, settling
         self._compiled, self._before = compiled, compiled() if compiled else 0
         self._compile_ns, self._compile_ns_before = compile_ns, 0
-        self._first_step = first_step if first else None
         self._graphs = self._before
         self._new: set[int] = {0} if first else set()
         self._timed = device.synchronous or device.own_clock
@@ -88,8 +75,6 @@ class StepTimer:
         if self._compile_ns and not self._marks:
             self._compile_ns_before = self._compile_ns()
         if self._wanted:
-            if self._first_step and not self._marks:
-                self._first_step.begin("train")
             directly = at_last_end and len(self._marks) > self._segments[-1]
             self._begun = self._marks[-1][1] if directly else self._mark()
 
@@ -108,9 +93,6 @@ class StepTimer:
         if self._after_step:
             self._after_step()
         if self._wanted:
-            if self._first_step:  # inside of the step, whose time beyond that of the others is compilation
-                self._first_step.end("train")
-                self._first_step = None
             self._marks.append((self._begun, self._mark(), self._steps))
             if wait and self.first and len(self._marks) == 1:
                 self._device.synchronize()

@@ -195,13 +195,12 @@ class Epoch:
     )
     memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
-        "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
-        "missing as long as the step that searched is the only one",
+        "peak memory of the device since the trial began, as the framework counts it",
         Quantity(
             "peak_memory_bytes",
             "bytes",
-            "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; of "
-            "the process if the device is the CPU",
+            "peak memory of the device since the trial began, as the framework counts it; of the process if the device "
+            "is the CPU",
             over_epochs=Combine.MAX,
         ),
         over_ranks=Combine.MAX,
@@ -251,11 +250,6 @@ class Epoch:
         Kind.RECORDS,
         "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
         "step of the epoch",
-    )
-    evaluations: tuple[Mapping[str, Any], ...] = measured(
-        Kind.RECORDS,
-        "of a training function: `name`, `step` and `train_s` (steps and seconds of training in the epoch before it), "
-        "`seconds` and `metrics` of each evaluation",
     )
 
     @property

@@ -38,6 +38,11 @@ _KINDS = {each.name: each.kind for each in EPOCH_FIELDS}
 _EMPTY = Epoch(1, None)
 
 
+def _field(name: str) -> tuple[str, Any, Any]:
+    """The field of an event for a measured field of an epoch."""
+    return name, _TYPES[_KINDS[name]], getattr(_EMPTY, name)
+
+
 _EVENT = msgspec.defstruct(
     "EpochEnded",
     [
@@ -45,11 +50,7 @@ _EVENT = msgspec.defstruct(
         ("attempt", int),
         ("epoch", Annotated[int, msgspec.Meta(ge=1, le=LARGEST - 1)]),
         ("t", str),
-        *(
-            (each.name, _TYPES[_KINDS[each.name]], msgspec.field(default=getattr(_EMPTY, each.name)))
-            for each in fields(Epoch)
-            if each.name in _KINDS
-        ),
+        *(_field(each.name) for each in fields(Epoch) if each.name in _KINDS),
     ],
     gc=False,
 )
@@ -85,6 +86,6 @@ def _epoch(values: Sequence[Any]) -> Epoch:
     epoch = Epoch(*values)
     if epoch.step_s:
         epoch.step_s = array("d", epoch.step_s)  # a third of the memory of a list
-    if epoch.optimizers or epoch.evaluations:
-        epoch.optimizers, epoch.evaluations = records_in(epoch.optimizers), records_in(epoch.evaluations)
+    if epoch.optimizers:
+        epoch.optimizers = records_in(epoch.optimizers)
     return epoch
