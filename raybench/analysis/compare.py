@@ -227,7 +227,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         metric,
         tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases),
         tuple(labels[each.index] for each in only_in_new),
-        tuple(_differences(*map(_values, sides))),
+        tuple(changed_values(*sides)),
         _are_same(*sides),
         answer.trust.cautions,
     )
@@ -348,10 +348,11 @@ def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:
     return bool(base) and sides[0] == sides[1]
 
 
-def _differences(base: Mapping[str, set[str]], new: Mapping[str, set[str]]) -> Iterator[ChangedValue]:
-    """Yield the names whose values differ."""
-    for name in {**base, **new}:
-        values = [tuple(sorted(side.get(name, ()))) for side in (base, new)]
+def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:
+    """Yield what differs between the runs of two versions, besides times and quality."""
+    sides = [_values(runs) for runs in (base, new)]
+    for name in {**sides[0], **sides[1]}:
+        values = [tuple(sorted(side.get(name, ()))) for side in sides]
         if values[0] != values[1]:
             yield ChangedValue(name, *values)
 
