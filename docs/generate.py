@@ -70,14 +70,13 @@ def _findings(caution: bool) -> str:
 
 def settings() -> str:
     """Every setting of a grid file."""
-    return table(("setting", "meaning", "default", "example", "frameworks"), map(_setting, SETTINGS.values()))
+    return table(("setting", "meaning", "default", "example"), map(_setting, SETTINGS.values()))
 
 
 def _setting(setting: Setting) -> tuple[str, ...]:
     default = "null" if setting.nullable else None if setting.default is None else _yaml(setting.default)
-    frameworks = ", ".join(sorted(setting.engines)) if setting.engines else "all"
     example = code(map(_yaml, setting.examples[:1]))
-    return f"`{setting.name}`", setting.description, f"`{default}`" if default else "–", example, frameworks
+    return f"`{setting.name}`", setting.description, f"`{default}`" if default else "–", example
 
 
 def _yaml(value: Any) -> str:

@@ -18,7 +18,6 @@ from raybench.analysis.answer import (
     Curve,
     Ending,
     Mfu,
-    Ratio,
     Run,
     Status,
     ToTarget,
@@ -39,7 +38,16 @@ from raybench.analysis.measured import (
     sample_of,
     seconds_per_unit,
 )
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary, rate_summary
+from raybench.analysis.ratios import (
+    cost_ratio,
+    cost_summary,
+    price_factor,
+    quality_difference,
+    quality_summary,
+    rate_summary,
+    scaled,
+)
+from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
 from raybench.analysis.trust import Answered, with_trust
 from raybench.analysis.until import notes, with_needed_repeats
@@ -127,6 +135,7 @@ def analyze(
         ranking=tuple(order),
         best=tuple(answered.best),
         effects=tuple(answered.effects),
+        scalings=tuple(scalings(measured, matching, answered.effects)),
         trust=trust,
         status=_status(configurations, request.part, notes(measured, matching, request)),
         metric=metric,
@@ -206,7 +215,7 @@ class _Grid:
         ratio = cost_ratio(own.times, other.times, self._residuals.times, floor)
         return {
             "ratio": ratio,
-            "price_ratio": _times(ratio, _price_factor(own, other)),
+            "price_ratio": scaled(ratio, price_factor(own, other)),
             "energy_ratio": cost_ratio(own.energies, other.energies, self._energies),
             "quality_difference": quality_difference(
                 own, other, self._metric, self._residuals.qualities.get(self._metric)
@@ -216,7 +225,7 @@ class _Grid:
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
         seconds, joules = expected(own.tries), expected(own.tries, joules_of)
         reached = [each for each in own.tries if each.reached]
-        factor = _price_factor(own, other) if other else None
+        factor = price_factor(own, other) if other else None
         ratio = target_ratio(own, other, self._successes) if other else None
         return ToTarget(
             reached=len(reached),
@@ -366,15 +375,3 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 def _price(per_hour: float | None, seconds: float | None) -> float | None:
     return None if per_hour is None or seconds is None else per_hour * seconds / 3600
-
-
-def _price_factor(own: Measured, other: Measured) -> float | None:
-    """Return the price per hour of the other ÷ the own; None if one is not known or free."""
-    return other.price_per_hour / own.price_per_hour if own.price_per_hour and other.price_per_hour else None
-
-
-def _times(ratio: Ratio | None, factor: float | None) -> Ratio | None:
-    if ratio is None or factor is None:
-        return None
-    low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
-    return replace(ratio, value=ratio.value * factor, low=low, high=high)

@@ -366,6 +366,8 @@ class Effect:
         quality: difference of quality by metric, the main metric first, as in `Answer.metric`.
         quality_least, quality_most: smallest and largest difference of the main metric of a set; None without metric.
         quality_varies: whether that difference changes its sign between sets beyond noise: `quality` then lacks it.
+        efficiency: speed-up ÷ increase of the amount, if the axis is an amount of hardware such as `count`.
+        price, energy: of a unit of work, as `speed`, for such an axis: above 1 is less; None if unknown.
         cautions: marks of cautions that could change it.
     """
 
@@ -385,7 +387,36 @@ class Effect:
     quality_varies: bool = False
     tied: Mapping[str, Any] = field(default_factory=dict)
     rates: tuple[float, float] | None = None
+    efficiency: Ratio | None = None
+    price: Ratio | None = None
+    energy: Ratio | None = None
     cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Serial:
+    """The part of the time of one that more hardware does not shorten (Amdahl's law), with its 95% interval."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How the speed grows along an axis that is an amount of hardware; `effects` have its efficiency by value.
+
+    Attributes:
+        axis: such as `count` or `threads`.
+        noun: what it counts: `GPU`, `process`, `thread`.
+        kind: `strong` if all values have the same batch size, `weak` if the batch grows with the amount; else empty.
+        serial: None with weak scaling, fewer than 3 values or 2 repeats, or if the times do not follow Amdahl's law.
+    """
+
+    axis: str
+    noun: str
+    kind: str = ""
+    serial: Serial | None = None
 
 
 class Criterion(StrEnum):
@@ -531,6 +562,7 @@ class Answer:
         best: the sentences at the top, in order: quality at a budget, fastest or first to the target, cheapest, least
             energy.
         effects: rows of the table of effects, largest effect first.
+        scalings: of the axes that are amounts of hardware.
         trust: the line below.
         status: complete, stopped or running.
     """
@@ -546,6 +578,7 @@ class Answer:
     effects: tuple[Effect, ...]
     trust: Trust
     status: Status
+    scalings: tuple[Scaling, ...] = ()
     metric: str = ""
     higher_is_better: bool = True
     synthetic_data: str = ""

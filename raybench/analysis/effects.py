@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from raybench.analysis import intervals
 from raybench.analysis.answer import Effect, EffectPart
 from raybench.analysis.intervals import EffectEstimate, Residual, holm
-from raybench.analysis.matching import JOB_AXES, Matching
+from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import as_difference, as_ratio, repeat_one_another
+from raybench.analysis.ratios import as_difference, as_ratio, price_factor, repeat_one_another, scaled
 from raybench.core.text import format_value
 
 DEPENDENCE_ALPHA = 0.01
@@ -149,13 +149,20 @@ def _effect(
         depends_on and main in row.quality and (table := row.quality[main].table) and table.changes_sign()
     )
     axis = job_axis or depends_on or ""
+    speed = as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None
+    amounts = amount(row.axis, row.value), amount(row.axis, row.other)
+    prices = [price_factor(own, reference) or math.nan for own, reference in _timed(row)]
+    joules = intervals.effect([(reference.energies, own.energies) for own, reference in row.pairs]) if speed else None
     return Effect(
         axis=row.axis,
         value=row.value,
         other=row.other,
         sets=len(row.speed.sets) if row.speed else len(row.pairs),
         runs=runs,
-        speed=as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None,
+        speed=speed,
+        efficiency=scaled(speed, amounts[1] / amounts[0]) if amounts[0] and amounts[1] else None,
+        price=scaled(speed, geometric_mean(prices)) if all(amounts) and not any(map(math.isnan, prices)) else None,
+        energy=as_ratio(joules.mean, runs=(runs, runs)) if joules and all(amounts) else None,
         least=least,
         most=most,
         rates=_rates(row),

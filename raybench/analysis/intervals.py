@@ -199,7 +199,7 @@ def difference(
     side, other, stopping = _as_decided(side, other)
     if not side or not other:
         return None
-    return _at_every_look(_difference(side, other, None if stopping else pooled, floor), stopping)
+    return at_every_look(_difference(side, other, None if stopping else pooled, floor), stopping)
 
 
 def _as_decided(
@@ -213,7 +213,7 @@ def _as_decided(
     return side, other, stopping
 
 
-def _at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
+def at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
     """Return an estimate whose interval also holds if the number of repeats followed from the results."""
     if stopping is None:
         return estimate
@@ -416,14 +416,14 @@ def effect(pairs: Sequence[Pair], pooled: Residual | None = None, floor: float =
         # A machine's mean over the sets is one sample.
         sides = [_machine_means([pair[number] for pair in known]) for number in range(2)]
         estimate = _welch(sides[0], sides[1], floor) if all(map(len, sides)) else Estimate(middle)
-        estimate = _at_every_look(replace(estimate, value=middle), known[0][0][0].stopping)
+        estimate = at_every_look(replace(estimate, value=middle), known[0][0][0].stopping)
         return EffectEstimate(estimate, tuple(sets))
     by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in known]
     repeats = sorted(set.intersection(*(set(each) for each in by_repeat)))
     if len(repeats) < 2:
         return EffectEstimate(Estimate(middle), tuple(sets))
     table = TwoWayTable.of(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
-    return EffectEstimate(_at_every_look(table.mean, known[0][0][0].stopping), tuple(sets), table)
+    return EffectEstimate(at_every_look(table.mean, known[0][0][0].stopping), tuple(sets), table)
 
 
 def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:

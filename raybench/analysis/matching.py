@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from raybench.analysis.measured import Measured
+from raybench.core.settings import short_name
 from raybench.core.text import format_value
 
 JOB_AXES = ("workload", "data_set")
 """Axes between whose values nothing is compared."""
+
+PROCESSES = re.compile(r"n_?proc(_per_node|esses)?|processes|world_size|gpus|ranks|n?nodes")
+"""Names of parameters that are numbers of processes."""
+
+CORES = re.compile(r"threads|cpus|cores")
+"""Names of axes that are numbers of cores or threads."""
+
+
+def amount(axis: str, value: Any) -> float | None:
+    """Return a value of an axis as an amount of hardware; None if it is not one."""
+    name = short_name(axis)
+    is_amount = axis == "count" or CORES.fullmatch(name) or PROCESSES.fullmatch(name)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return float(value) if is_amount and is_number else None
 
 
 class Matching:
@@ -36,7 +52,11 @@ class Matching:
         self.baseline = self._usable(dict(baseline) or self._first_values())
 
     def _first_values(self) -> dict[str, Any]:
-        values = {axis: listed[0] for axis, listed in self.axes.items() if axis not in JOB_AXES}
+        values = {
+            axis: min(listed) if all(amount(axis, value) for value in listed) else listed[0]
+            for axis, listed in self.axes.items()
+            if axis not in JOB_AXES
+        }
         if any(_has(each, values) for each in self._configurations):
             return values
         first = next((each for each in self._configurations if values.keys() <= each.axes.keys()), None)
@@ -106,7 +126,7 @@ class Matching:
 
 
 def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...]]:
-    """Return the axes with several values, or that some configurations lack; device, batch and decay first."""
+    """Return the axes with several values, or that some configurations lack; device, count, batch and decay first."""
     values: dict[str, dict[str, Any]] = {}
     for each in configurations:
         for axis, value in each.axes.items():
@@ -116,7 +136,7 @@ def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...
         for axis, listed in values.items()
         if len(listed) > 1 or any(axis not in each.axes for each in configurations)
     }
-    first = [axis for axis in (*JOB_AXES, "device", "batch_size", "weight_decay") if axis in varied]
+    first = [axis for axis in (*JOB_AXES, "device", "count", "batch_size", "weight_decay") if axis in varied]
     return {axis: varied[axis] for axis in dict.fromkeys([*first, *varied])}
 
 

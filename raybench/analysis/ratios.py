@@ -21,6 +21,19 @@ def as_ratio(estimate: Estimate, comparisons: int = 1, runs: tuple[int, int] = (
     return Ratio(_exp(estimate.value) * factor, low, high, *runs, estimate.paired, comparisons)
 
 
+def scaled(ratio: Ratio | None, factor: float | None) -> Ratio | None:
+    """Return a ratio multiplied by a known factor; None without one."""
+    if ratio is None or factor is None:
+        return None
+    low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
+    return replace(ratio, value=ratio.value * factor, low=low, high=high)
+
+
+def price_factor(own: Measured, other: Measured) -> float | None:
+    """Return the price per hour of the other ÷ the own; None if one is not known or free."""
+    return other.price_per_hour / own.price_per_hour if own.price_per_hour and other.price_per_hour else None
+
+
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int], comparisons: int = 1) -> Difference:
     """Return a difference of a metric, with the test of equality for an accuracy."""
     margin = ACCURACY_MARGIN if metric.endswith("/accuracy") else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +14,10 @@ import numpy as np
 from raybench.analysis.answer import Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel, Unit
 from raybench.analysis.findings.finding import Finding, kinds, span_of
 from raybench.analysis.intervals import TwoWayTable, f_probability
-from raybench.analysis.matching import Matching
+from raybench.analysis.matching import PROCESSES, Matching
 from raybench.analysis.measured import Measured, changes_work
 from raybench.core.labels import axis_label, configuration_label
-from raybench.core.settings import PARAM
+from raybench.core.settings import PARAM, short_name
 from raybench.core.text import format_value, join_words
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
@@ -40,9 +39,6 @@ _UNRELATED = frozenset({"python", "raybench", "ray"})
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
-
-_COUNTS_PROCESSES = re.compile(r"n_?proc|processes|world_size|gpus|ranks|nnodes")
-"""Names of axes of a command that are numbers of processes."""
 
 _OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
 
@@ -273,7 +269,7 @@ def _of_grid(
     if is_printed and not changed and not unit.counted and any(changes_work(axis, ()) for axis in matching.axes):
         text = "an epoch of the program is taken to be one pass over the same data with every batch size"
         yield Caution("epoch_is_pass", text, "if it is not, state `work` under `workload`")
-    for axis in filter(_COUNTS_PROCESSES.search, matching.axes if is_printed else ()):
+    for axis in (each for each in matching.axes if is_printed and PROCESSES.fullmatch(short_name(each))):
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
     if changed and timed and not unit.counted:

@@ -18,22 +18,14 @@ from raybench.core.job import Job, Recipe
 from raybench.datasets.splits import Array, Data, Split
 from raybench.engines import FRAMEWORKS, open_inspection
 from raybench.engines.base import EngineParts
-from raybench.engines.images import model_inputs, plain
+from raybench.engines.images import model_inputs
 from raybench.engines.loop_facts import open_loop
 from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
 from raybench.training.declared import DeclaredTraining
 from raybench.trial.opening import open_assigned
 from raybench.trial.run import load_data, workload_of
-from raybench.workloads.base import Workload
 
 START, RESULT = "start.npz", "result.npz"
-
-GROUPS, GROUP_SIZE = 7, 4
-"""Number of groups, and examples per group, for which gradients are compared.
-
-A max pool whose two largest values differ by less than rounding passes its gradient to either, and a ReLU at 0 passes
-it or not: frameworks then differ by a visible part of the gradient, and neither is wrong. With few examples per group
-this is rare, and the median over groups does not depend on it."""
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -41,7 +33,7 @@ def measure(job: Job) -> dict[str, Any]:
 
     Every epoch of the job is one step, so that the engine reports the loss of each step. Dropout is off, and the rest
     of training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch
-    in evaluation mode, gradients those of the mean loss of each group of examples in training mode.
+    in evaluation mode, before and after the steps: running statistics show in the latter.
 
     Returns:
         `parameters`, the number of trained values; and `mismatch`, the reason why the model cannot load the weights of
@@ -66,16 +58,13 @@ def measure(job: Job) -> dict[str, Any]:
         return result | {"mismatch": str(exc)}
     if not start:
         np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
-    inputs, _ = _batch(data.train, recipe.batch_size, workload, framework)
+    inputs = np.asarray(data.train.inputs[: recipe.batch_size])
+    inputs = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
     arrays = {"outputs/": inspection.outputs(model, inputs)}
-    loss = workload.loss_for(FRAMEWORKS[framework].models)
-    for number, group in enumerate(_groups(data.train, workload, framework)):
-        arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
-    inspection.write_weights(model, weights)  # the forward passes of the gradients have changed the running statistics
     losses = [training.train_epoch()["loss"] for _ in training.trial.epochs()]
     arrays["losses"] = np.array(losses, np.float64)
-    arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
     arrays |= _prefixed("updates", _moved(weights, inspection.read_weights(model)))
+    arrays["trained/"] = inspection.outputs(model, inputs)
     np.savez(folder / RESULT, **arrays)
     return result
 
@@ -103,15 +92,3 @@ def _arrays(data: Data) -> dict[str, Any]:
 
 def _stored(start: Mapping[str, Array]) -> Data:
     return Data(Split(**under("train", start)), Split(**under("val", start)))
-
-
-def _groups(split: Split, workload: Workload, framework: str) -> list[tuple[Array, Array]]:
-    inputs, targets = _batch(split, GROUPS * GROUP_SIZE, workload, framework)
-    starts = range(0, max(1, len(inputs) - GROUP_SIZE + 1), GROUP_SIZE)
-    return [(inputs[start : start + GROUP_SIZE], targets[start : start + GROUP_SIZE]) for start in starts]
-
-
-def _batch(split: Split, size: int, workload: Workload, framework: str) -> tuple[Array, Array]:
-    """The first examples as model inputs, with their targets."""
-    inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
-    return model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first), plain(targets)

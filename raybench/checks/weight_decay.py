@@ -103,9 +103,6 @@ def key(cell: Cell) -> str:
 def measure(job: Job) -> dict[str, Any]:
     """Check the decay of a job's cell.
 
-    The rounding of weights that are kept in 16 bits is not covered: such a cell is checked in float32, with its summed
-    loss.
-
     Returns:
         The verdict on the declared rule (`DecayFit`), and its `expected` factor.
     """
@@ -117,7 +114,6 @@ def measure(job: Job) -> dict[str, Any]:
         "batch_size": 4 * math.lcm(recipe.replicas, recipe.devices),
         "learning_rate": RATE,
         "weight_decay": DECAY,
-        "precision": recipe.precision if recipe.master_weights else "fp32",
     }
     probe = replace(recipe, **defaults | probe_settings)
     expected = float(recipe.replicas) if recipe.decay_rule == SUM_OVER_REPLICAS else 1.0

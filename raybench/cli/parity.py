@@ -42,7 +42,7 @@ SAME, DIFFERENT = 0, 1
     "choices",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the workload's model: --model side=32. Repeatable.",
+    help="Option of the workload's model: --model width=64. Repeatable.",
 )
 def command(
     workload: str,
@@ -71,7 +71,7 @@ def command(
             _named("--environment", "FRAMEWORK=NAME", "torch_xla=xla", environments),
             batch_size,
             tell,
-            {name: _value(name, text) for name, text in _named("--model", "NAME=VALUE", "side=32", choices).items()},
+            {name: _value(name, text) for name, text in _named("--model", "NAME=VALUE", "width=64", choices).items()},
         )
     _print_tables(parity)
     return SAME if parity.same else DIFFERENT

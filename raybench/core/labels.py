@@ -19,7 +19,15 @@ def axis_label(axis: str) -> str:
 
 def value_label(axis: str, value: Any) -> str:
     """Return a value of an axis in words, such as `gpu` or `batch 512`."""
-    return format_value(value) if axis in _BARE else f"{axis_label(axis)} {format_value(value)}"
+    return format_value(value) if axis in _BARE else named_value(axis, value)
+
+
+def named_value(axis: str, value: Any) -> str:
+    """Return an axis and its value in words: `batch 512`, `compile`, `no compile`."""
+    label = axis_label(axis)
+    if isinstance(value, bool):
+        return label if value else f"no {label}"
+    return f"{label} {format_value(value)}"
 
 
 def configuration_label(axes: Mapping[str, Any], varied: Iterable[str]) -> str:

@@ -51,7 +51,6 @@ class Setting:
         description: for the documentation and a grid file's schema.
         examples: of values in a grid file.
         affects: which of `SPEED`, `LEARNING` and `DECAY_FORM` it changes.
-        engines: the frameworks that implement it; None for all. A cell that sets it cannot run with another.
         ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
         optimizers: the optimizers that have this setting; empty if every run has it.
         nullable: whether null is a value in a grid file.
@@ -67,7 +66,6 @@ class Setting:
     description: str
     examples: tuple[Any, ...]
     affects: tuple[str, ...] = ()
-    engines: tuple[str, ...] | None = None
     ignored_by: tuple[str, ...] = ()
     optimizers: tuple[str, ...] = ()
     nullable: bool = False
@@ -277,14 +275,6 @@ class Settings:
         "The number format of matrix products and convolutions.",
         examples=["fp32", "tf32", "bf16", "fp16"],
         affects=(SPEED, LEARNING, DECAY_FORM),
-    )
-    master_weights: bool = setting(
-        True,
-        "Keep weights in fp32 for every precision (the default). false: weights and gradients have the precision "
-        "too, except those of batch norms, and the loss is summed, so that small gradients are not lost.",
-        examples=[True, False],
-        affects=(SPEED, LEARNING, DECAY_FORM),
-        engines=("torch", "torch_tpu"),
     )
     channels_last: bool = setting(
         False,

@@ -8,7 +8,6 @@ import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from raybench.datasets.dataset import DataSet, Progress, Source
 from raybench.errors import DataError
@@ -22,7 +21,7 @@ def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> Non
     """Download the missing files of a data set into `root`.
 
     Existing files, official or not, are not changed. Several processes may do this at once: one downloads, the others
-    wait for it. RAYBENCH_DATA_MIRROR sets a different base address: each file is at `<data set>/<file>` below it.
+    wait for it.
 
     Args:
         dataset: the data set to fetch.
@@ -89,34 +88,21 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _
     import pooch
     import requests
 
-    url = _address(source, dataset.name)
-    parts = urlsplit(url)
-    public = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     # No compression in transit, because the checksum is that of the exact bytes.
     downloader = pooch.HTTPDownloader(bar, CHUNK_BYTES, timeout=TIMEOUTS_S, headers={"Accept-Encoding": "identity"})
-    pooch.get_logger().setLevel(logging.WARNING)  # it logs the address, which may contain a password
+    pooch.get_logger().setLevel(logging.WARNING)
     try:
-        return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=downloader))
-    except requests.RequestException as error:  # its message repeats the address with its password
+        return Path(pooch.retrieve(source.url, source.checksum, source.name, folder, downloader=downloader))
+    except requests.RequestException as error:
         answer = error.response
         reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
         reason = "no connection" if isinstance(error, requests.ConnectionError) else reason
     except ValueError as error:  # a checksum mismatch
-        raise DataError(f"{dataset.name}: {public} is not the official file: {error}") from None
+        raise DataError(f"{dataset.name}: {source.url} is not the official file: {error}") from None
     raise DataError(
-        f"{dataset.name}: cannot be fetched from {public}: {reason}; try again with `raybench data fetch "
+        f"{dataset.name}: cannot be fetched from {source.url}: {reason}; try again with `raybench data fetch "
         f"{dataset.name}`, or copy its files to {root} (another folder: RAYBENCH_DATA)"
     )
-
-
-def _address(source: Source, dataset: str) -> str:
-    mirror = os.environ.get("RAYBENCH_DATA_MIRROR")
-    if not mirror:
-        return source.url
-    parts = urlsplit(mirror)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise DataError("RAYBENCH_DATA_MIRROR is not an http:// or https:// address; correct or unset it")
-    return f"{mirror.rstrip('/')}/{dataset}/{source.name}"
 
 
 class _ProgressBar:

@@ -1,10 +1,16 @@
-"""Interfaces of a device: kind, hardware of a node, and adapter."""
+"""A device: its kind, its hardware on a node, and the base of its adapters."""
 
 from __future__ import annotations
 
+import os
+import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
+
+from raybench.core.memory import looks_like_oom
+from raybench.devices.host import model_name, peak_resident, total_memory, usable_cores
 
 
 @dataclass(frozen=True)
@@ -99,11 +105,12 @@ class DeviceKind:
         return (self.hardware or self.name) == "cpu"
 
 
-class Device(Protocol):
-    """One device kind, opened for one trial.
+class Device:
+    """One device kind, opened for one trial; of the CPU, what all kinds share: the trial's cores and threads.
 
     Every adapter hides hardware that is not assigned to the trial before a framework can use it, and its `synchronize`
-    returns only when all work submitted to the device is done; otherwise, a clock would measure the queue.
+    returns only when all work submitted to the device is done; otherwise, a clock would measure the queue. An adapter
+    of a framework implements setting threads (`set_threads`) and reading their number (`threads`).
 
     Attributes:
         kind: the name of its kind, set by `raybench.devices.open_device`.
@@ -113,41 +120,73 @@ class Device(Protocol):
         own_clock: whether marks are events in the device's stream, timed by the device's clock instead of the host's.
     """
 
-    kind: str
+    kind = "cpu"
     hardware: Hardware
-    synchronous: bool
-    own_clock: bool
+    synchronous = True
+    own_clock = False
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
 
     def hide_others(self) -> None:
-        """Hide all other hardware.
+        """Pin the process to its cores and hide NVIDIA and AMD GPUs.
 
-        Called after the framework's import, before its first device call.
+        Called after the framework's import, before its first device call. An adapter then shows the trial's assigned
+        devices of its kind.
         """
+        if self.assignment.cores and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, self.assignment.cores)
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        os.environ["HIP_VISIBLE_DEVICES"] = "-1"  # HIP ignores an empty value
 
     def open(self, precision: str) -> None:
-        """Set threads and, unless the precision is empty, its arithmetic (TF32 on or off)."""
+        """Set the number of threads through the framework and, unless the precision is empty, its arithmetic.
+
+        OMP_NUM_THREADS is read only at import.
+
+        Raises:
+            ValueError: the device does not support that precision.
+        """
+        from raybench.devices import missing_precision
+
+        missing = missing_precision(self.kind, precision) if precision else None
+        if missing:
+            raise ValueError(missing)
+        self.set_threads(self.assignment.threads)
+
+    def set_threads(self, count: int) -> None:
+        """Set the number of the framework's threads on the host."""
+        raise NotImplementedError
+
+    def threads(self) -> int:
+        """The framework's number of threads."""
+        raise NotImplementedError
 
     def synchronize(self) -> None:
-        """Wait until all work submitted to the device is done."""
+        """Wait until all work submitted to the device is done; on a CPU it is when the call returns."""
 
     def mark(self) -> Any:
-        """A point in the device's stream of work.
+        """A point in the device's stream of work; of a CPU, the host's clock.
 
         It costs almost nothing if the device is synchronous or has its own clock. Otherwise it may wait for the device,
         or be the time at which work was submitted, and only a pass with a new shape is marked.
         """
+        return time.perf_counter_ns()
 
     def wait_for(self, mark: Any) -> None:
         """Wait until the device has come to a mark."""
 
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two marks, after a `synchronize`."""
+        return int(end - start)
 
     def peak_memory(self) -> int:
-        """Peak bytes held by the trial.
+        """Peak bytes held by the trial: on the accelerator or, for a CPU, in the process."""
+        import resource
 
-        They are held on the accelerator or, for a CPU, in the process.
-        """
+        scale = 1 if platform.system() == "Darwin" else 1024
+        return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def begin_search(self) -> None:
         """Note that the next work may search for the fastest algorithms, with memory that is needed only once."""
@@ -158,31 +197,36 @@ class Device(Protocol):
         Returns:
             Whether there was anything to leave out.
         """
+        return False
 
     def describe(self) -> Hardware:
         """The hardware that the trial actually runs on."""
+        return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
 
     def runtime_conditions(self) -> dict[str, Any]:
         """Runtime conditions for the report: threads, cores, visible devices, TF32."""
+        return {
+            "threads": self.threads(),
+            "cores": usable_cores(),
+            "visible": list(self.assignment.visible),
+            "tf32": False,
+            "niceness": os.nice(0),
+        }
 
     def is_oom(self, error: BaseException) -> bool:
-        """Return whether an exception reports out of memory."""
+        """Return whether the memory of the host or of the device ran out.
+
+        The message is examined, because frameworks raise one type for every error.
+        """
+        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))
 
 
-class TorchDevice(Device, Protocol):
-    """A device that PyTorch computes on.
+class AsynchronousDevice(Device):
+    """Common part of adapters whose devices do work later, and have no clock of their own."""
 
-    Attributes:
-        torch_name: its name for `torch.device`.
-        backend: the communication backend for `torch.distributed`.
-        lazy: whether operations are recorded, and compiled and run later: a value made on the device is a constant of
-            the program, and one copied to it is an input.
-        pins_memory: whether the host need not wait for a copy from its pinned memory.
-        replays_graphs: whether `torch.compile` can record the kernels of a step, and replay them (CUDA graphs).
-    """
+    synchronous = False
 
-    torch_name: str
-    backend: str
-    lazy: bool
-    pins_memory: bool
-    replays_graphs: bool
+    def mark(self) -> Any:
+        """The host's clock after a `synchronize`."""
+        self.synchronize()
+        return time.perf_counter_ns()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from raybench.devices.base import DeviceKind, Hardware
-from raybench.devices.host import Host, model_name, total_memory, usable_cores
+from raybench.devices.base import Device, DeviceKind, Hardware
+from raybench.devices.host import model_name, total_memory, usable_cores
 
 
 def probe() -> list[Hardware]:
@@ -26,8 +26,17 @@ KIND = DeviceKind(
 )
 
 
-class TorchHost(Host):
-    """A host on which PyTorch computes."""
+class TorchDevice(Device):
+    """A device that PyTorch computes on; of the CPU, what all of them share.
+
+    Attributes:
+        torch_name: its name for `torch.device`.
+        backend: the communication backend for `torch.distributed`.
+        lazy: whether operations are recorded, and compiled and run later: a value made on the device is a constant of
+            the program, and one copied to it is an input.
+        pins_memory: whether the host need not wait for a copy from its pinned memory.
+        replays_graphs: whether `torch.compile` can record the kernels of a step, and replay them (CUDA graphs).
+    """
 
     torch_name = "cpu"
     backend = "gloo"
@@ -55,5 +64,5 @@ class TorchHost(Host):
         return super().runtime_conditions() | {"float32_products": torch.get_float32_matmul_precision()}
 
 
-class Cpu(TorchHost):
+class Cpu(TorchDevice):
     """A CPU trial: it owns its cores, by default all of the node."""

@@ -6,9 +6,8 @@ import os
 from typing import Any
 
 from raybench.devices import nvidia
-from raybench.devices.base import DeviceKind, Hardware
-from raybench.devices.cpu import TorchHost
-from raybench.devices.host import Host
+from raybench.devices.base import Device, DeviceKind, Hardware
+from raybench.devices.cpu import TorchDevice
 
 
 def probe() -> list[Hardware]:
@@ -42,7 +41,7 @@ KIND = DeviceKind(
 )
 
 
-class Nvidia(Host):
+class Nvidia(Device):
     """A host with NVIDIA GPUs, under any framework."""
 
     def hide_others(self) -> None:
@@ -61,7 +60,7 @@ class Nvidia(Host):
         return min(entries, key=lambda entry: len(entry.model), default=Hardware(self.kind, name, 0))
 
 
-class Cuda(Nvidia, TorchHost):
+class Cuda(Nvidia, TorchDevice):
     """One or more NVIDIA GPUs; the trial uses the first visible one."""
 
     synchronous, own_clock = False, True

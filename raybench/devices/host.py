@@ -1,4 +1,4 @@
-"""Processor, cores and memory of the host, for adapters of any framework."""
+"""Processor, cores and memory of the host."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ import os
 import platform
 import re
 import subprocess
-import time
 from pathlib import Path
-from typing import Any
-
-from raybench.core.memory import looks_like_oom
-from raybench.devices.base import Assignment, Hardware
 
 
 def usable_cores() -> list[int]:
@@ -97,112 +92,3 @@ def peak_resident() -> int | None:
     except OSError:
         return None
     return int(match[1]) * 1024 if match else None
-
-
-class Host:
-    """Common part of all adapters: the trial's cores and threads on its node.
-
-    An adapter of a framework implements setting threads (`set_threads`) and reading their number (`threads`).
-    """
-
-    kind = "cpu"
-    hardware: Hardware
-    synchronous = True
-    own_clock = False
-
-    def __init__(self, assignment: Assignment) -> None:
-        self.assignment = assignment
-
-    def hide_others(self) -> None:
-        """Pin the process to its cores and hide NVIDIA and AMD GPUs.
-
-        An adapter then shows the trial's assigned devices of its kind.
-        """
-        if self.assignment.cores and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, self.assignment.cores)
-        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-        os.environ["HIP_VISIBLE_DEVICES"] = "-1"  # HIP ignores an empty value
-
-    def open(self, precision: str) -> None:
-        """Set the number of threads through the framework.
-
-        OMP_NUM_THREADS is read only at import.
-
-        Raises:
-            ValueError: the device does not support that precision.
-        """
-        from raybench.devices import missing_precision
-
-        missing = missing_precision(self.kind, precision) if precision else None
-        if missing:
-            raise ValueError(missing)
-        self.set_threads(self.assignment.threads)
-
-    def set_threads(self, count: int) -> None:
-        """Set the number of the framework's threads on the host."""
-        raise NotImplementedError
-
-    def threads(self) -> int:
-        """The framework's number of threads."""
-        raise NotImplementedError
-
-    def synchronize(self) -> None:
-        """Do nothing: work on a CPU is done when the call returns."""
-
-    def mark(self) -> Any:
-        """The host's clock."""
-        return time.perf_counter_ns()
-
-    def wait_for(self, mark: Any) -> None:
-        """Do nothing: the host's clock is read when it comes to the mark."""
-
-    def elapsed(self, start: Any, end: Any) -> int:
-        """Nanoseconds between two marks."""
-        return int(end - start)
-
-    def peak_memory(self) -> int:
-        """The process's peak resident set, in bytes."""
-        import resource
-
-        scale = 1 if platform.system() == "Darwin" else 1024
-        return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    def begin_search(self) -> None:
-        """Do nothing: there is no search."""
-
-    def end_search(self) -> bool:
-        """Leave nothing out."""
-        return False
-
-    def describe(self) -> Hardware:
-        """The processor and the cores this trial owns."""
-        return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        """Actual threads and usable cores, and no visible accelerator."""
-        return {
-            "threads": self.threads(),
-            "cores": usable_cores(),
-            "visible": list(self.assignment.visible),
-            "tf32": False,
-            "niceness": os.nice(0),
-        }
-
-    def is_oom(self, error: BaseException) -> bool:
-        """Return whether the memory of the host or of the device ran out.
-
-        The message is examined, because frameworks raise one type for every error.
-        """
-        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))
-
-
-class AsynchronousHost(Host):
-    """Common part of adapters whose devices do work later, and have no clock of their own."""
-
-    synchronous = False
-
-    def mark(self) -> Any:
-        """The host's clock after a `synchronize`."""
-        self.synchronize()
-        return time.perf_counter_ns()

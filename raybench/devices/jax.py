@@ -10,12 +10,11 @@ from dataclasses import replace
 
 from raybench.core.memory import looks_like_oom
 from raybench.devices import cuda
-from raybench.devices.base import Hardware
-from raybench.devices.host import AsynchronousHost
+from raybench.devices.base import AsynchronousDevice, Hardware
 
 
-class JaxHost(AsynchronousHost):
-    """A host on which JAX computes: asynchronously also on the CPU."""
+class JaxDevice(AsynchronousDevice):
+    """A device on which JAX computes: asynchronously also on the CPU."""
 
     def set_threads(self, count: int) -> None:
         """Set the threads of XLA's pool, which is made by the first computation."""
@@ -36,7 +35,7 @@ class JaxHost(AsynchronousHost):
         return super().is_oom(error) or looks_like_oom(str(error))
 
 
-class Cpu(JaxHost):
+class Cpu(JaxDevice):
     """A CPU trial: it owns its cores, by default all of the node."""
 
     def hide_others(self) -> None:
@@ -45,7 +44,7 @@ class Cpu(JaxHost):
         os.environ["JAX_PLATFORMS"] = "cpu"
 
 
-class Cuda(cuda.Nvidia, JaxHost):
+class Cuda(cuda.Nvidia, JaxDevice):
     """NVIDIA GPUs: JAX computes on the first visible one by default."""
 
     def hide_others(self) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import platform
 
-from raybench.devices.base import DeviceKind, Hardware
-from raybench.devices.cpu import TorchHost
-from raybench.devices.host import AsynchronousHost, model_name, total_memory
+from raybench.devices.base import AsynchronousDevice, DeviceKind, Hardware
+from raybench.devices.cpu import TorchDevice
+from raybench.devices.host import model_name, total_memory
 
 
 def probe() -> list[Hardware]:
@@ -31,7 +31,7 @@ KIND = DeviceKind(
 )
 
 
-class Mps(AsynchronousHost, TorchHost):
+class Mps(AsynchronousDevice, TorchDevice):
     """The one GPU of an Apple machine; its events cannot be timed in every version of torch."""
 
     torch_name = "mps"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from raybench.devices.host import Host
+from raybench.devices.base import Device
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 """Environment variables from which libraries take their number of threads when they are loaded."""
 
 
-class Cpu(Host):
+class Cpu(Device):
     """A CPU trial whose libraries read the number of their threads from the environment."""
 
     def set_threads(self, count: int) -> None:

@@ -11,9 +11,8 @@ import shutil
 import subprocess
 from typing import Any
 
-from raybench.devices.base import DeviceKind, Hardware
+from raybench.devices.base import Device, DeviceKind, Hardware
 from raybench.devices.cuda import Cuda
-from raybench.devices.host import Host
 from raybench.devices.visible import selected
 
 BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
@@ -96,7 +95,7 @@ class Rocm(Cuda):
     def hide_others(self) -> None:
         """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
         devices = ",".join(self.assignment.visible) or _visible_to_hip()
-        Host.hide_others(self)
+        Device.hide_others(self)
         for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):  # HIP and torch read both
             del os.environ[name]
         if devices is not None:

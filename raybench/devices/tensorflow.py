@@ -15,15 +15,14 @@ from typing import Any
 
 from raybench.core.memory import looks_like_oom
 from raybench.devices import cuda
-from raybench.devices.base import Hardware
-from raybench.devices.host import AsynchronousHost, Host
+from raybench.devices.base import AsynchronousDevice, Device, Hardware
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 
-class TensorFlowHost(Host):
-    """A host on which TensorFlow computes, with the information that the engine needs."""
+class TensorFlowDevice(Device):
+    """A device on which TensorFlow computes, with the information that the engine needs."""
 
     copy_to = ""
     """TensorFlow's name of the device to which batches are copied in advance; empty if there is none."""
@@ -50,14 +49,14 @@ class TensorFlowHost(Host):
         return isinstance(error, tf.errors.OpError) and looks_like_oom(str(error))
 
 
-class Cpu(TensorFlowHost):
+class Cpu(TensorFlowDevice):
     """A CPU trial: it owns its cores, by default all of the node.
 
     Operations are done when the call returns.
     """
 
 
-class Asynchronous(AsynchronousHost, TensorFlowHost):
+class Asynchronous(AsynchronousDevice, TensorFlowDevice):
     """Devices that execute submitted work asynchronously; TensorFlow has no timed events."""
 
     def synchronize(self) -> None:

@@ -9,9 +9,8 @@ import os
 from typing import Any
 
 from raybench.devices import tpu
-from raybench.devices.base import Hardware
-from raybench.devices.cpu import TorchHost
-from raybench.devices.host import AsynchronousHost
+from raybench.devices.base import AsynchronousDevice, Hardware
+from raybench.devices.cpu import TorchDevice
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Environment variable: whether torch loads the packages of other devices when it is imported."""
@@ -22,7 +21,7 @@ LEGACY = "TORCH_TPU_ALLOW_LEGACY_DEVICE_APIS"
 Checkpoints need them, and torch 2.13 has no replacement."""
 
 
-class TorchTpu(AsynchronousHost, TorchHost):
+class TorchTpu(AsynchronousDevice, TorchDevice):
     """One TPU chip of this host; torch_tpu measures events on the host."""
 
     torch_name = "tpu"

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from raybench.devices.base import DeviceKind
-from raybench.devices.cpu import TorchHost
+from raybench.devices.cpu import TorchDevice
 
 KIND = DeviceKind(
     name="xla_cpu",
@@ -25,7 +25,7 @@ KIND = DeviceKind(
 )
 
 
-class Xla(TorchHost):
+class Xla(TorchDevice):
     """One or more XLA devices in one process.
 
     The adapter of a kind selects the PJRT client.

@@ -115,13 +115,6 @@ def ignored_settings(framework: str) -> frozenset[str]:
     return frozenset(name for name, setting in SETTINGS.items() if framework in setting.ignored_by)
 
 
-def unsupported_settings(framework: str) -> frozenset[str]:
-    """Settings that a framework's engine does not support: a cell that sets one of them cannot be run with it."""
-    return frozenset(
-        name for name, setting in SETTINGS.items() if setting.engines is not None and framework not in setting.engines
-    )
-
-
 def open_engine(framework: str, parts: EngineParts) -> Engine:
     """Create the engine of a framework for one trial; import the framework.
 
@@ -165,5 +158,4 @@ __all__ = [
     "open_engine",
     "open_inspection",
     "open_operations",
-    "unsupported_settings",
 ]

@@ -33,9 +33,6 @@ from raybench.workloads.parameters import key_of
 GRID_FILE = "the grid file"
 """The source of prices of the grid file."""
 
-FLOAT32 = ("fp32", "tf32")
-"""Precisions whose weights are float32 in any case."""
-
 KEPT = ("epochs", "steps_per_epoch", "precision")
 """Settings of a training function that are part of its cell if they are given, whether they are parameters or not."""
 
@@ -225,16 +222,10 @@ class Resolver:
         framework = resolved["framework"]
         if engines.FRAMEWORKS[framework].models not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
-        irrelevant, mode = irrelevant_settings(resolved), resolved["compile"]
-        if "compile" not in irrelevant and mode not in engines.FRAMEWORKS[framework].compile_modes:
+        mode = resolved["compile"]
+        if "compile" not in irrelevant_settings(resolved) and mode not in engines.FRAMEWORKS[framework].compile_modes:
             return f"raybench's {framework} engine has no compile: {mode}; use default"
-        missing = sorted(engines.unsupported_settings(framework) - irrelevant)
-        if not missing:
-            return None
-        settings = Settings.of(resolved)
-        values = {name: value for name in missing if (value := getattr(settings, name)) != SETTINGS[name].default}
-        lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
-        return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None
+        return None
 
     def _without_energy(self, kind: str, fit: Placement | None) -> str | None:
         """The reason why a budget of energy cannot be measured on this machine, or None, also for a cluster."""
@@ -424,8 +415,7 @@ def _distributions() -> Mapping[str, list[str]]:
 def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
-    full_precision = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
-    return engines.ignored_settings(resolved["framework"]) | single_replica | full_precision
+    return engines.ignored_settings(resolved["framework"]) | single_replica
 
 
 def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:

@@ -44,9 +44,6 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
         bound = max(target.at_least or 0, target.at_most or 0)
         message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
         raise UsageError(f"{spec.place('target')}{message}")
-    if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
-        message = f"master_weights: false needs optimizer sgd, not {resolved['optimizer']}; remove it or use sgd"
-        raise UsageError(f"{spec.place('master_weights')}{message}")
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,8 +90,10 @@ def from_grid(
         changes: `prices` and `unit` of `from_attempts`.
     """
     attempts = grid.attempts
-    priced = ((str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid.records)
-    own_prices = {device: price for device, price in priced if price is not None}
+    priced = (
+        (run.cell_id, each.columns.get("price_per_hour")) for run, each in zip(attempts, grid.records, strict=True)
+    )
+    own_prices = {cell: price for cell, price in priced if price is not None}
     request = grid.request
     if request is None or everything:
         known = request_of_runs(grid.name or "", attempts, own_prices)

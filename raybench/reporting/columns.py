@@ -29,7 +29,14 @@ def effect_columns(answer: Answer) -> list[Column]:
             [each.speed.value if each.speed else None for each in effects],
             right=False,
         ),
-        Column(f"{answer.unit.counted}/s", [words.effect_rates(each) for each in effects], right=False, drop=1),
+        Column(f"{answer.unit.counted}/s", [words.effect_rates(each) for each in effects], right=False, drop=2),
+        Column(
+            "efficiency",
+            [words.share_text(each.efficiency) for each in effects],
+            [each.efficiency.value if each.efficiency else None for each in effects],
+            right=False,
+            drop=1,
+        ),
     ]
     for metric in metrics:
         own = [each.quality.get(metric) for each in effects]
@@ -42,7 +49,7 @@ def effect_columns(answer: Answer) -> list[Column]:
         head, values = f"{words.metric_name(metric)}{unit}", [each.value if each else None for each in own]
         columns.append(Column(head, texts, values, right=False, drop=drop))
     marks = [", ".join(each.cautions) for each in effects]
-    columns.append(Column("cautions", marks, right=False, drop=2))
+    columns.append(Column("cautions", marks, right=False, drop=3))
     return [column for column in columns if not column.is_empty]
 
 

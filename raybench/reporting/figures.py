@@ -20,7 +20,7 @@ from itertools import cycle
 from statistics import fmean
 from typing import IO, TYPE_CHECKING, Any
 
-from raybench.analysis.answer import Answer, Configuration, Ratio
+from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling
 from raybench.core.text import format_value
 from raybench.errors import RaybenchError
 from raybench.reporting import words
@@ -362,11 +362,64 @@ def over_time(over: OverTime) -> RenderedFigure:
     return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
 
 
+def scaling(answer: Answer) -> Figure:
+    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law.
+
+    Raises:
+        NoDataError: no axis is an amount of hardware.
+    """
+    if not answer.scalings:
+        raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
+    figure, panels = _new_figure(3.3, len(answer.scalings))
+    for panel, each in zip(panels, answer.scalings, strict=True):
+        _scaling_panel(panel, each, [effect for effect in answer.effects if effect.axis == each.axis])
+    return figure
+
+
+def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> None:
+    """Draw a curve of speed-ups, or one for each value of the axis that they depend on."""
+    base = float(effects[0].other)
+    curves: dict[str, dict[float, Ratio]] = {}
+    for effect in effects:
+        parts = [(format_value(part.value), part.speed) for part in effect.parts]
+        for name, ratio in parts or [("measured", effect.speed)]:
+            if ratio:
+                curves.setdefault(name, {base: Ratio(1.0)})[float(effect.value)] = ratio
+    amounts = sorted({base, *(float(effect.value) for effect in effects)})
+    panel.plot(amounts, [each / base for each in amounts], color=INK, linewidth=0.8, linestyle=":", label="ideal")
+    for (name, ratios), colour in zip(curves.items(), cycle(COLOURS), strict=False):
+        x = sorted(ratios)
+        y = [ratios[each].value for each in x]
+        low, high = ([getattr(ratios[each], end) or ratios[each].value for each in x] for end in ("low", "high"))
+        panel.plot(x, y, "o-", color=colour, linewidth=1.5, markersize=4.5, label=name)
+        panel.vlines(x, low, high, color=colour, linewidth=1.6)
+        for each, value in zip(x, y, strict=True):
+            text = "" if each == base else f"{100 * value * base / each:.0f}%"
+            panel.annotate(text, (each, value), (4, -11), textcoords="offset points", color=colour, fontsize=8)
+    if scaling.serial and scaling.serial.value > 0:
+        share = scaling.serial.value
+        x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
+        law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
+        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {words.percent_text(share)}")
+    for which, ticks in (("x", amounts), ("y", [each / base for each in amounts])):
+        getattr(panel, f"set_{which}scale")("log", base=2)
+        getattr(panel, f"set_{which}ticks")(ticks, [f"{each:g}" for each in ticks], minor=False)
+    panel.set_xlabel(f"{words.plural_noun(scaling.noun)} (percentages: efficiency)", loc="left")
+    panel.set_ylabel(f"speed-up over {base:g}")
+    panel.grid(linewidth=0.4, color=LINE)
+    panel.legend(frameon=False, fontsize=8)
+
+
 FIGURES: Mapping[str, FigureSpec] = {
     "speed": FigureSpec(
         "Speed and quality",
         "Dots are means over runs, lines 95% intervals, ticks single runs, a ring the reference.",
         speed,
+    ),
+    "scaling": FigureSpec(
+        "Speed-up and efficiency",
+        "Dots are means with 95% intervals; the dotted line is an efficiency of 100%.",
+        scaling,
     ),
     "learning": FigureSpec(
         "Learning curves",

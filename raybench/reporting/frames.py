@@ -52,7 +52,7 @@ def _interval(prefix: str, unit: str, meaning: str, value: str | Callable[[Answe
     stem = f"{prefix}_" if prefix != "ratio" else ""
     yield _field(prefix, NUMBER, unit, meaning, part("value"))
     for end, name in (("lower", "low"), ("upper", "high")):
-        meaning = f"{end} end of its 95% confidence interval; missing with one run"
+        meaning = f"{end} end of its 95% interval"
         yield _field(f"{stem}{name}", NUMBER, unit, meaning, part(name))
 
 
@@ -123,6 +123,13 @@ _EFFECTS = (
     *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
     _field("rate", NUMBER, "1/s", "what is counted per second with the value", lambda _, row: (row.rates or [None])[0]),
     _field("other_rate", NUMBER, "1/s", "the same with the baseline's", lambda _, row: (row.rates or [None])[-1]),
+    *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
+    *_interval(
+        "serial_share",
+        "fraction",
+        "part of the time that more do not shorten",
+        lambda a, row: next((each.serial for each in a.scalings if each.axis == row.axis), None),
+    ),
     _field("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
     _field("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
     _field("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),

@@ -54,6 +54,8 @@ def template() -> Template:
         words.trust_sentence,
         words.caution_text,
         words.effect_detail,
+        words.effects_note,
+        words.scaling_sentences,
         words.failure_sentences,
         words.table_caption,
         plural,

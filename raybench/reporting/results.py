@@ -253,6 +253,10 @@ class Plots:
         """Loss over training time, that of validation if it was logged."""
         return self._draw("loss")
 
+    def scaling(self) -> Axes:
+        """Speed-up by an amount of hardware such as `count`, with its 95% interval and the ideal line."""
+        return self._draw("scaling")
+
     def time_parts(self) -> Axes:
         """Parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
         return self._draw("time_parts")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from raybench.core.text import plural, printable
 from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, effect_columns, rows
-from raybench.reporting.layout import Line, table_lines, wrapped
+from raybench.reporting.layout import Line, fitting, table_lines, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,7 @@ def report_lines(answer: Answer, width: int, full: bool = False, only_skips: boo
 def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterator[list[Line]]:
     """Yield the parts of the report, which empty lines separate."""
     yield wrapped(words.status_sentences(answer), width, "yellow")
-    yield wrapped(map(str, words.best_texts(answer)), width, "bold")
+    yield wrapped([*map(str, words.best_texts(answer)), *words.scaling_sentences(answer)], width, "bold")
     if answer.effects:
         yield list(_effects(answer, width, full))
     hardware = words.hardware_text(answer)
@@ -73,6 +73,7 @@ def _effects(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
     if left_out := len(answer.effects) - len(shown):
         yield f"… {left_out:,} smaller effects: --full", "dim"
+    yield from wrapped(filter(None, [words.effects_note(answer)]), width, "dim")
 
 
 def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:
@@ -85,7 +86,8 @@ def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:
         kept = [*range(best), *range(len(all_rows) - WORST_ROWS, len(all_rows))]
         columns = [column.of_rows(kept) for column in columns]
     yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: --full"} if left_out else {})
-    yield from wrapped([words.table_caption(answer)], width, "dim")
+    heads = [column.head for column in fitting(columns, width)]
+    yield from wrapped([words.table_caption(answer, heads)], width, "dim")
 
 
 def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,19 +11,24 @@ from raybench.analysis.answer import (
     Answer,
     Best,
     Caution,
+    Compared,
     Configuration,
     Criterion,
     Difference,
     Effect,
     Mfu,
     Ratio,
+    Scaling,
+    Serial,
     Status,
+    Summary,
     TrustLevel,
 )
 from raybench.analysis.bottleneck import COUNTED
+from raybench.analysis.ratios import scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
-from raybench.core.labels import axis_label
+from raybench.core.labels import named_value
 from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
@@ -177,11 +182,6 @@ def signed(value: float, decimals: int) -> str:
     """Format a number with its sign: +0.1, −0.5, 0.0."""
     text = f"{abs(value):.{decimals}f}"
     return text if not float(text) else f"{'−' if value < 0 else '+'}{text}"
-
-
-def axis_text(axis: str, value: object) -> str:
-    """Format a value of an axis: batch 512; a device is known by its own name."""
-    return f"{axis_label(axis)} {format_value(value)}"
 
 
 def target_text(target: Target) -> str:
@@ -519,8 +519,11 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
 
 def effect_name(effect: Effect) -> str:
     """Both sides of an effect, and values that always go with it: batch 512 vs. 32."""
-    tied = ", ".join(axis_text(axis, value) for axis, value in effect.tied.items())
-    sides = f"{axis_text(effect.axis, effect.value)} vs. {format_value(effect.other)}"
+    tied = ", ".join(named_value(axis, value) for axis, value in effect.tied.items())
+    other = format_value(effect.other)
+    if isinstance(effect.other, bool):
+        other = named_value(effect.axis, effect.other)
+    sides = f"{named_value(effect.axis, effect.value)} vs. {other}"
     return f"{sides} (with {tied})" if tied else sides
 
 
@@ -548,7 +551,7 @@ def effect_detail(effect: Effect) -> str:
 
 
 def _condition(axis: str, value: object) -> str:
-    return f"on {format_value(value)}" if axis in ("device", "workload") else f"at {axis_text(axis, value)}"
+    return f"on {format_value(value)}" if axis in ("device", "workload") else f"at {named_value(axis, value)}"
 
 
 def effect_quality(effect: Effect, metric: str) -> str:
@@ -561,17 +564,78 @@ def effect_quality(effect: Effect, metric: str) -> str:
     return f"{signed(effect.quality_least * scale, decimals)} to {signed(effect.quality_most * scale, decimals)}"
 
 
+def effects_note(answer: Answer) -> str:
+    """Which means are over fewer pairs of configurations than others of their axis; empty if none are."""
+    most = {each.axis: each.sets for each in sorted(answer.effects, key=lambda each: each.sets)}
+    fewer = [each for each in answer.effects if each.sets < most[each.axis]]
+    names = names_text([f"{effect_name(each)} ({each.sets} of {most[each.axis]})" for each in fewer])
+    return f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
+
+
+# Amounts of hardware
+
+
+def scaling_sentences(answer: Answer) -> list[str]:
+    """Speed-up, efficiency and price with the largest amount of hardware, and what limits the speed."""
+    return [sentence for scaling in answer.scalings for sentence in _scaling_sentences(answer, scaling)]
+
+
+def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
+    most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
+    nouns = plural_noun(scaling.noun)
+    name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
+    other, share = format_value(most.other), float(most.other) / float(most.value)
+    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
+    for place, speed in parts or [("", most.speed)]:
+        if (efficiency := scaled(speed, share)) is None or speed is None:
+            continue
+        facts = [_plural_words(speed, Criterion.FASTEST, other)]
+        facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
+        for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
+            # With equal prices, that of the work is the speed-up again.
+            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes_1)
+            if ratio and not is_equal and not parts:
+                text = _plural_words(ratio, criterion)
+                facts.append(text.removeprefix("are ") if facts[0].startswith("are ") else text)
+        per = f" per {answer.unit.label}" if len(facts) > 1 else ""
+        text = f"{place}{name} {join_words(facts)}{per}."
+        yield text[:1].upper() + text[1:]
+    kinds = {"strong": "the batch size is the same for all", "weak": f"the batch size grows with the number of {nouns}"}
+    if scaling.kind:
+        yield f"{scaling.kind.capitalize()} scaling: {kinds[scaling.kind]}."
+    serial = scaling.serial
+    if serial and serial.low is not None and serial.low > 0:
+        limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
+        yield f"By Amdahl's law, a serial share of {share_text(serial, '{}% (95% CI {}–{}%)')}: {limit}."
+    elif serial and serial.high is not None and serial.high > 0:
+        yield f"By Amdahl's law, the serial share is at most {percent_text(serial.high)} (upper end of its 95% CI)."
+
+
+def plural_noun(noun: str) -> str:
+    """The plural of a noun: processes, GPUs."""
+    return f"{noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def _plural_words(ratio: Ratio, criterion: Criterion, other: str = "") -> str:
+    """Say a ratio of several without its interval: are 3.4x as fast as 1; cost 1.2x as much."""
+    text = ratio_words(ratio, criterion, other).partition(" (95% CI")[0].removesuffix("" if other else ONCE)
+    verb, _, rest = text.partition(" ")
+    if verb in ("takes", "costs", "needs"):
+        return f"{verb[:-1]} {rest}"
+    return f"with {text}" if criterion is Criterion.LEAST_ENERGY else f"are {text}"
+
+
 # Configurations
 
 
-def table_caption(answer: Answer) -> str:
-    """How to read the table of configurations."""
+def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
+    """How to read the table of configurations, of which columns with these headings are shown."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
     parts = [
         reference_text(answer),
         runs_text(answer),
         "95% intervals in parentheses" if intervals else "",
-        peaks_text(answer),
+        peaks_text(answer) if "MFU" in heads else "",
     ]
     text = "; ".join(filter(None, parts))
     sentences = [f"{text[:1].upper()}{text[1:]}." if text else "", *_mfu_problems(answer), _selection_text(answer)]
@@ -617,14 +681,17 @@ def percent_text(share: float) -> str:
 
 def mfu_text(mfu: Mfu | None) -> str:
     """Format the share of the measured peak with its interval, if there is one: 41% (39–43)."""
-    if mfu is None:
+    return NOTHING if mfu is None else share_text(mfu.share)
+
+
+def share_text(share: Compared | Summary | Serial | None, form: str = "{}% ({}–{})") -> str:
+    """Format a share with its interval, if there is one: 41% (39–43)."""
+    if share is None:
         return NOTHING
-    share = mfu.share
     if share.low is None or share.high is None:
         return percent_text(share.value)
     decimals = _decimals(100 * share.low, 100 * share.high, 2, 100 * share.value)
-    value, low, high = (f"{100 * each:.{decimals}f}" for each in (share.value, share.low, min(share.high, 1.0)))
-    return f"{value}% ({low}–{high})"
+    return form.format(*(f"{100 * each:.{decimals}f}" for each in (share.value, share.low, share.high)))
 
 
 def _peak_text(mfu: Mfu) -> str:
@@ -649,7 +716,7 @@ def reference_text(answer: Answer) -> str:
         return ""
     if len(references) == 1:
         return f"speed is relative to {references[0].label}"
-    values = join_words([axis_text(axis, value) for axis, value in answer.baseline.items() if axis in answer.axes])
+    values = join_words([named_value(axis, value) for axis, value in answer.baseline.items() if axis in answer.axes])
     return f"speed is relative to the same configuration with {values}" if values else ""
 
 

@@ -246,7 +246,7 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
     Args:
         name: the grid's name.
         attempts: its attempts.
-        prices: price per hour by device.
+        prices: price per hour by cell.
     """
     by_cell: dict[str, list[Attempt]] = {}
     for attempt in attempts:
@@ -259,8 +259,7 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
         own = {axis: axes[cell_id][axis] for axis in varied if axis in axes[cell_id]}
         skip = str(run.error.get("message")) if run.status == TrialStatus.SKIPPED and run.error else None
         repeats = max(each.repeat for each in by_cell[cell_id]) + 1
-        price = (prices or {}).get(str(axes[cell_id].get("device")))
-        cells.append(PlannedCell(cell_id, own, repeats, skip, price, run.cell))
+        cells.append(PlannedCell(cell_id, own, repeats, skip, (prices or {}).get(cell_id), run.cell))
     target = next((run.target for run in runs.values() if run.target), None)
     budgets = [dict(run.cell.budget or {}) for run in runs.values()]
     common = budgets[0] if budgets and all(each == budgets[0] for each in budgets) else {}

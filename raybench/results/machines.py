@@ -48,15 +48,14 @@ def _with_warmup(attempt: Attempt, warmup_epochs: int | None) -> Attempt:
 def _as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, int]) -> dict[Key, Attempt]:
     """Count a repeat that several machines ran as that many repeats of the cell.
 
-    Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one. Hosts
-    of the same name with different ids get different names.
+    Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one.
 
     Args:
         attempts: all attempts of a grid.
         repeats: the number of requested repeats of each cell, if it is known.
     """
     by_trial: dict[str, list[Attempt]] = {}
-    for attempt in _with_distinct_hosts(attempts.values()):
+    for attempt in attempts.values():
         by_trial.setdefault(attempt.trial, []).append(attempt)
     next_repeat = dict(repeats)
     for same_trial in by_trial.values():
@@ -83,18 +82,3 @@ def _by_machine(attempts: Iterable[Attempt]) -> list[list[Attempt]]:
         (last,) = latest(group).values()
         machines.setdefault((last.host.get("name"), last.host.get("machine_id")), []).extend(group)
     return list(machines.values())
-
-
-def _with_distinct_hosts(attempts: Iterable[Attempt]) -> list[Attempt]:
-    attempts = list(attempts)
-    ids: dict[object, dict[str, None]] = {}
-    for attempt in attempts:
-        if machine := attempt.host.get("machine_id"):
-            ids.setdefault(attempt.host.get("name"), {})[str(machine)] = None
-    other_ids = {name: list(machines)[1:] for name, machines in ids.items()}
-    return [
-        replace(attempt, host={**attempt.host, "name": f"{name} ({machine.removeprefix('machine-')[:4]})"})
-        if (machine := str(attempt.host.get("machine_id"))) in other_ids.get(name := attempt.host.get("name"), ())
-        else attempt
-        for attempt in attempts
-    ]

@@ -81,11 +81,9 @@ def load_grids(
 def of_history(name: str, history: GridHistory) -> GridSource:
     """Return the results of a grid that are in files, with prices and requests if known."""
     attempts, request = as_requested(history, latest_request(history))
-    by_device = prices(request.cells) if request else {}
-    records = [
-        Record(attempt, name, {"price_per_hour": by_device[attempt.profile]} if attempt.profile in by_device else {})
-        for attempt in attempts
-    ]
+    known = prices(request.cells) if request else {}
+    priced = ((attempt, known.get(attempt.cell_id, known.get(attempt.profile))) for attempt in attempts)
+    records = [Record(attempt, name, {} if price is None else {"price_per_hour": price}) for attempt, price in priced]
     return GridSource(name, records, history, request)
 
 

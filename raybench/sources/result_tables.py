@@ -82,9 +82,9 @@ class GridSource:
 
 
 def prices(cells: Iterable[PlannedCell]) -> dict[str | None, float]:
-    """Return the known prices per hour by device."""
-    priced = ((cell.axes.get("device"), cell.price_per_hour) for cell in cells)
-    return {device: price for device, price in priced if price is not None}
+    """Return the known prices per hour by cell and, for cells that were not requested, by device."""
+    priced = ((key, cell.price_per_hour) for cell in cells for key in (cell.cell_id, cell.axes.get("device")))
+    return {key: price for key, price in priced if price is not None}
 
 
 def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:

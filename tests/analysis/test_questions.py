@@ -8,7 +8,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
-from raybench.reporting.words import best_texts
+from raybench.reporting.words import best_texts, scaling_sentences
 from raybench.results import timing
 
 TARGET = Target("val/accuracy", 0.94)
@@ -326,6 +326,75 @@ def test_configurations_that_differ_by_noise_are_named():
     answer = grid.add({"batch_size": 128}, [1.01, 0.99, 1.02]).answer()
     (best,) = answer.best
     assert {best.configuration, *best.indistinguishable} == {1, 2}
+
+
+def scaled_grid(amounts, seconds, axis="count", grows=False, kind="cuda", joules=None, **fields):
+    """Runs on each amount of hardware, whose batch grows with it or not; the price of one is 2 an hour."""
+    grid = MadeUpGrid()
+    for each, times in zip(amounts, seconds, strict=True):
+        examples = 1000 * (each if grows else 1)
+        price = 2.0 * (each if axis == "count" else 1)
+        energy = joules and [joules * each * time for time in times]
+        grid.add({axis: each}, times, examples=examples, price=price, device={"kind": kind}, joules=energy, **fields)
+    return grid
+
+
+SHARES = (0.08, 0.10, 0.12, 0.10)
+"""Serial shares of four repeats: mean 0.10, sd 0.01633, t(3, .975) = 3.1824, half 0.02598."""
+
+
+@pytest.mark.parametrize(
+    ("amounts", "serial", "limits"),
+    [
+        ((1, 2, 4), SHARES, (0.0740, 0.1260)),
+        ((8, 2, 4), SHARES, (0.0740, 0.1260)),
+        ((1, 2), SHARES, None),
+        ((1, 2, 4), (0.1,), None),
+    ],
+)
+def test_serial_share(amounts, serial, limits):
+    """Of times that follow Amdahl's law in each repeat; from three amounts and two repeats on."""
+    answer = scaled_grid(amounts, [[10 * (s + (1 - s) / n) for s in serial] for n in amounts]).answer()
+    (scaling,) = answer.scalings
+    found = scaling.serial and (scaling.serial.low, scaling.serial.high)
+    assert found == (limits and pytest.approx(limits, abs=1e-4))
+    largest = effect_of(answer, "count", max(amounts))
+    assert largest.other == min(amounts)
+    assert largest.efficiency.value == pytest.approx(largest.speed.value * min(amounts) / max(amounts))
+
+
+def test_times_that_do_not_follow_amdahl_have_no_serial_share():
+    (scaling,) = scaled_grid((1, 2, 4), [around(1, 4), around(0.5, 4), around(0.6, 4)]).answer().scalings
+    assert scaling.serial is None
+
+
+@pytest.mark.parametrize(
+    ("grid", "sentences"),
+    [
+        (
+            scaled_grid((1, 2, 4), [[10.0, 10.1], [5.4, 5.5], [3.0, 2.9]], joules=9),
+            [
+                "4 GPUs are 3.4x as fast as 1 (efficiency 85%, 95% CI 75–97%), cost 1.2x as much and need 1.2x as "
+                "much energy per epoch.",
+                "Strong scaling: the batch size is the same for all.",
+            ],
+        ),
+        (
+            scaled_grid((1, 2), [[10.0] * 3, [5.0] * 3], grows=True),
+            ["2 GPUs are 4.0x as fast as 1", "Weak scaling: the batch size grows with the number of GPUs."],
+        ),
+        (
+            scaled_grid((1, 2), [[10.0], [14.0]], "params.nproc", kind="cpu"),
+            ["2 processes take 1.4x as long as 1 in one run each (efficiency 36%).", "Strong scaling"],
+        ),
+        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["4 threads are 1.92x as fast as 2"]),
+    ],
+)
+def test_scaling_in_words(grid, sentences):
+    found = scaling_sentences(grid.answer())
+    assert len(found) >= len(sentences)
+    for text, expected in zip(found, sentences, strict=False):
+        assert text.startswith(expected), text
 
 
 def test_stopped_grid_is_incomplete():

@@ -158,12 +158,6 @@ def test_decay_that_spares_the_biases_fails():
         assert (found["passed"], found["follows"]) == (False, None)
 
 
-def test_a_summed_loss_decays_as_its_mean():
-    cases = [{"optimizer": "sgd", "precision": low, "master_weights": False} for low in ("bf16", "fp16")]
-    for case, found in prove_all("torch", cases):
-        assert found["passed"], (case, found)
-
-
 CELL = {
     "framework": "torch",
     "engine": {"name": "torch", "version": 1, "framework_version": "2.13"},
@@ -209,7 +203,6 @@ DECISIVE = {
     "settings.decay": "decoupled",
     "settings.decay_rule": "sum_over_replicas",
     "settings.precision": "fp16",
-    "settings.master_weights": False,
 }
 
 

@@ -38,7 +38,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "environments"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
-    for name in ("RAYBENCH_DATA", "RAYBENCH_DATA_MIRROR", "MLFLOW_TRACKING_URI", "COLUMNS"):
+    for name in ("RAYBENCH_DATA", "MLFLOW_TRACKING_URI", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -27,14 +27,14 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
         (["digits_cnn", "--frameworks", "torch"], "parity needs at least two frameworks"),
         (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
         (["digits_cnn", "--environment", "xla"], "--environment xla: use FRAMEWORK=NAME"),
-        (["digits_cnn", "--model", "side"], "--model side: use NAME=VALUE, such as --model side=32"),
+        (["digits_cnn", "--model", "side"], "--model side: use NAME=VALUE, such as --model width=64"),
         (
             ["digits_cnn", "--model", "side=32"],
             "model.side: not an option of digits_cnn's model; the model has no options",
         ),
-        (["resunet", "--model", "side=[", "--frameworks", "torch,tensorflow"], "--model side=…"),
+        (["gpt", "--model", "width=["], "--model width=…"),
         (
-            ["resunet", "--model", "side=32.5", "--frameworks", "torch,tensorflow"],
+            ["gpt", "--model", "width=32.5", "--frameworks", "torch,torch_xla"],
             "32.5 is not allowed; use an integer",
         ),
         (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),

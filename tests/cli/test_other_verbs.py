@@ -43,7 +43,7 @@ def test_devices_and_ready_environments(raybench, tmp_path):
 def small(monkeypatch, tmp_path):
     """A data set that raybench knows, and the server that it is fetched from."""
     content = bytes(range(256)) * 8
-    served = {"/mirror/small/a.bin": content}
+    served = {"/a.bin": content}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -56,13 +56,13 @@ def small(monkeypatch, tmp_path):
             pass
 
     sha256 = "sha256:" + hashlib.sha256(content).hexdigest()
-    source = Source("http://example.invalid/a.bin", len(content), sha256, ("small/a.bin",))
     files = (DataFile("small/a.bin", len(content), sha256),)
-    known = DataSet("small", "one small file", files, {"train": 1, "val": 1}, lambda _: pytest.fail("read"), (source,))
-    monkeypatch.setitem(datasets._KNOWN, "small", known)
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        monkeypatch.setenv("RAYBENCH_DATA_MIRROR", f"http://127.0.0.1:{http.server_port}/mirror")
+        source = Source(f"http://127.0.0.1:{http.server_port}/a.bin", len(content), sha256, ("small/a.bin",))
+        examples = {"train": 1, "val": 1}
+        known = DataSet("small", "one small file", files, examples, lambda _: pytest.fail("read"), (source,))
+        monkeypatch.setitem(datasets._KNOWN, "small", known)
         thread = threading.Thread(target=http.serve_forever, args=(0.01,))
         thread.start()
         yield known

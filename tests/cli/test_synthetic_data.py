@@ -26,7 +26,7 @@ baseline: {learning_rate: 0.1}
 def grid(raybench, tmp_path, monkeypatch):
     (tmp_path / "g.yaml").write_text(GRID)
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RAYBENCH_DATA_MIRROR", "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing listens there
     return lambda *more: raybench("grid", "g.yaml", "--inline", "--no-tracking", "--no-checks", *more)
 
 

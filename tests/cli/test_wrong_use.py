@@ -103,15 +103,16 @@ def test_every_cell_excluded(raybench, tmp_path):
 
 def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RAYBENCH_DATA_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     (tmp_path / "g.yaml").write_text(GOOD.replace("digits_cnn", "mnist_cnn"))
     said = raybench("grid", "g.yaml", "--inline")
     assert said.status == 2
     fetching, message = said.lines
     assert fetching == f"Downloading mnist to {tmp_path / 'data'} …"
     assert message.startswith(
-        "mnist: cannot be fetched from http://127.0.0.1:9/mnist/train-images-idx3-ubyte.gz: no connection"
+        "mnist: cannot be fetched from https://ossci-datasets.s3.amazonaws.com/mnist/train-images"
     )
+    assert "train-images-idx3-ubyte.gz: no connection" in message
     assert "another folder: RAYBENCH_DATA" in message
     assert not (tmp_path / "raybench-results").exists()
 

@@ -26,7 +26,6 @@ OTHER = {
     "gradient_accumulation": 2,
     "gradient_clipping": 1,
     "precision": "bf16",
-    "master_weights": False,
     "channels_last": True,
     "compile": True,
     "input": "host",

@@ -20,7 +20,6 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("RAYBENCH_DATA", raising=False)
-    monkeypatch.delenv("RAYBENCH_DATA_MIRROR", raising=False)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from support.frameworks import accelerators_shown, call_on
 from raybench.checks.parity import RESULT, START, read_arrays
 from raybench.checks.parity_comparison import PARITY_TOLERANCE, SideMeasurement, compare
 from raybench.devices import KINDS, frameworks
-from raybench.engines import FRAMEWORKS, ignored_settings, unsupported_settings
+from raybench.engines import FRAMEWORKS, ignored_settings
 
 GIB = 1 << 30
 SIDE = "device_side"
@@ -81,7 +81,7 @@ class Place:
         framework, precision = self.framework, settings.get("precision", "fp32")
         if precision not in KINDS[self.kind].precisions or precision not in FRAMEWORKS[framework].precisions:
             return f"{self.kind} has no {precision} under {framework}"
-        missing = {*settings} & (unsupported_settings(framework) | ignored_settings(framework))
+        missing = {*settings} & ignored_settings(framework)
         if settings.get("compile") and settings["compile"] not in FRAMEWORKS[framework].compile_modes:
             missing |= {"compile"}
         return f"{framework} has no {', '.join(sorted(missing))} of this form" if missing else ""
@@ -153,16 +153,14 @@ def test_ten_steps_compute_what_the_cpu_computes(place: Place, tmp_path: Path) -
     tolerance = {name: HARDWARE_TOLERANCE * value for name, value in PARITY_TOLERANCE.items()}
     rows = list(compare(*sides, tolerance))
     assert [row for row in rows if not row.same] == []
-    assert len(rows) == 7
+    assert len(rows) == 6
 
 
 VARIANTS = {
     "fp32": {"precision": "fp32"},
     "tf32": {"precision": "tf32"},
     "bf16": {"precision": "bf16"},
-    "bf16 weights": {"precision": "bf16", "master_weights": False},
     "fp16": {"precision": "fp16"},
-    "fp16 weights": {"precision": "fp16", "master_weights": False},
     "channels last": {"channels_last": True},
     "batches from the host": {"input": "host"},
     "augmentation": {"augmentation": [{"crop": 1}, "flip", {"cutout": 2}]},
@@ -193,7 +191,7 @@ def test_training_learns_as_on_the_cpu(place: Place, variant: str, tmp_path: Pat
     if reason := place.reason_against(VARIANTS[variant]):
         pytest.skip(reason)
     settings = {"precision": "fp32", "learning_rate": 0.05, "momentum": 0.9, "epochs": 3} | VARIANTS[variant]
-    paths = ("master_weights", "compile", "channels_last", "input")
+    paths = ("compile", "channels_last", "input")
     plain = {name: value for name, value in settings.items() if name not in paths} | {"precision": "fp32"}
     expected = reference(on_the_cpu(place), json.dumps(plain, sort_keys=True))
     events = place.events(tmp_path, **settings)

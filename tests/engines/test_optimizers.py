@@ -40,23 +40,6 @@ def test_frozen_weights_stay():
     assert (moving < 1).all()
 
 
-def test_coupled_decay_equals_torch():
-    """Weights of two types, of which one has no gradient."""
-    ends = []
-    for own in (True, False):
-        torch.manual_seed(0)
-        weights = [torch.nn.Parameter(torch.randn(3).to(dtype)) for dtype in (torch.float32, torch.bfloat16) * 2]
-        options = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": DECAY}
-        settings = {**SGD, "learning_rate": 0.1, "momentum": 0.9, "nesterov": True}
-        optimizer = build_optimizer(weights, settings, DECAY, "coupled") if own else torch.optim.SGD(weights, **options)
-        for _ in range(3):
-            for weight in weights[1:]:
-                weight.grad = torch.randn(3).to(weight.dtype)
-            optimizer.step()
-        ends.append(torch.cat([weight.detach().float() for weight in weights]))
-    assert torch.equal(*ends)
-
-
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("name", "decay"), CLOSED)
 def test_skipped_step_does_not_decay(name, decay, fused):

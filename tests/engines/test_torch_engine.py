@@ -11,7 +11,7 @@ from support.small_training import pictures
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
-from raybench.devices.cpu import Cpu, TorchHost
+from raybench.devices.cpu import Cpu, TorchDevice
 from raybench.devices.cuda import Cuda
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
@@ -205,7 +205,7 @@ def test_capture_of_cuda_graphs_is_compilation(monkeypatch):
     marks = []
     monkeypatch.setattr(torch, "compile", lambda call, mode, original=torch.compile: original(call, backend="eager"))
     monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: marks.append(1))
-    monkeypatch.setattr(TorchHost, "replays_graphs", True)
+    monkeypatch.setattr(TorchDevice, "replays_graphs", True)
     (plain,), unmarked = training(epochs=1, batch_size=16, compile="default").epochs(), len(marks)
     torch.compiler.reset()  # the same network would not be compiled again
     (found,) = training(epochs=1, batch_size=16, compile="reduce-overhead").epochs()

@@ -54,24 +54,17 @@ def model() -> nn.Module:
 @pytest.mark.tensorflow
 def test_keras_computes_the_same_with_torch_weights(model: nn.Module, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    inputs, targets = rng.normal(size=(5, 6, 5, 2)).astype(np.float32), np.arange(5) % 3
+    inputs = rng.normal(size=(5, 6, 5, 2)).astype(np.float32)
     weights = inspection.read_weights(model)
     np.savez(tmp_path / "weights.npz", **weights)
     np.save(tmp_path / "inputs.npy", inputs)
-    np.save(tmp_path / "targets.npy", targets)
-    files = {name: f"{tmp_path}/{name}" for name in ("weights", "inputs", "targets", "answers")}
-    files = {name: path + (".npy" if name in ("inputs", "targets") else ".npz") for name, path in files.items()}
-    told = call("tensorflow", "keras_layers:taken", **files)
+    files = {"weights": "weights.npz", "inputs": "inputs.npy", "answers": "answers.npy"}
+    told = call("tensorflow", "keras_layers:taken", **{name: f"{tmp_path}/{file}" for name, file in files.items()})
     assert told["exact"], "what was written is read back bit by bit"
     assert told["shapes"] == [list(array.shape) for array in weights.values()]
     assert told["parameters"] == inspection.parameter_count(model)
-    answers = dict(np.load(tmp_path / "answers.npz"))
-    channels_first = inputs.transpose(0, 3, 1, 2)
-    np.testing.assert_allclose(answers.pop("outputs"), inspection.outputs(model, channels_first), rtol=1e-4, atol=1e-5)
-    wanted = inspection.gradients(model, channels_first, targets)
-    found = renamed({name.removeprefix("gradient."): array for name, array in answers.items()}, wanted)
-    for name, array in wanted.items():
-        np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+    outputs = inspection.outputs(model, inputs.transpose(0, 3, 1, 2))
+    np.testing.assert_allclose(np.load(tmp_path / "answers.npy"), outputs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -117,28 +110,3 @@ def test_weights_are_written_in_place(model: nn.Module) -> None:
     assert next(model.parameters()) is parameter, "the optimiser holds it"
     after = inspection.read_weights(model)
     assert all(np.array_equal(after[name], before[name] + 1) for name in before)
-
-
-def test_gradients_do_not_change_the_model(model: nn.Module) -> None:
-    inputs, targets = np.ones((4, 2, 6, 5), np.float32), np.arange(4) % 3
-    inputs += np.arange(4, dtype=np.float32)[:, None, None, None]
-    before = inspection.read_weights(model)
-    inspection.gradients(model, inputs, targets)
-    assert all(np.array_equal(array, before[name]) for name, array in inspection.read_weights(model).items())
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("momentum", [0.1, 0.5])
-def test_running_statistics_divide_variances_by_n(momentum: float) -> None:
-    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2, momentum=momentum))
-    start = inspection.read_weights(model)
-    norm, running = model[1], torch.ones(2)
-    batches = torch.randn(3, 4, 1, 2, 2)
-    for batch in batches:
-        inside = model[0](batch)
-        norm(inside)
-        running = (1 - momentum) * running + momentum * inside.var((0, 2, 3), unbiased=False)
-    found = inspection.running_statistics(model, start, batches[0].numpy(), steps=3)
-    np.testing.assert_allclose(found["1.running_var"], running.detach().numpy(), rtol=1e-5)
-    np.testing.assert_allclose(found["1.running_mean"], norm.running_mean.numpy())
-    assert list(found) == ["1.running_mean", "1.running_var"]

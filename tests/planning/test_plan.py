@@ -124,7 +124,7 @@ SAME = [
     "devices: {cpu: {kind: cpu, price_per_hour: 3}}\nprice_per_kwh: 0.3\n",
     "overrides: [{when: {device: cpu}, set: {memory_limit: 2GiB}}]\n",
     "warmup_epochs: 0\n",
-    "optimizer: sgd\nlabel_smoothing: 0\nmaster_weights: true\ncompile: false\ngradient_clipping: null\n",
+    "optimizer: sgd\nlabel_smoothing: 0\ncompile: false\ngradient_clipping: null\n",
     "decay_rule: sum_over_replicas\n",
 ]
 OTHER = [
@@ -214,10 +214,6 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
             HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n",
             "grid.yaml:3:1: label_smoothing needs cross-entropy",
         ),
-        (
-            HEAD + "optimizer: adam\nmaster_weights: false\nprecision: bf16\n",
-            "grid.yaml:4:1: master_weights: false needs optimizer sgd, not adam",
-        ),
         (OWN + "flops_per_token: 6 * {sizes}\n", "grid.yaml:4:1: no value for {sizes}; did you mean size"),
         (OWN + "flops_per_token: 6 * {size} - 6000\n", "flops_per_token: 6 * 1000 - 6000 is not a number above 0"),
         (OWN + "flops_per_token: 6\nflops_precision: fp8\n", "grid.yaml:5:1: fp8 is not a precision whose peak"),
@@ -231,7 +227,6 @@ def test_impossible_settings_are_refused_with_their_line(plan_of, text, words):
 
 
 def test_settings_that_do_not_matter_are_not_refused(plan_of):
-    assert plan_of(HEAD + "optimizer: adam\nmaster_weights: false\n").cells[0].skip is None, "in fp32"
     own = "name: g\nworkload: {command: 'true', metrics: {val/accuracy: '(.*)'}}\n"
     assert plan_of(own + "target: {metric: val/accuracy, at_least: 94}\n").spec.target.at_least == 94
 
@@ -254,11 +249,6 @@ def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
     ("text", "node", "skips"),
     [
         ("axes: {device: [cpu, cuda]}", LAPTOP, [None, "no CUDA GPU"]),
-        (
-            "precision: bf16\nmaster_weights: false\naxes: {device: [cpu, xla_cpu]}",
-            FULL,
-            [None, "raybench's torch_xla engine has no master_weights: false"],
-        ),
         (
             "axes: {framework: [tensorflow], compile: [false, default, max-autotune]}",
             FULL,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from raybench.analysis.answer import Caution, Criterion, Difference, Ratio
 from raybench.core.job import Target
+from raybench.core.labels import configuration_label
 from raybench.reporting import words
 
 FASTEST, CHEAPEST = Criterion.FASTEST, Criterion.CHEAPEST
@@ -112,6 +113,17 @@ def test_quality_in_words(difference, metric, text):
 )
 def test_target(target, text):
     assert words.target_text(target) == text
+
+
+@pytest.mark.parametrize(
+    ("axes", "text"),
+    [
+        ({"compile": False, "nesterov": True}, "no compile, nesterov"),
+        ({"device": "gpu", "batch_size": 32, "compile": "max-autotune"}, "gpu, batch 32, compile max-autotune"),
+    ],
+)
+def test_label_of_a_configuration(axes, text):
+    assert configuration_label(axes, axes) == text
 
 
 def test_many_names_are_counted():

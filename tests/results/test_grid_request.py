@@ -53,7 +53,7 @@ def test_axes_follow_from_attempts():
     for device in ("cpu", "gpu"):
         for batch in (32, 64):
             grid.add({"device": device, "batch_size": batch}, [1.0, 1.0])
-    derived = request_of_runs("made_up", grid.attempts, {"gpu": 2.0})
+    derived = request_of_runs("made_up", grid.attempts, {"cell2": 2.0, "cell3": 2.0})
     assert [dict(cell.axes) for cell in derived.cells] == [dict(cell.axes) for cell in grid.cells.values()]
     assert [cell.price_per_hour for cell in derived.cells] == [None, None, 2.0, 2.0]
     assert {cell.repeats for cell in derived.cells} == {2}

@@ -67,12 +67,6 @@ def test_folder_given_twice_is_a_later_attempt(machines, tmp_path):
     assert [runs for _, runs in summary([machines / "a", again])] == [3] * 4
 
 
-def test_hosts_of_one_name_are_told_apart(tmp_path):
-    results_of(tmp_path / "a", "vm", machine_id="machine-1111")
-    results_of(tmp_path / "b", "vm", machine_id="machine-2222")
-    assert set(raybench.load([tmp_path / "a", tmp_path / "b"]).trials["host"]) == {"vm", "vm (2222)"}
-
-
 def test_load_gives_every_attempt_once(machines):
     both = raybench.load([machines / "a", machines / "b.zip", machines / "a.zip"])
     assert len(both.trials) == 2 * TRIALS and both.trials["host"].value_counts().to_dict() == {"vm-a": 12, "vm-b": 12}

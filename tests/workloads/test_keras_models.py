@@ -16,8 +16,7 @@ from raybench.engines.torch.inspection import read_weights
 from raybench.engines.weights import renamed
 
 NAMES = [name for name in MODELS if "tensorflow" in workloads.get(name).frameworks]
-LARGE = ["resnet63", "resunet", "gpt"]
-CASES = [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LARGE)) for name in NAMES]
+CASES = [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == "resnet63")) for name in NAMES]
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 

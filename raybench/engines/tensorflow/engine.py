@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from raybench.core.text import join_words
 from raybench.datasets.splits import Split
-from raybench.devices.tensorflow import TensorFlowHost
+from raybench.devices.tensorflow import TensorFlowDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
 from raybench.engines.images import plain
@@ -60,7 +60,7 @@ class TensorFlowEngine(Engine):
 
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts, cross_entropy, accuracy, "tensorflow")
-        self._device = cast(TensorFlowHost, parts.device)
+        self._device = cast(TensorFlowDevice, parts.device)
         self._traces = 0
         parts.loop.graphs, parts.loop.settling = lambda: self._traces, 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import keras
@@ -12,9 +11,9 @@ import tensorflow as tf
 class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
     """Batch norm with the statistics of `groups` contiguous parts of the batch.
 
-    In training each part [batch / groups, …] is normalised by its own mean and biased variance, in one computation, and
-    the running statistics are updated by the mean of both over the parts, which equals the average over real replicas.
-    In evaluation it is plain batch norm.
+    In training each part [batch / groups, …] is normalised by itself, and the running statistics become the mean of
+    what each part would make of them, which equals the average over real replicas. In evaluation it is plain batch
+    norm.
     """
 
     groups: int
@@ -29,19 +28,18 @@ class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[
             return super().call(inputs, training=False, mask=mask)
         if mask is not None:
             raise ValueError(f"{self.name}: a masked batch norm cannot be divided into replicas")
-        batch, *dims = inputs.shape
-        if batch % self.groups:
-            raise ValueError(f"a batch of {batch} cannot be divided into {self.groups} replicas")
-        channels, behind = inputs.shape[self.axis], math.prod(inputs.shape[self.axis % len(inputs.shape) + 1 :])
-        values = tf.cast(tf.reshape(inputs, [self.groups, -1, channels, behind]), self.variable_dtype)
-        means, variances = tf.nn.moments(values, [1, 3], keepdims=True)
-        for moving, group_values in ((self.moving_mean, means), (self.moving_variance, variances)):
-            mean = tf.reshape(tf.reduce_mean(group_values, axis=0), [channels])
-            moving.assign(moving * self.momentum + mean * (1.0 - self.momentum))
-        scale = tf.reshape(self.gamma, [channels, 1]) if self.scale else None
-        offset = tf.reshape(self.beta, [channels, 1]) if self.center else None
-        outputs = tf.nn.batch_normalization(values, means, variances, offset, scale, self.epsilon)
-        return tf.cast(tf.reshape(outputs, [batch, *dims]), self.compute_dtype)
+        if inputs.shape[0] % self.groups:
+            raise ValueError(f"a batch of {inputs.shape[0]} cannot be divided into {self.groups} replicas")
+        running = (self.moving_mean, self.moving_variance)
+        start, outputs, ends = [tf.identity(variable.value) for variable in running], [], []
+        for part in tf.split(inputs, self.groups):
+            for variable, value in zip(running, start, strict=True):
+                variable.assign(value)
+            outputs.append(super().call(part, training=True))
+            ends.append([tf.identity(variable.value) for variable in running])
+        for variable, *values in zip(running, *ends, strict=True):
+            variable.assign(tf.add_n(values) / self.groups)
+        return tf.concat(outputs, 0)
 
 
 def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from keras import layers
 
 from raybench.datasets.splits import Array
-from raybench.engines.tensorflow.engine import cross_entropy
 from raybench.engines.tensorflow.weight_layouts import layouts
-from raybench.engines.weights import STATISTICS, Weights, renamed, role
+from raybench.engines.weights import Weights, renamed
 
 Loss = Callable[[Any, Any], Any]
 
@@ -58,32 +56,3 @@ def parameter_count(model: Any) -> int:
 def outputs(model: Any, inputs: Array) -> Array:
     """Outputs of the model for a batch, in evaluation mode: float32."""
     return np.asarray(model(inputs, training=False), np.float32)
-
-
-def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
-    """Gradient of a batch's mean loss for each trained parameter, in training mode.
-
-    Running statistics are updated, as in any training step; parameters are not.
-
-    Args:
-        loss: from outputs and targets to one loss per example; None: cross-entropy.
-    """
-    with tf.GradientTape() as tape:
-        values = tf.reduce_mean((loss or cross_entropy)(model(inputs, training=True), tf.constant(targets)))
-    trained_layouts = {name: layout for name, layout in layouts(model) if layout.variable.trainable}
-    arrays = tape.gradient(values, [layout.variable.value for layout in trained_layouts.values()])
-    return {
-        name: layout.to_torch(np.asarray(tf.convert_to_tensor(array)))  # an embedding's gradient has sparse rows
-        for (name, layout), array in zip(trained_layouts.items(), arrays, strict=True)
-    }
-
-
-def running_statistics(model: Any, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
-    """Running means and variances, unchanged.
-
-    Keras divides the variance of each batch by n, so no correction is needed.
-
-    Args:
-        start, inputs, steps: for the signature of torch's function, which has to correct its n − 1.
-    """
-    return {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}

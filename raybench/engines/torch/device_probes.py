@@ -10,8 +10,9 @@ from typing import cast
 
 import torch
 
-from raybench.devices.base import Device, TorchDevice
-from raybench.engines.torch.precision import LOW_PRECISION
+from raybench.devices.base import Device
+from raybench.devices.cpu import TorchDevice
+from raybench.engines.torch.engine import LOW_PRECISION
 
 Operation = Callable[[], None]
 """Submits the operation to the device once; the caller waits for the device."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 
 from raybench.datasets.splits import Split
-from raybench.devices.base import TorchDevice
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
 from raybench.engines.step_timer import SETTLING
@@ -22,7 +22,9 @@ from raybench.engines.torch.loop_facts import graphs
 from raybench.engines.torch.losses import accuracy, cross_entropy
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.engines.torch.optimizers import build_optimizer
-from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
+
+LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""The number formats of matrix products and convolutions below float32; weights stay in float32."""
 
 REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
@@ -45,8 +47,8 @@ class TorchEngine(Engine):
     def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
         recipe, workload, augmenter = self._recipe, self._workload, None
         if any(size):
-            layout, dtype = recipe.channels_last, self._stored_low or torch.float32
-            augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout, dtype)
+            layout = recipe.channels_last
+            augmenter = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout)
         val = self._part(val)
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         kind = DeviceInput if recipe.input == "device" else HostInput
@@ -67,13 +69,13 @@ class TorchEngine(Engine):
             model = use_ghost_batch_norm(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
-        lower_precision(self.model, self._stored_low)
         self._trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self._smallest = min(self._trained, key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
-        self._autocast = self._make_autocast()
+        low = LOW_PRECISION.get(recipe.precision)
+        self._autocast = torch.autocast(self._on.type, dtype=low) if low else nullcontext()
         batch, self._parts = recipe.batch_size // self._rank.count, recipe.gradient_accumulation
-        self._loss_weights = torch.full((batch // self._parts,), self._loss_scale / batch).to(self._on)
+        self._loss_weights = torch.full((batch // self._parts,), 1.0 / batch).to(self._on)
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=self._is_scaled)
         call = self._group.model(self.model)
         # Of DistributedDataParallel: without it, every part of a batch would average its gradients over the ranks.
@@ -142,35 +144,15 @@ class TorchEngine(Engine):
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
         fused = True if self._is_scaled and not self._device.synchronous else None
-        settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
-        decay, parameters = self._loss_scale * recipe.acting_decay, self.model.parameters()
-        return build_optimizer(parameters, settings, decay, recipe.decay, fused)
+        settings, decay = recipe.optimizer_settings, recipe.acting_decay
+        return build_optimizer(self.model.parameters(), settings, decay, recipe.decay, fused)
 
     @property
     def _is_scaled(self) -> bool:
         """Whether the loss is scaled so that fp16 can hold its gradients."""
-        return self._recipe.precision == "fp16" and self._recipe.master_weights
-
-    @property
-    def _loss_scale(self) -> int:
-        """Ratio of the gradients to those of the mean loss.
-
-        For weights in 16 bits, the loss is summed.
-        """
-        return 1 if self._recipe.master_weights else self._recipe.batch_size // self._rank.count
-
-    @property
-    def _stored_low(self) -> torch.dtype | None:
-        """The 16-bit type of the stored weights, or None."""
-        return None if self._recipe.master_weights else LOW_PRECISION.get(self._recipe.precision)
-
-    def _make_autocast(self) -> AbstractContextManager[object]:
-        low = LOW_PRECISION.get(self._recipe.precision) if self._recipe.master_weights else None
-        return torch.autocast(self._on.type, dtype=low) if low else nullcontext()
+        return self._recipe.precision == "fp16"
 
     def _outputs(self, inputs: torch.Tensor) -> Any:
-        if self._stored_low and inputs.is_floating_point():
-            inputs = inputs.to(self._stored_low)
         with self._autocast:
             outputs = self._call(inputs)
         return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
@@ -222,25 +204,18 @@ class TorchEngine(Engine):
 
     def _update(self) -> None:
         """Take the optimiser's step with the current gradients."""
-        rate = self._rate(self._step) / self._loss_scale
+        rate = self._rate(self._step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         if self._recipe.gradient_clipping is not None:
             self._scaler.unscale_(self._optimizer)
-            self._clip(self._recipe.gradient_clipping * self._loss_scale)
+            self._clip(self._recipe.gradient_clipping)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._step += 1
 
     def _clip(self, max_norm: float) -> None:
-        """Clip gradients to a norm, as `torch.nn.utils.clip_grad_norm_`, with a float32 norm.
-
-        fp16 could not represent the norm.
-        """
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        if gradients:
-            norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), max_norm, torch.stack(norms).norm())
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), max_norm)
 
     def train_means(self) -> dict[str, float]:
         """Means over the examples of the epoch, of all ranks."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from raybench.datasets.splits import Array
-from raybench.devices.base import TorchDevice
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import plain
 
@@ -76,7 +76,6 @@ class ImageAugmenter:
         mean, std: per channel (or one for all), in units of the stored 0 to 255.
         size: height and width of a batch's images, without the border for crops.
         channels_last: whether the output has that memory format.
-        dtype: of the output.
 
     Attributes:
         _cut_rows, _cut_columns: for each place where a cutout may begin, whether it covers each row of an image
@@ -93,14 +92,13 @@ class ImageAugmenter:
         augmentation: Augmentation,
         device: torch.device,
         channels_last: bool,
-        dtype: torch.dtype = torch.float32,
     ) -> None:
         self._plain = set(mean) == {0.0} and set(std) == {1.0}
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
         rows, columns = (_covered(length, augmentation.cutout).to(device) for length in size)
         self._cut_rows, self._cut_columns = rows[:, :, None, None], columns[:, None, :, None]
-        self._size, self._dtype = size, dtype
+        self._size = size
         self._layout = torch.preserve_format if channels_last else torch.contiguous_format
         rows, columns = torch.arange(size[0])[:, None] * (size[1] + 2 * augmentation.crop), torch.arange(size[1])
         self._pixels = torch.stack([rows + columns, rows + columns.flip(0)]).flatten(1).to(device)
@@ -122,7 +120,7 @@ class ImageAugmenter:
         return source.view(-1, channels).index_select(0, pixels.view(-1)).view(len(index), *self._size, channels)
 
     def finish(self, images: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
-        """Normalise uint8 images in float32, and convert them to the model's type and layout.
+        """Normalise uint8 images in float32, and convert them to the model's layout.
 
         A cutout is set to 0, the mean.
         """
@@ -131,7 +129,7 @@ class ImageAugmenter:
             rows = self._cut_rows.index_select(0, draws.cut_top)
             columns = self._cut_columns.index_select(0, cast(torch.Tensor, draws.cut_left))
             values = values.masked_fill_(rows & columns, 0.0)
-        return values.permute(0, 3, 1, 2).to(self._dtype, memory_format=self._layout)
+        return values.permute(0, 3, 1, 2).to(memory_format=self._layout)
 
 
 def _covered(length: int, side: int) -> torch.Tensor:

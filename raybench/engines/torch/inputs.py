@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from raybench.datasets.splits import Array, Split
-from raybench.devices.base import TorchDevice
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.batch_order import EpochPlan, evaluation_batches
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor
 

@@ -7,18 +7,15 @@ The TensorFlow engine has a module of the same name with the same functions. Wei
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from raybench.datasets.splits import Array
-from raybench.engines.torch.losses import cross_entropy
-from raybench.engines.weights import STATISTICS, Weights, renamed, role
+from raybench.engines.weights import Weights, renamed, role
 
 Loss = Callable[[Any, Any], torch.Tensor]
 
@@ -93,63 +90,3 @@ def outputs(model: nn.Module, inputs: Array) -> Array:
     with torch.no_grad():
         result: torch.Tensor = model.eval()(_tensor(model, inputs))
     return np.array(result.float().cpu().numpy())
-
-
-def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
-    """Gradient of a batch's mean loss for each trained parameter, in training mode.
-
-    The model is unchanged: running statistics are updated in copies, which under XLA also separates the graphs of
-    consecutive calls.
-
-    Args:
-        loss: from outputs and targets to one loss per example; None: cross-entropy.
-    """
-    copies = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    predictions = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
-    values = (loss or cross_entropy)(predictions, torch.from_numpy(targets).to(next(model.parameters()).device))
-    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    return _on_host(dict(zip(trained, torch.autograd.grad(values.mean(), list(trained.values())), strict=True)))
-
-
-def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
-    """Running means and variances, with each batch's variance divided by n.
-
-    torch normalises by the variance divided by n, but records the variance divided by n − 1: a running variance that
-    starts at v₀ is kᵗ·v₀ + S·n/(n − 1) after t steps, with k = 1 − momentum, and this is kᵗ·v₀ + S. torch_xla (2.9)
-    divides both by n.
-
-    Args:
-        start: the weights from which the steps were taken.
-        inputs: a batch of the same size, which determines n.
-        steps: number of steps.
-    """
-    statistics = {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}
-    if next(model.parameters()).device.type == "xla":
-        return statistics
-    for layer, count in _averaged(model, inputs).items():
-        name = f"{layer}.running_var"
-        momentum = cast(_BatchNorm, model.get_submodule(layer)).momentum
-        initial = (0.0 if momentum is None else (1.0 - momentum) ** steps) * start[name]
-        statistics[name] = initial + (statistics[name] - initial) * np.float32((count - 1) / count)
-    return statistics
-
-
-def _averaged(model: nn.Module, inputs: Array) -> dict[str, int]:
-    """For each batch norm, the number of values per channel that it averages over."""
-    counts: dict[str, int] = {}
-
-    def note(name: str, _: nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
-        counts[name] = arguments[0].numel() // arguments[0].shape[1]
-
-    norms = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, _BatchNorm) and module.running_var is not None
-    }
-    hooks = [module.register_forward_pre_hook(partial(note, name)) for name, module in norms.items()]
-    try:
-        outputs(model, inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return counts

@@ -11,7 +11,8 @@ from typing import Any, cast
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from raybench.devices.base import Device, TorchDevice
+from raybench.devices.base import Device
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.loop_facts import LoopFacts, OptimizerSettings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from raybench.devices.base import TorchDevice
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.torch.distributed import ProcessGroup
 
 

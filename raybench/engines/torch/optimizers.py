@@ -12,21 +12,11 @@ import torch
 
 
 class SGD(torch.optim.SGD):
-    """torch's SGD, but with weight decay in place, for all weights of a type at once.
+    """torch's SGD after decoupled weight decay, w ← w − rate·λ·w, of all weights at once."""
 
-    Coupled decay adds λ·w to the gradients, of which torch would make a copy. Decoupled decay is w ← w − rate·λ·w. Then
-    follows torch's step.
-    """
-
-    def __init__(
-        self, weights: Sequence[torch.nn.Parameter], *, weight_decay: float, coupled: bool, **options: Any
-    ) -> None:
+    def __init__(self, weights: Sequence[torch.nn.Parameter], *, decoupled_decay: float, **options: Any) -> None:
         super().__init__(weights, **options)
-        self._decay, self._coupled = weight_decay, coupled
-        by_type: dict[torch.dtype, list[torch.nn.Parameter]] = {}
-        for weight in weights:
-            by_type.setdefault(weight.dtype, []).append(weight)
-        self._by_type = tuple(by_type.values())
+        self._weights, self._decay = weights, decoupled_decay
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -35,13 +25,10 @@ class SGD(torch.optim.SGD):
         With the fused kernel a gradient scaler skips a step inside the kernel; then the weights do not decay either.
         """
         skipped = getattr(self, "found_inf", None)  # set by the scaler, 0 or 1 on the device
-        for weights in self._by_type if self._decay else ():
-            moving: list[torch.Tensor] = [weight for weight in weights if weight.grad is not None]
-            if moving and self._coupled:
-                torch._foreach_add_([weight.grad for weight in moving], moving, alpha=self._decay)  # type: ignore[misc]
-            elif moving:
-                shrunk = self.param_groups[0]["lr"] * self._decay
-                torch._foreach_mul_(moving, 1.0 - shrunk if skipped is None else 1.0 - shrunk * (1.0 - skipped))
+        shrunk = self.param_groups[0]["lr"] * self._decay
+        moving: list[torch.Tensor] = [weight for weight in self._weights if weight.grad is not None]
+        if moving:
+            torch._foreach_mul_(moving, 1.0 - shrunk if skipped is None else 1.0 - shrunk * (1.0 - skipped))
         return super().step(closure)
 
 
@@ -69,9 +56,11 @@ def build_optimizer(
     kernel = {"fused": fused, "foreach": foreach}
     if name == "sgd":
         options = {"lr": rate, "momentum": settings["momentum"], "nesterov": settings["nesterov"], **kernel}
-        if coupled and fused:  # its gradients are still scaled
-            return _with_momentum(torch.optim.SGD(trained, weight_decay=weight_decay, **options))
-        optimizer = SGD(trained, weight_decay=weight_decay, coupled=coupled, **options)
+        optimizer: torch.optim.SGD
+        if coupled or not weight_decay:
+            optimizer = torch.optim.SGD(trained, weight_decay=weight_decay, **options)
+        else:
+            optimizer = SGD(trained, decoupled_decay=weight_decay, **options)
         return _with_momentum(optimizer) if fused else optimizer
     if name in ("adam", "adamw"):
         moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], **kernel}

@@ -31,7 +31,6 @@ WORKLOAD = Workload(
     # In so deep a network some ReLU's input is always within rounding of 0: its gradient passes in one framework and
     # not in the other. Measured: torch against TensorFlow on two cores, batches of 16.
     parity_tolerance={
-        "gradients": 0.06,  # 0.019; torch alone, in its two memory layouts: 0.019
         "losses": 0.01,  # 0.0022 to 0.0034 in four runs
         "updates": 0.5,  # 0.15; torch alone: 0.14
     },

@@ -30,16 +30,13 @@ def build() -> Any:
     )
 
 
-def taken(weights: str, inputs: str, targets: str, answers: str) -> dict[str, Any]:
+def taken(weights: str, inputs: str, answers: str) -> dict[str, Any]:
     """Set a model's weights from a file, and write what it makes of inputs to another."""
-    model, (values, classes) = build(), (np.load(inputs), np.load(targets))
-    given = dict(np.load(weights))
+    model, given = build(), dict(np.load(weights))
     inspection.without_dropout(model)
     inspection.write_weights(model, given)
     back = inspection.read_weights(model)
-    found = {"outputs": inspection.outputs(model, values)}
-    found |= {f"gradient.{name}": array for name, array in inspection.gradients(model, values, classes).items()}
-    np.savez(answers, **found)
+    np.save(answers, inspection.outputs(model, np.load(inputs)))
     return {
         "exact": all(np.array_equal(*pair) for pair in zip(given.values(), back.values(), strict=True)),
         "names": list(back),
