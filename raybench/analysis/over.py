@@ -1,9 +1,9 @@
 """One grid over time: the level of each configuration's time, and since when it is another one.
 
 The runs of one execution, such as those of a night, are one number: nights have conditions of their own, so that their
-runs are not independent. After each execution, a rank test (Pettitt's) looks for the most likely change since the last
-one. Its level makes up for the looks of 60 nights: by simulation at most 5% of series without a change have an alarm,
-whatever the distribution of the nights, if they are independent.
+runs are not independent. After each execution, a rank test (Pettitt's) looks for a change since the last one; its most
+likely place is by least squares. The level makes up for the looks of 60 nights: by simulation, at most 5% of series of
+independent nights without a change have an alarm, whatever their distribution.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from raybench.results.executions import as_name
 from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
 
-LOOK_ALPHA = 3e-4
+LOOK_ALPHA = 2.5e-4
 """Level of each look for a change; of several configurations divided by their number."""
+
+MILLISECONDS = len("2026-11-21T09-00-00-000")
+"""Characters of the time at the beginning of an execution's name."""
 
 BEGAN = "began"
 """The axis of the executions: when each began."""
@@ -105,14 +108,14 @@ def _executions(history: GridHistory) -> Iterator[tuple[str, list[Attempt], Grid
     """Yield the executions that ran trials: when each began, its attempts and its request."""
     by_origin: dict[str, list[str]] = {}
     for each in history.executions:
-        by_origin.setdefault(each.origin, []).append(each.name)
+        by_origin.setdefault(each.origin, []).append(each.name[:MILLISECONDS])
     ends = {name: end for names in by_origin.values() for name, end in pairwise([*names, "~"])}
     for each in history.executions:
-        request = GridRequest.from_json(each.request, each.grid)
+        request, begin = GridRequest.from_json(each.request, each.grid), each.name[:MILLISECONDS]
         own = [
             run
             for run in history.attempts.values()
-            if run.origin == each.origin and each.name <= as_name(run.started or "") < ends[each.name]
+            if run.origin == each.origin and begin <= as_name(run.started or "")[:MILLISECONDS] < ends[begin]
         ]
         if request and own:
             yield min(run.started or "" for run in own)[:16].replace("T", " "), own, request
@@ -132,12 +135,14 @@ def changes(values: Sequence[float], alpha: float) -> list[int]:
             continue
         ordered, before = np.sort(own), np.arange(1, count)
         ranks = (np.searchsorted(ordered, own) + np.searchsorted(ordered, own, "right")) / 2
-        sums = np.cumsum(ranks - ranks.mean())[:-1]
-        # The share of the ranks' variance that two levels explain; ties lower it.
-        share = 12 * sums**2 / (before * (count - before) * (count**2 - 1))
-        best = int(share.argmax())
-        if math.sqrt((count - 2) * share[best] / (1 - share[best])) > quantile(count - 2, 1 - alpha / 2):
-            start += best + 1
+        # The share of the variance, of ranks without ties, that two levels explain; of the values up to a factor.
+        of_ranks, of_values = (
+            12 * np.cumsum(each - each.mean())[:-1] ** 2 / (before * (count - before) * (count**2 - 1))
+            for each in (ranks, own)
+        )
+        share = float(of_ranks.max())
+        if math.sqrt((count - 2) * share / (1 - share)) > quantile(count - 2, 1 - alpha / 2):
+            start += int(of_values.argmax()) + 1
             found.append(start)
     return found
 

@@ -343,16 +343,19 @@ def over_time(over: OverTime) -> RenderedFigure:
         figure, (panel,) = _new_figure(3.3)
         ends = []
         for each, colour in zip(over.series[:MAX_CURVES], cycle(COLOURS), strict=False):
-            first = each.levels[0].seconds
+            base = each.levels[0].seconds
             days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
-            speeds = [first / one.seconds.value for one in each.sessions]
+            speeds = [base / one.seconds.value for one in each.sessions]
             panel.plot(days, speeds, "o", color=colour, markersize=3, alpha=0.5)
             at = 0
             for level in each.levels:
                 own = days[at : at + level.sessions]
-                panel.plot([own[0], own[-1]], [first / level.seconds] * 2, color=colour, linewidth=1.6)
+                panel.plot([own[0], own[-1]], [base / level.seconds] * 2, color=colour, linewidth=1.6)
                 at += level.sessions
-            ends.append((_fitted(each.label), days[-1], first / each.levels[-1].seconds, colour))
+            ends.append((_fitted(each.label), days[-1], base / each.levels[-1].seconds, colour))
+        first, last = panel.dataLim.intervalx
+        margin = max(0.03 * (last - first), 1 / 24)
+        panel.set_xlim(first - margin, last + margin)
         panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
         panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
         panel.set_ylabel("speed relative to the first level")

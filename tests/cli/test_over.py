@@ -65,9 +65,9 @@ def test_false_alarms_and_delay_in_60_nights(name):
     """At most 5% alarms; 5% of time, with nights of 3 runs with 2%, is found within 6 nights."""
     random = np.random.default_rng(1)
     draw = random.normal if name == "normal" else lambda _, scale, size: random.standard_t(3, size) * scale
-    nights = draw(0, 0.02 / 3**0.5, (200, 60))
-    assert sum(bool(changes(each, LOOK_ALPHA)) for each in nights) <= 16, "8% of 200, as at most 5% are expected"
+    nights = draw(0, 0.02 / 3**0.5, (100, 60))
+    assert sum(bool(changes(each, LOOK_ALPHA)) for each in nights) <= 10, "of 100, as 5 are expected"
     if name == "normal":
         nights[:, 20:] += np.log(1.05)
         found = [changes(each[:26], LOOK_ALPHA) for each in nights]
-        assert sum(each[-1:] == [20] for each in found) > 190
+        assert sum(len(each) == 1 and abs(each[0] - 20) < 2 for each in found) > 90
