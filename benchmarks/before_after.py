@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 CHANGES = {"none": (100, 1.0), "10 % slower": (110, 1.0), "3 % faster, 2 % worse": (97, 1.02)}
 """Products of a step and loss after each change; before it they are those of `none`."""
@@ -63,7 +64,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, metavar="WORK", help="keep code and results here")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each comparison here as well")
     asked = parser.parse_args()
-    found: list[dict[str, object]] = []
+    found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="before-after-") as scratch:
         for number in range(asked.pairs):
             for way, (every, options) in WAYS.items():
@@ -75,7 +76,7 @@ def main() -> int:
     return 0
 
 
-def compare(folder: Path, number: int, way: str, *options: str) -> list[dict[str, object]]:
+def compare(folder: Path, number: int, way: str, *options: str) -> list[dict[str, Any]]:
     """Write both versions and compare them; what is found of each change."""
     for version, changes in (("base", dict.fromkeys(CHANGES, CHANGES["none"])), ("new", CHANGES)):
         (folder / version).mkdir(parents=True)
@@ -98,7 +99,7 @@ def compare(folder: Path, number: int, way: str, *options: str) -> list[dict[str
     ]
 
 
-def summary(found: list[dict[str, object]]) -> list[str]:
+def summary(found: list[dict[str, Any]]) -> list[str]:
     """The verdicts about each change in each way."""
     verdicts = ("within the limit", "slower", "lower quality", "inconclusive")
     lines = [f"{'change':<23}{'how':<19}{'  '.join(verdicts)}  repeats  mean s  speed of new: mean (range)  half-width"]
@@ -112,7 +113,8 @@ def summary(found: list[dict[str, object]]) -> list[str]:
             values = [each["value"] for each in speeds]
             half = sum(each["high"] / each["low"] for each in speeds) / len(rows) / 2 - 0.5
             cells = "  ".join(f"{counts[each]:>{len(each)}}" for each in verdicts)
-            repeats, seconds = (sum(each) / len(rows) for each in ([each["runs"] for each in speeds], [each["seconds"] for each in rows]))
+            repeats = sum(each["runs"] for each in speeds) / len(rows)
+            seconds = sum(each["seconds"] for each in rows) / len(rows)
             spread = f"{sum(values) / len(rows):.3f} ({min(values):.3f} to {max(values):.3f})"
             lines.append(f"{name:<23}{way:<19}{cells}  {repeats:>7.1f}  {seconds:>6.0f}  {spread:<26}  ±{half:.1%}")
     return lines

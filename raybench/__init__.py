@@ -26,7 +26,6 @@ from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
     from raybench.reporting.results import Results
-    from raybench.tracking.tracker import Tracker
     from raybench.training import Trial, current_trial
 
 __all__ = [
@@ -58,7 +57,7 @@ def run_grid(
     synthetic_data: bool = False,
     rerun: bool = False,
     retry: Collection[str] = (),
-    tracking: str | Tracker | None = "default",
+    tracking: str | None = "default",
     checks: bool = True,
     keep_going: bool = False,
     address: str | None = None,
@@ -111,7 +110,7 @@ def run_grid(
     """
     import json
 
-    from raybench.cli.live import progress_display
+    from raybench.cli.live import Display
     from raybench.core.text import format_value
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
@@ -135,7 +134,7 @@ def run_grid(
         options=("set", "where"),
     )
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks, keep_going=keep_going)
-    view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None
+    view = Display() if progress else None
     outcome = run(spec, make_executor(address, inline), view, options)
     if outcome.interrupted:
         raise KeyboardInterrupt("The grid was stopped. Finished trials are kept; the same call runs the rest.")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import ResolvedCell
-    from raybench.planning.resume import OtherMachines
     from raybench.results.attempt import Attempt
 
 FORMS = {GROUPED: " grouped", DEVICES: ""}
@@ -74,7 +73,7 @@ def headline(
     counts: Mapping[str, Mapping[str, int]],
     todo: Sequence[WorkItem],
     estimator: Estimator,
-    others: Mapping[str, OtherMachines] | None = None,
+    others: Mapping[str, Mapping[int, Attempt]],
 ) -> str:
     """The grid in one line: number of trials by state, and the time that the missing ones take.
 
@@ -87,7 +86,7 @@ def headline(
     for of_cell in counts.values():
         words.update(of_cell)
     skipped_cells = [cell for cell in plan.cells if cell.skip]
-    remote = sum(len(others[cell.cell_id].repeats) for cell in skipped_cells if cell.cell_id in others) if others else 0
+    remote = sum(map(len, others.values()))
     skipped = sum(cell.repeats for cell in skipped_cells) - remote
     states_text = (*words.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
@@ -157,7 +156,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
 def states(
     cells: Iterable[ResolvedCell],
     counts: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, OtherMachines],
+    others: Mapping[str, Mapping[int, Attempt]],
     todo: Iterable[WorkItem],
     later: Iterable[WorkItem] = (),
 ) -> Mapping[str, str]:
@@ -181,11 +180,9 @@ def states(
         remote = others.get(cell.cell_id)
         if remote is None:
             return "skipped" if cell.skip else ", ".join(parts)
-        done = f"{len(remote.repeats)} done on {join_words(remote.hosts)}"
-        if not cell.skip:
-            return ", ".join([*parts, done])
-        missing = cell.repeats - len(remote.repeats)
-        return f"{done}, {missing} skipped" if missing else done
+        hosts = sorted({str(run.host.get("name") or "another machine") for run in remote.values()})
+        missing = cell.repeats - len(remote)
+        return f"{len(remote)} done on {join_words(hosts)}" + (f", {missing} skipped" if missing else "")
 
     return {cell.cell_id: text(cell) for cell in cells}
 

@@ -227,7 +227,7 @@ def _run_both(
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.execution import tracking_of
-    from raybench.cli.live import Display, progress_display
+    from raybench.cli.live import Display
     from raybench.planning.request import request_of
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
@@ -243,7 +243,7 @@ def _run_both(
         is_certain=is_decided(limits) if spec.rule and spec.rule.until is None else None,
     )
     console = Terminal(stderr=True) if quiet else page()
-    display = Display(console) if quiet else progress_display(ray=True, mlflow=not given["no_tracking"])
+    display = Display(console if quiet else None)
     outcome = run_grid(spec, executor, display, options)
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     comparison = compare(attempts, request or request_of(outcome.plan), limits)

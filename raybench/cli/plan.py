@@ -78,7 +78,7 @@ def command(
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.request import request_of
-    from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
+    from raybench.planning.resume import done_on_other_machines, missing_work
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
     from raybench.run import decided_work
@@ -95,7 +95,6 @@ def command(
     undecided = {cell for each in progress if not each.is_settled for cell in each.cells}
     later = [work for work in later if work.trial.cell.cell_id in undecided]
     others = done_on_other_machines(plan, attempts)
-    complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
     console = page()
     counts = statuses(plan, attempts, todo)
@@ -115,7 +114,7 @@ def command(
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")
-    for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
+    for line in (*notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
         print_text(console, f"warning: {line}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from raybench.cli import options as opt
-from raybench.cli.progress import reading
+from raybench.cli.console import Terminal
 from raybench.cli.terminal import say
 from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
@@ -44,7 +45,6 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @opt.prices
 @click.option("--unit", default="", metavar="NAME", help="The unit of rates and prices, such as tokens.")
-@click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
 @click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
@@ -66,7 +66,6 @@ def command(
     baseline: tuple[str, ...],
     prices: Path | None,
     unit: str,
-    inline: bool,
     html: Path | None,
     data: Path | None,
     full: bool,
@@ -81,22 +80,20 @@ def command(
     Several are united: a run that is in two of them counts once.
     """
     if over:
-        if baseline or prices or unit or inline or full or everything:
+        if baseline or prices or unit or full or everything:
             raise UsageError("--over takes --results, --grid, --html and --json alone; leave out the other options")
         return _over(sources, results, grid, html, data)
     from raybench.cli.console import page as terminal
+    from raybench.config.prices import PriceList
     from raybench.reporting import build
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
     from raybench.reporting.text import print_report
-    from raybench.results.prices import PriceList
 
-    with reading(f"reading {', '.join(map(redact, sources))}") as progress:
+    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         listed = PriceList.read(prices) if prices else None
-        report = build.from_sources(
-            sources, results, everything, grid, chosen, progress, inline, prices=listed, unit=unit
-        )
+        report = build.from_sources(sources, results, everything, grid, chosen, prices=listed, unit=unit)
     if html:
         write_file(html, page(report))
     if data:
@@ -114,8 +111,8 @@ def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path 
     from raybench.cli.console import print_columns, print_text
     from raybench.reporting import build, over
 
-    with reading(f"reading {', '.join(map(redact, sources))}") as progress:
-        found = build.one_grid(sources, results, grid, progress)
+    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
+        found = build.one_grid(sources, results, grid)
         shown = over_time(found.history) if found.history else None
     if not (shown and shown.series):
         raise UsageError("--over: no execution with a completed run in them; name results folders or exports")

@@ -71,6 +71,7 @@ class DeviceKind:
         aliases: other names, which error messages for a grid file translate.
         visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
         program_variables: environment variables by which JAX and PyTorch/XLA choose the kind in a program of the user.
+        link: returns the slowest connection between its devices of these names; empty if it is not known.
         show: shows this process and its programs some accelerators only, where `visible_variable` alone does not.
     """
 
@@ -92,6 +93,7 @@ class DeviceKind:
     aliases: Sequence[str] = ()
     visible_variable: str = ""
     program_variables: Mapping[str, str] = field(default_factory=dict)
+    link: Callable[[Sequence[str]], str] = lambda names: ""
     show: Callable[[Sequence[str]], None] | None = None
 
     @property
@@ -187,17 +189,6 @@ class Device:
 
         scale = 1 if platform.system() == "Darwin" else 1024
         return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    def begin_search(self) -> None:
-        """Note that the next work may search for the fastest algorithms, with memory that is needed only once."""
-
-    def end_search(self) -> bool:
-        """Leave the memory since `begin_search` out of `peak_memory`; more work of the same shape has to follow.
-
-        Returns:
-            Whether there was anything to leave out.
-        """
-        return False
 
     def describe(self) -> Hardware:
         """The hardware that the trial actually runs on."""

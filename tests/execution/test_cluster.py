@@ -129,7 +129,7 @@ def test_files_travel_to_nodes_and_back(placed):
     assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
     for event in ends:
         files = {path.name for path in (placed.results / ATTEMPTS / event["trial"]).rglob("*")}
-        assert {"output.log", "samples.jsonl"} <= files
+        assert "output.log" in files
     assert placed.left == set()
 
 

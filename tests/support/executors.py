@@ -25,8 +25,6 @@ class ForkingExecutor:
         load: a made-up use of this machine by other programs.
     """
 
-    uses_ray = False
-
     def __init__(self, server: Callable[[str], ForkServer], load: HostLoad | None = None) -> None:
         self._server, self._load = server, load
         self._environments: dict[tuple[str, str], ForkServer] = {}
@@ -73,8 +71,6 @@ class DrawnTimes:
         draw: returns the seconds of an epoch of a job; None if it fails.
         stop_after: press Ctrl-C after so many trials.
     """
-
-    uses_ray = False
 
     def __init__(self, draw: Callable[[Job], float | None], stop_after: int | None = None) -> None:
         self._draw, self._stop_after = draw, stop_after
