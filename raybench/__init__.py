@@ -3,7 +3,7 @@
 - `run_grid`: run a grid and get its results.
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
-- `export`: write the results of a grid to one small file, for another machine.
+- `export`: write the results of a grid to one small file, for a different machine.
 - `Results`: what `run_grid` and `load` return.
 - `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
@@ -26,7 +26,6 @@ from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
     from raybench.reporting.results import Results
-    from raybench.tracking.tracker import Tracker
     from raybench.training import Trial, current_trial
 
 __all__ = [
@@ -58,7 +57,7 @@ def run_grid(
     synthetic_data: bool = False,
     rerun: bool = False,
     retry: Collection[str] = (),
-    tracking: str | Tracker | None = "default",
+    tracking: str | None = "default",
     checks: bool = True,
     keep_going: bool = False,
     address: str | None = None,
@@ -100,7 +99,7 @@ def run_grid(
             why.
         KeyboardInterrupt: the user stopped the grid; finished trials are kept.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> tiny = {"name": "tiny", "workload": "digits_cnn", "epochs": 2, "axes": {"batch_size": [32, 128]}}
         >>> results = raybench.run_grid(tiny, inline=True, checks=False, tracking=None, progress=False)
@@ -111,7 +110,7 @@ def run_grid(
     """
     import json
 
-    from raybench.cli.live import progress_display
+    from raybench.cli.live import Display
     from raybench.core.text import format_value
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
@@ -135,7 +134,7 @@ def run_grid(
         options=("set", "where"),
     )
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks, keep_going=keep_going)
-    view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None
+    view = Display() if progress else None
     outcome = run(spec, make_executor(address, inline), view, options)
     if outcome.interrupted:
         raise KeyboardInterrupt("The grid was stopped. Finished trials are kept; the same call runs the rest.")
@@ -161,7 +160,7 @@ def load(
     Raises:
         RaybenchError: there is no such source, its content is invalid, or the MLflow store cannot be reached.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
         >>> results.effects[["axis", "value", "other", "runs"]]
@@ -207,7 +206,7 @@ def report(
     Raises:
         RaybenchError: there is no such source, grid or baseline, or the page cannot be written.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> page = raybench.report("quickstart", "quickstart.html")
         >>> page.read_text()[:15]
@@ -219,7 +218,7 @@ def report(
 
 
 def export(grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results") -> Path:
-    """Write the results of a grid to a zip file, for another machine.
+    """Write the results of a grid to a zip file, for a different machine.
 
     `load`, `report` and `raybench import` read it. Trials that still run are left out, and so are checkpoints, data and
     code.
@@ -235,7 +234,7 @@ def export(grid: str | Path, file: str | Path | None = None, *, results: str | P
     Raises:
         RaybenchError: there is no such grid, none of its trials has ended, or the file cannot be written.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> raybench.export("quickstart", "colab.zip")
         PosixPath('colab.zip')

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
-from types import FrameType
+from threading import Thread
+from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
@@ -24,13 +23,12 @@ from raybench.core.job import Job
 from raybench.core.repeats import Progress
 from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
-from raybench.errors import ResultsError
-from raybench.execution.base import Executor, Tell, TemporaryMessage
+from raybench.errors import ExecutionError, ResultsError
+from raybench.execution.base import Executor, Sink, Tell
 from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.request import request_of
 from raybench.planning.resume import missing_work
@@ -62,9 +60,8 @@ from raybench.results.grid_request import GridRequest, first_look, latest_reques
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.results.machines import as_requested
-from raybench.tracking.store import Store, redact_text, resolve
-from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker
-from raybench.tracking.writer import PATIENCE_S
+from raybench.tracking.store import Store, resolve
+from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 
 DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
@@ -83,8 +80,8 @@ class Options:
 
     Attributes:
         results: the results folder.
-        tracking: the URI of an MLflow store, another tracker (`raybench.tracking.tracker`), or None to track nothing.
-            By default the store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder.
+        tracking: the URI of an MLflow store, or None to write nothing to MLflow. By default the store of the grid file,
+            of MLFLOW_TRACKING_URI, or sqlite in the results folder.
         where: (axis, value as text): only these cells.
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
@@ -96,7 +93,7 @@ class Options:
     """
 
     results: Path = RESULTS
-    tracking: str | Tracker | None = DEFAULT_STORE
+    tracking: str | None = DEFAULT_STORE
     where: Sequence[tuple[str, str]] = ()
     retry: Collection[str] = ()
     rerun: bool = False
@@ -166,7 +163,10 @@ def run_grid(
     """
     options = options or Options()
     view = view or ProgressListener()
-    tracker = _tracker(spec, options)
+    store = None
+    if options.tracking is not None:
+        uri = None if options.tracking == DEFAULT_STORE else options.tracking
+        store = resolve(options.results, uri, spec.tracking_uri)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
@@ -178,7 +178,7 @@ def run_grid(
             history = GridHistory.read(folder)
             with _writing(folder):
                 history.close_lost()
-            session = _Session(plan, root, tracker, history, options)
+            session = _Session(plan, root, store, history, options)
             session.run(missing_work(plan, history.attempts.values(), options.retry, options.rerun), executor, view)
             return session.outcome()
 
@@ -199,15 +199,6 @@ def decided_work(
     return found, *parts
 
 
-def _tracker(spec: GridSpec, options: Options) -> Tracker:
-    if options.tracking is None:
-        return NoTracker()
-    if isinstance(options.tracking, str):
-        uri = None if options.tracking == DEFAULT_STORE else options.tracking
-        return MlflowTracker(resolve(options.results, uri, spec.tracking_uri))
-    return options.tracking
-
-
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
     """Convert errors of writing results to `ResultsError`."""
@@ -217,36 +208,12 @@ def _writing(folder: Path) -> Iterator[None]:
         raise ResultsError(f"{error.filename or folder}: {error.strerror or error}. {STOPPED}") from None
 
 
-@contextmanager
-def _announced_interrupt(view: ProgressListener) -> Iterator[None]:
-    """Tell the view of Ctrl-C at once: the exception reaches it only when Ray's own clean-up has ended."""
-    old_handler = signal.getsignal(signal.SIGINT)
-    if not callable(old_handler) or current_thread() is not main_thread():
-        yield
-        return
-    announced = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal announced
-        if not announced:
-            announced = True
-            view.stopping()
-        old_handler(number, frame)
-
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, old_handler)
-
-
 class _Session:
     """One execution of a grid."""
 
-    def __init__(self, plan: Plan, root: Path, tracker: Tracker, history: GridHistory, options: Options) -> None:
-        self._plan, self._root, self._tracker, self._history = plan, root, tracker, history
+    def __init__(self, plan: Plan, root: Path, store: Store | None, history: GridHistory, options: Options) -> None:
+        self._plan, self._root, self._store, self._history = plan, root, store, history
         self._folder, self._options = history.folder, options
-        self._store = tracker.store if isinstance(tracker, MlflowTracker) else None
         with _writing(self._folder):
             self._origin = results_id(options.results.absolute())
         self._labelled: dict[str, dict[str, Cell]] = {}
@@ -258,7 +225,6 @@ class _Session:
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._report: Report | None = None
-        self._busy = False
         self._busy_warning = ""
         planned = {trial.trial_id for trial in plan.trials}
         has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
@@ -275,8 +241,7 @@ class _Session:
         _, todo = self._next_repeats()
 
         def tell(message: str) -> None:
-            if not isinstance(message, TemporaryMessage):
-                self._warnings.append(message)
+            self._warnings.append(message)
             view.warn(message)
 
         if not todo:
@@ -297,29 +262,23 @@ class _Session:
         load = executor.host_load()  # before raybench starts processes of its own
         view.begin(self._plan, todo, self._history)
         if load and load.high:
-            self._busy = True
             self._busy_warning = BUSY.format(load=load)
             tell(self._busy_warning)
         elif load:
-            view.busy("")
+            view.quiet()
 
-        def watch(load: HostLoad) -> None:
-            view.busy(f"Other programs use {load}." if load.high else "")
-
-        writer = self._tracker.open(self._plan.spec.name, self._history, execution, warn=tell, tell=view.warn)
-        waited = False
+        writer = MlflowWriter(self._store, self._history, execution, tell, view.warn) if self._store else None
+        reason: dict[str, Any] | None = None
 
         def job(placement: AssignedWork) -> Job:
-            nonlocal waited
-            if is_timed(placement.work) and not waited:
-                waited = True
+            if writer and is_timed(placement.work):
                 writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
             if placement.work.check:
                 view.checking(describe(placement.work))
             return self._job(placement)
 
         def sink(event: Event) -> Event | None:
-            if event.get("status") == TrialStatus.LOST:
+            if event.get("status") in (TrialStatus.LOST, TrialStatus.KILLED):
                 # It may have completed when its worker, which passes events on, was gone.
                 unsent = self._unsent(event)
                 end = next((each for each in unsent if each["event"] == "trial_ended"), {})
@@ -332,7 +291,8 @@ class _Session:
 
         def record(event: Event) -> None:
             self._record(event)
-            writer.put(event)
+            if writer:
+                writer.put(event)
             view.event(event)
             stops = self._common_failure.stops(event) and not self._options.keep_going
             if stops and (left := dispatcher.stop()):
@@ -342,23 +302,28 @@ class _Session:
                 raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
         try:
-            with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
-                executor.run(dispatcher, job, sink, tell)
-            self._close_executor(executor)
+            executor.run(dispatcher, job, sink, tell)
         except KeyboardInterrupt:
             self._interrupted = True
+            view.stopping()
+        except ExecutionError as error:
+            reason = {"type": "RayGone", "message": str(error)}
+            raise
         except OSError as error:
             if error.errno not in FULL:
                 raise
             raise ResultsError(f"{error.filename or self._folder}: {error.strerror}. {STOPPED}") from None
         finally:
             try:
-                self._close_open(record)
+                self._close_executor(executor)
+                self._close_open(sink, reason)
                 view.end("Writing the report")
-                if page := self._write_page(tell):
-                    writer.put_file(page)
-                message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
-                writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
+                page = self._write_page(tell)
+                if writer:
+                    if page:
+                        writer.put_file(page)
+                    message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
+                    writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
             finally:
                 view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
@@ -424,14 +389,14 @@ class _Session:
             self._ran += event["status"] != TrialStatus.KILLED
             self._ended[event["trial"]] = event["status"]
 
-    def _close_open(self, record: Callable[[Event], None]) -> None:
+    def _close_open(self, sink: Sink, reason: Mapping[str, Any] | None) -> None:
         """End the attempts of this execution of which the executor has not reported the end."""
         status = TrialStatus.KILLED if self._interrupted else TrialStatus.LOST
         for key in self._folders:
             attempt = self._history.attempts.get(key)
             if attempt and attempt.status is None:
                 with suppress(ResultsError):  # a full disk: the next command closes it
-                    record(events.trial_ended(*key, status))
+                    sink(events.trial_ended(*key, status, error=reason))
 
     def _close_executor(self, executor: Executor) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
@@ -458,11 +423,9 @@ class _Session:
 
     @cached_property
     def _request(self) -> GridRequest:
-        """The request of the plan, without secrets and passwords of store URIs."""
+        """The request of the plan, without passwords in URIs."""
         request = request_of(self._plan)
-        uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
-        text = reduce(redact_text, filter(None, uris), mask(request.text))
-        return replace(request, text=text, description=mask(request.description))
+        return replace(request, text=mask(request.text), description=mask(request.description))
 
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
@@ -495,7 +458,8 @@ class _Session:
                 self._begin()
             if not is_same or not self._page_is_current():
                 self._write_page(tell)
-        self._tracker.catch_up(self._history, tell)
+        if self._store:
+            catch_up(self._store, self._history, tell)
 
     def _page_is_current(self) -> bool:
         page = self._folder / HTML

@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
-from raybench.execution.base import TemporaryMessage
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host_load import HostLoad
 from raybench.reporting.build import from_sources
@@ -328,19 +326,19 @@ def test_a_person_stops_it(grid, tmp_path, monkeypatch):
 
 
 class BeforeTrials(RecordingListener):
-    """Counts the warnings that came before the first event of a trial, and keeps what was said of the load."""
+    """Counts the warnings that came before the first event of a trial, and keeps whether the machine was quiet."""
 
     def __init__(self):
         super().__init__()
-        self.early, self.loads = [], []
+        self.early, self.is_quiet = [], False
 
     def event(self, event):
         if not self.events:
             self.early = list(self.warnings)
         super().event(event)
 
-    def busy(self, words):
-        self.loads.append(words)
+    def quiet(self):
+        self.is_quiet = True
 
 
 def run_on_a_host(tmp_path, monkeypatch, busy):
@@ -362,22 +360,7 @@ def test_busy_machine_is_a_warning_before_trials(tmp_path, monkeypatch):
 
 def test_a_quiet_machine_is_no_warning(tmp_path, monkeypatch):
     outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=0.04)
-    assert (view.warnings, view.loads, outcome.warnings) == ([], [""], ())
-
-
-@pytest.mark.parametrize(("before", "meanwhile", "is_busy"), [(1.9, 1.9, True), (1.9, 0.0, False), (0.0, 1.9, False)])
-def test_busy_machine_is_watched_while_trials_run(tmp_path, monkeypatch, before, meanwhile, is_busy):
-    """A machine that was quiet at first is not watched, so that watching costs nothing."""
-
-    @contextmanager
-    def watch_once(report):
-        report(HostLoad(meanwhile, 2))
-        yield
-
-    monkeypatch.setattr("raybench.run.LoadWatch", watch_once)
-    monkeypatch.setattr(InlineExecutor, "run", lambda self, works, job, sink, tell: job(works.next()))
-    _, view = run_on_a_host(tmp_path, monkeypatch, before)
-    assert view.loads == ["Other programs use 1.9 of 2 cores." if is_busy else ""]
+    assert (view.warnings, view.is_quiet, outcome.warnings) == ([], True, ())
 
 
 def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
@@ -427,20 +410,6 @@ def test_changed_warmup_recounts_epochs_of_the_same_runs(grid):
     steady = [epoch.ledger["train"] + epoch.ledger["input_wait"] for epoch in run.epochs]
     assert timing.steady(next(iter(before.latest.values()))) == pytest.approx(sum(steady[1:]) / 2)
     assert timing.steady(run) == pytest.approx(steady[2])
-
-
-def test_start_message_is_not_a_caution(tmp_path, monkeypatch):
-    run = InlineExecutor.run
-
-    def slow_start(self, dispatcher, make_job, sink, tell):
-        tell(TemporaryMessage("Ray has not started after 20 s."))
-        tell("The head does not answer.")
-        run(self, dispatcher, make_job, sink, tell)
-
-    monkeypatch.setattr(InlineExecutor, "run", slow_start)
-    outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=0.0)
-    assert view.warnings == ["Ray has not started after 20 s.", "The head does not answer."]
-    assert outcome.warnings == ("The head does not answer.",)
 
 
 def test_no_events_are_recorded_without_a_listener(tmp_path, monkeypatch):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import ResolvedCell
-    from raybench.planning.resume import OtherMachines
     from raybench.results.attempt import Attempt
 
 FORMS = {GROUPED: " grouped", DEVICES: ""}
@@ -74,7 +73,7 @@ def headline(
     counts: Mapping[str, Mapping[str, int]],
     todo: Sequence[WorkItem],
     estimator: Estimator,
-    others: Mapping[str, OtherMachines] | None = None,
+    others: Mapping[str, Mapping[int, Attempt]],
 ) -> str:
     """The grid in one line: number of trials by state, and the time that the missing ones take.
 
@@ -87,7 +86,7 @@ def headline(
     for of_cell in counts.values():
         words.update(of_cell)
     skipped_cells = [cell for cell in plan.cells if cell.skip]
-    remote = sum(len(others[cell.cell_id].repeats) for cell in skipped_cells if cell.cell_id in others) if others else 0
+    remote = sum(map(len, others.values()))
     skipped = sum(cell.repeats for cell in skipped_cells) - remote
     states_text = (*words.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
@@ -122,15 +121,20 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
     """The price of the missing trials, if their devices have one and their time can be estimated; unused prices."""
     if unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells):
         yield f"{unused}."
+    if price := price_text(plan, todo, estimator):
+        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
+        yield f"Price: {price} (prices: {sources})."
+
+
+def price_text(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
+    """About what some trials cost; empty if it is not known."""
     prices = [
         (cell.price.per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
         if cell.price and cell.price.per_hour
     ]
-    if prices:
-        total, coverage = _sum(prices, todo)
-        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
-        yield f"Price: about {money_text(total, plan.spec.price_currency)}{coverage} (prices: {sources})."
+    total, coverage = _sum(prices, todo)
+    return f"about {money_text(total, plan.spec.price_currency)}{coverage}" if prices else ""
 
 
 def budget_line(plan: Plan) -> Iterator[str]:
@@ -152,7 +156,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
 def states(
     cells: Iterable[ResolvedCell],
     counts: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, OtherMachines],
+    others: Mapping[str, Mapping[int, Attempt]],
     todo: Iterable[WorkItem],
     later: Iterable[WorkItem] = (),
 ) -> Mapping[str, str]:
@@ -176,11 +180,9 @@ def states(
         remote = others.get(cell.cell_id)
         if remote is None:
             return "skipped" if cell.skip else ", ".join(parts)
-        done = f"{len(remote.repeats)} done on {join_words(remote.hosts)}"
-        if not cell.skip:
-            return ", ".join([*parts, done])
-        missing = cell.repeats - len(remote.repeats)
-        return f"{done}, {missing} skipped" if missing else done
+        hosts = sorted({str(run.host.get("name") or "another machine") for run in remote.values()})
+        missing = cell.repeats - len(remote)
+        return f"{len(remote)} done on {join_words(hosts)}" + (f", {missing} skipped" if missing else "")
 
     return {cell.cell_id: text(cell) for cell in cells}
 

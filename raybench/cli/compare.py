@@ -221,13 +221,13 @@ def _run_both(
     if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
         changes["until"] = given["until"] or "verdict"
     (first, _), (second, cells) = (requested_grid(_grid_file(source), **changes) for source in (base, new))
-    spec = compared(first, second)
+    spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.compare import compare, is_decided
     from raybench.cli.console import Terminal, page
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.execution import tracking_of
-    from raybench.cli.live import Display, progress_display
+    from raybench.cli.live import Display
     from raybench.planning.request import request_of
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
@@ -243,7 +243,7 @@ def _run_both(
         is_certain=is_decided(limits) if spec.rule and spec.rule.until is None else None,
     )
     console = Terminal(stderr=True) if quiet else page()
-    display = Display(console) if quiet else progress_display(ray=True, mlflow=not given["no_tracking"])
+    display = Display(console if quiet else None)
     outcome = run_grid(spec, executor, display, options)
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     comparison = compare(attempts, request or request_of(outcome.plan), limits)

@@ -50,12 +50,11 @@ def _run(
 ) -> int:
     """Run a grid with a display of its progress, print the comparison, and return the exit status."""
     from raybench.cli.end_view import show_end
-    from raybench.cli.live import progress_display
+    from raybench.cli.live import Display
     from raybench.run import Options, run_grid
 
     tracking = tracking_of(tracking_uri, no_tracking)
-    display = progress_display(ray=executor.uses_ray, mlflow=not no_tracking)
-    outcome = run_grid(spec, executor, display, Options(results, tracking=tracking, where=cells, **options))
+    outcome = run_grid(spec, executor, Display(), Options(results, tracking=tracking, where=cells, **options))
     show_end(outcome)
     return outcome.exit_status
 

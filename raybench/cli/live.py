@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,13 @@ from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
-from raybench.core.text import error_line, flops_text, join_words, plural
+from raybench.core.text import error_line, flops_text, plural
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.planning.request import request_of
-from raybench.planning.resume import complete_cells, done_on_other_machines
+from raybench.planning.resume import done_on_other_machines
 from raybench.reporting.words import rate_number, seconds_text
 from raybench.results.attempt import Attempt, Key, latest, main_metric
 from raybench.results.folder import attempt_folder
@@ -51,12 +50,6 @@ LINE_INTERVAL_SECONDS = 10.0
 
 MAX_BAR_COLUMNS = 44
 """Maximum columns of the progress bar."""
-
-FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "torch_tpu": "TorchTPU", "tensorflow": "TensorFlow"}
-"""Names of frameworks in text."""
-
-NO_FRAMEWORK = "none"
-"""The framework of training functions that use none that raybench knows."""
 
 HEADINGS: Mapping[str | None, str] = {
     TrialStatus.OOM: "Trial ran out of memory",
@@ -96,12 +89,6 @@ def metric_text(name: str, value: float) -> str:
     return f"{name} {value:.4g}"
 
 
-def starting_text(services: Iterable[str], frameworks: Iterable[str]) -> str:
-    """The first phase: `Starting Ray, MLflow and PyTorch`; a training function may have no framework."""
-    names = [*services, *(FRAMEWORKS.get(name, name) for name in frameworks if name != NO_FRAMEWORK)]
-    return f"Starting {join_words(names) or 'the first trial'}"
-
-
 def peak_text(probes: Mapping[str, float]) -> str:
     """The best arithmetic rate of a roofline measurement, and of what: `94 GFLOP/s (product)`."""
     rate, name = max((probes[name], name) for name in ("product", "convolution"))
@@ -127,11 +114,10 @@ class _Running:
     label: str
     epochs: int
     """How many there will be; 0 if only the user's own loop knows."""
-    heard: float
-    """Time of its last event, on the monotonic clock."""
-    ahead: float | None
-    """Seconds from then to its end; None if it is not known."""
-    has_budget: bool = False
+    began: float
+    """When it began, on the monotonic clock."""
+    total_s: float | None
+    """How long it takes; None if that is not known."""
     epoch: int = 0
     quality: str = ""
     """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
@@ -156,11 +142,6 @@ class _Running:
         return "   ".join(parts)
 
 
-def progress_display(ray: bool, mlflow: bool) -> Display:
-    """Return the display; `ray` and `mlflow` say whether these are started before the first trial."""
-    return Display(services=[name for name, is_used in (("Ray", ray), ("MLflow", mlflow)) if is_used])
-
-
 class Display(ProgressListener):
     """The listener of the command line.
 
@@ -169,13 +150,11 @@ class Display(ProgressListener):
 
     Args:
         console: where to show it, by default standard output; downloads are then shown on standard error.
-        services: programs that are started before the first trial, such as Ray; the trials' frameworks are added.
     """
 
-    def __init__(self, console: Console | None = None, services: Sequence[str] = ()) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self._console = console or Terminal()
         self._fetch_console = console
-        self._services = services
         self._live: Live | None = None
         self._plan: Plan | None = None
         self._metric = ""
@@ -190,7 +169,6 @@ class Display(ProgressListener):
         self._began = self._phase_began = time.monotonic()
         self._history = GridHistory(Path())
         self._phase = ""
-        self._busy = ""
         self._checks: dict[str, None] = {}
         self._is_quiet = False
 
@@ -218,16 +196,13 @@ class Display(ProgressListener):
         for line in notes(plan):
             print_text(self._console, line, style="dim")
         if skipped:
-            others = done_on_other_machines(plan, history.attempts.values())
-            for line in skip_lines(plan, done=complete_cells(plan, others)):
+            for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values())):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell for work in todo})
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        # A command imports its libraries itself.
-        frameworks = dict.fromkeys(w.trial.cell.content.framework for w in todo if not plan.workload.command)
-        self._show_phase(starting_text(self._services, frameworks))
+        self._show_phase("Starting the first trial")
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
@@ -271,11 +246,8 @@ class Display(ProgressListener):
             self._live = None
 
     def stopping(self) -> None:
-        """Print at once what follows Ctrl-C, since ending the trials and Ray takes seconds."""
-        try:
-            print_text(self._console, STOPPING)
-        except RuntimeError:  # the signal arrived while this thread was writing to the terminal
-            os.write(2, f"\n{STOPPING}\n".encode())
+        """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
+        print_text(self._console, STOPPING)
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
@@ -316,12 +288,9 @@ class Display(ProgressListener):
         """Print a permanent line."""
         print_text(self._console, f"warning: {words}", style="yellow")
 
-    def busy(self, words: str) -> None:
-        """Show a line in the live display while the machine is busy.
-
-        Without a terminal the first warning suffices.
-        """
-        self._busy, self._is_quiet = words, not words
+    def quiet(self) -> None:
+        """Say so with the checks."""
+        self._is_quiet = True
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
@@ -331,9 +300,8 @@ class Display(ProgressListener):
         running = self._running[trial] = _Running(
             label=self._label(trial),
             epochs=math.ceil(cell.settings.epochs or 0),
-            heard=time.monotonic(),
-            ahead=self._estimator.seconds(cell),
-            has_budget=cell.budget is not None,
+            began=time.monotonic(),
+            total_s=self._estimator.seconds(cell),
         )
         self._line(f"started    {running.label}")
 
@@ -344,15 +312,10 @@ class Display(ProgressListener):
         trained = running.epoch_s - ledger.get("compile", 0.0)
         units = event.get("units", {}) if trained > 0 else {}
         running.rate = next((f"{rate_number(count / trained)} {unit}/s" for unit, count in units.items()), "")
-        since_heard = time.monotonic() - running.heard
-        running.heard += since_heard
-        # Compilation is not repeated in later epochs.
-        compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
-        by_epochs = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
-        by_time = None if running.ahead is None else max(0.0, running.ahead - since_heard)
-        running.ahead = by_epochs if running.epochs else by_time
-        if running.epochs and running.has_budget and by_time is not None:
-            running.ahead = min(by_epochs, by_time)
+        if running.epochs:
+            # Compilation is not repeated in later epochs.
+            epoch_s = sum(seconds for name, seconds in ledger.items() if not name.startswith("compile"))
+            running.total_s = time.monotonic() - running.began + (running.epochs - running.epoch) * epoch_s
         metric = main_metric(event["metrics"], self._metric)
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:
@@ -401,9 +364,9 @@ class Display(ProgressListener):
             return None
         now = time.monotonic()
         for running in self._running.values():
-            if running.ahead is None:
+            if running.total_s is None:
                 return None
-            seconds += max(0.0, running.ahead - (now - running.heard))
+            seconds += max(0.0, running.began + running.total_s - now)
         return seconds / max(1, len(self._running))
 
     def time_left(self) -> str:
@@ -419,8 +382,6 @@ class Display(ProgressListener):
         if self._phase:
             elapsed = f" … {time.monotonic() - self._phase_began:.0f} s"
             rows.append(Text(self._phase + elapsed, no_wrap=True, overflow="ellipsis"))
-        if self._busy:
-            rows.append(Text(self._busy, style="yellow", no_wrap=True, overflow="ellipsis"))
         return Group(*rows)
 
     def _bar(self) -> RenderableType:

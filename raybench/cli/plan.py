@@ -63,14 +63,22 @@ def command(
     costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
+    from raybench.cli.cell_table import (
+        budget_line,
+        cell_columns,
+        headline,
+        price_lines,
+        price_text,
+        states,
+        statuses,
+    )
     from raybench.cli.console import page, print_columns, print_text
     from raybench.cli.durations import rough
     from raybench.core.text import plural
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.request import request_of
-    from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
+    from raybench.planning.resume import done_on_other_machines, missing_work
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
     from raybench.run import decided_work
@@ -87,7 +95,6 @@ def command(
     undecided = {cell for each in progress if not each.is_settled for cell in each.cells}
     later = [work for work in later if work.trial.cell.cell_id in undecided]
     others = done_on_other_machines(plan, attempts)
-    complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
     console = page()
     counts = statuses(plan, attempts, todo)
@@ -100,13 +107,14 @@ def command(
         say(f"… and {hidden:,} more (--all)")
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)
-        time = f", about {rough(seconds)}" if seconds else ""
+        parts = [plural(len(later), "more trial"), f"about {rough(seconds)}" if seconds else ""]
+        parts.append(price_text(plan, later, estimator))
         known = "" if attempts else f"; how many is known after repeat {spec.rule.at_least}"
-        print_text(console, f"Up to {plural(len(later), 'more trial')}{time}, until each ratio is certain{known}.")
+        print_text(console, f"Up to {', '.join(filter(None, parts))}, until each ratio is certain{known}.")
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")
-    for line in (*notes(plan), *skip_lines(plan, complete), *budget_line(plan), *price_lines(plan, todo, estimator)):
+    for line in (*notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):
         print_text(console, f"warning: {line}")

@@ -7,15 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from raybench.cli.console import Terminal
 from raybench.datasets import DataSet
@@ -46,29 +39,11 @@ def fetch_with_progress(dataset: DataSet, root: Path, console: Console | None = 
 
 
 @contextmanager
-def reading(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a callback for the bytes read and the total.
-
-    A terminal then shows a progress bar.
-    """
-    console = Terminal(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(text, total=None, visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
-
-
-@contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Yield a callback that shows the current step.
-
-    On a terminal it is a temporary line with the elapsed time.
-    """
+    """Yield a callback that shows the current step, on a terminal in a temporary line."""
     console = Terminal(stderr=True)
     if not console.is_terminal:
         yield lambda text: console.print(text, soft_wrap=True)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("Starting", total=None)
-        yield lambda text: bar.reset(task, description=text)
+    with console.status("Starting") as status:
+        yield lambda text: status.update(Text(text))

@@ -91,8 +91,7 @@ class Time(Strict):
     """The clock of a command's epochs, if it is the program's own."""
 
     metric: v.Text = Field(
-        description="The metric, among `metrics` or `json_lines`, with the seconds of an epoch or, without `epoch`, of "
-        "the training.",
+        description="The metric, among `metrics`, with the seconds of an epoch or, without `epoch`, of the training.",
         examples=["fit_s"],
     )
 
@@ -150,12 +149,6 @@ class Command(Strict):
         description="Regular expressions for lines of the output, whose first group is the value.",
         examples=[{"val/accuracy": r"acc=([\d.]+)"}],
     )
-    json_lines: bool | dict[v.Text, v.Text] = Field(
-        default=False,
-        description="Instead of `metrics`, for a program that prints JSON objects, one per line: the key of each "
-        "metric. `epoch` ends an epoch. true: each key is the name of its metric.",
-        examples=[{"epoch": "epoch", "val/accuracy": "accuracy"}, True],
-    )
     smoke: list[Variable] | None = Field(
         default=None,
         description="Arguments that `--smoke` adds to the command, to make it short.",
@@ -164,25 +157,22 @@ class Command(Strict):
 
     @model_validator(mode="after")
     def _consistent_metrics(self) -> Command:
-        if self.metrics and self.json_lines:
-            raise v.complaint("has metrics and json_lines; remove one")
-        marks = c.MARKS if self.json_lines else ()
         own = self.time.metric if self.time else ""
-        names = {**self.metrics, **(self.json_lines if isinstance(self.json_lines, dict) else {})}
-        for name in names:
-            if name in c.MARKS and name not in marks:
+        for name in self.metrics:
+            if name in c.MARKS:
                 raise v.complaint(f"`{name}` is not a metric; write `{name}: …` next to `metrics`")
-            if name not in (*marks, own) and "/" not in name.strip("/"):
+            if name != own and "/" not in name.strip("/"):
                 raise v.complaint(f"name the data of {name[:60]!r}, such as train/{name[:60]} or val/{name[:60]}")
-        if own and own not in names and self.json_lines is not True:
-            raise v.complaint(f"time.metric: there is no {own[:60]!r}; {close(own, names) or 'add it to `metrics`'}")
+        if own and own not in self.metrics:
+            hint = close(own, self.metrics) or "add it to `metrics`"
+            raise v.complaint(f"time.metric: there is no {own[:60]!r}; {hint}")
         return self
 
     def plain(self) -> c.Command:
         """The command as plain values."""
         marks = {name: pattern for name in c.MARKS if (pattern := getattr(self, name))}
         time = self.time.metric if self.time else ""
-        return c.Command(tuple(self.command), self.env, marks | self.metrics, self.json_lines, time, self.work)
+        return c.Command(tuple(self.command), self.env, marks | self.metrics, time, self.work)
 
 
 def _kind(value: Any) -> str | None:

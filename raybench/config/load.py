@@ -131,8 +131,6 @@ def _read(path: Path) -> str:
             is_shipped = (shipped_grids() / path.name).is_file()
             hint = f"; the grid that comes with raybench is `{path.stem}`" if is_shipped else near_file(path)
             raise _error(path, f"no such file{hint}")
-        if not path.is_file():
-            raise _error(path, "is not a regular file; name a grid file")
         if path.stat().st_size > MAX_BYTES:
             raise _error(path, f"is larger than {MAX_BYTES // 1024} KiB; name a grid file")
         content = path.read_bytes()

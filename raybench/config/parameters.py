@@ -120,7 +120,7 @@ def used_settings(command: Any, resolved: Mapping[str, Any]) -> list[str]:
 def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
     """The message if the workload has no metric of this name; None if it has, or if this is unknown."""
     command = info.command
-    if command and (command.reports or command.json_lines is True):
+    if command and command.reports:
         return None
     if command and not command.metric_names:
         return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
@@ -137,7 +137,7 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     command = info.command
     assert command
     if command.reports:
-        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics", "json_lines"):
+        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics"):
             if getattr(written, name):
                 yield ("workload", name), f"its script reports by raybench.current_trial(); remove {name}"
     else:

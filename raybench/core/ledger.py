@@ -32,38 +32,38 @@ class Ledger:
     """Charges every nanosecond to exactly one section.
 
     One section is open at any moment: `setup` from the start, the innermost active `section(…)`, and otherwise `other`.
-    So sections cannot overlap, and their sum is the wall time by construction. The processor time of all threads of the
-    process is charged at the same moments to the same sections. If a device has its own clock, its times of the epoch's
-    sections are recorded separately.
+    So sections cannot overlap, and their sum is the wall time by construction. If a device has its own clock, its times
+    of the epoch's sections are recorded separately.
 
     Args:
-        started: when the process began, by `clock`, so that all its processor time is counted; if it is not known, wall
-            time and processor time are counted from now.
+        started: when the process began, by `clock`; by default now.
         clock: a monotonic clock in nanoseconds, the same for the whole host.
-        processor: the processor time of this process in nanoseconds.
     """
 
-    def __init__(
-        self,
-        started: int | None = None,
-        clock: Callable[[], int] = time.perf_counter_ns,
-        processor: Callable[[], int] = time.process_time_ns,
-    ) -> None:
-        self._clock, self._processor = clock, processor
+    def __init__(self, started: int | None = None, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock = clock
         self.started = clock() if started is None else started
-        self._spent, self._used = dict.fromkeys(SECTIONS, 0), dict.fromkeys(SECTIONS, 0)
-        self._open = "setup"
-        self._since, self._used_until = self.started, processor() if started is None else 0
-        self._earlier = 0
-        self._spent_before, self._used_before = dict(self._spent), dict(self._used)
+        self._spent = dict.fromkeys(SECTIONS, 0)
+        self._open, self._since, self._earlier, self._failed = "setup", self.started, 0, ""
+        self._spent_before, self._processor_before_ns = dict(self._spent), 0
         self._device: dict[str, int] = {}
 
     def enter(self, name: str) -> None:
         """Charge the time from now on to `name`, until another section is entered."""
-        now, used = self._clock(), self._processor()
+        now = self._clock()
         self._spent[self._open] += now - self._since
-        self._used[self._open] += used - self._used_until
-        self._open, self._since, self._used_until = name, now, used
+        self._open, self._since, self._failed = name, now, ""
+
+    def fail(self, outer: str) -> None:
+        """Charge the time from now on to `outer`, since an error has ended the open section."""
+        failed = self._failed or self._open
+        self.enter(outer)
+        self._failed = failed
+
+    @property
+    def phase(self) -> str:
+        """The open section, or the one that an error has just ended."""
+        return self._failed or self._open
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
@@ -75,24 +75,11 @@ class Ledger:
         finally:
             self.enter(outer)
 
-    def move(self, nanoseconds: int, source: str, target: str, processor: int | None = None) -> None:
-        """Move time to another section, such as a first step's compilation.
-
-        Args:
-            nanoseconds: wall time; at most the time in `source` is moved.
-            processor: processor time; None: the same fraction of the source's processor time in this epoch as of its
-                wall time.
-        """
+    def move(self, nanoseconds: int, source: str, target: str) -> None:
+        """Move time to another section, such as a first step's compilation; at most the time in `source`."""
         amount = min(max(nanoseconds, 0), self._spent[source])
-        if processor is None:
-            spent = self._spent[source] - self._spent_before[source]
-            used = self._used[source] - self._used_before[source]
-            processor = used * amount // spent if spent else 0
         self._spent[source] -= amount
         self._spent[target] += amount
-        used = min(max(processor, 0), self._used[source])
-        self._used[source] -= used
-        self._used[target] += used
 
     def note_device(self, section: str, nanoseconds: int) -> None:
         """Add the device clock's time of a section to this epoch."""
@@ -101,7 +88,7 @@ class Ledger:
     def begin_epoch(self) -> None:
         """Start an epoch."""
         self.enter(self._open)
-        self._spent_before, self._used_before = dict(self._spent), dict(self._used)
+        self._spent_before, self._processor_before_ns = dict(self._spent), time.process_time_ns()
         self._device = {}
 
     def epoch(self) -> dict[str, float]:
@@ -114,10 +101,9 @@ class Ledger:
         self.enter(self._open)
         return sum(self._spent[name] for name in names) * NANO
 
-    def epoch_cpu(self) -> dict[str, float]:
-        """Processor seconds of the sections that `epoch` returns, since `begin_epoch`."""
-        used = {name: self._used[name] - self._used_before[name] for name in self.epoch()}
-        return _seconds(used)
+    def epoch_cpu_s(self) -> float:
+        """Processor seconds of all threads of the process since `begin_epoch`."""
+        return round((time.process_time_ns() - self._processor_before_ns) * NANO, 6)
 
     def epoch_device(self) -> dict[str, float]:
         """Seconds of each section since `begin_epoch`, by the device's clock.
@@ -126,38 +112,28 @@ class Ledger:
         """
         return _seconds(self._device)
 
-    def state(self) -> dict[str, dict[str, int]]:
-        """Wall and processor time by section in nanoseconds, for `go_on` in another process."""
+    def state(self) -> dict[str, int]:
+        """Nanoseconds by section, for `go_on` in another process."""
         self.enter(self._open)
-        return {"spent": dict(self._spent), "used": dict(self._used)}
+        return dict(self._spent)
 
-    def go_on(self, state: Mapping[str, Mapping[str, int]]) -> None:
+    def go_on(self, state: Mapping[str, int]) -> None:
         """Continue from the accounts of a lost process.
 
         The time of this process so far is charged to `checkpoint`.
 
         From here on the sections, and the wall time they add up to, are those of both processes.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is not a result of `state`; nothing was changed.
         """
-        spent, used = ({name: int(state[kind][name]) for name in SECTIONS} for kind in ("spent", "used"))
-        if min(*spent.values(), *used.values()) < 0:
-            raise ValueError("a ledger has no negative times")
         self.enter(self._open)
+        spent = dict(state)
         spent["checkpoint"] += sum(self._spent.values())
-        used["checkpoint"] += sum(self._used.values())
         self._earlier += sum(spent.values()) - sum(self._spent.values())
-        self._spent, self._used = spent, used
+        self._spent = spent
 
     def close(self) -> tuple[dict[str, float], float]:
         """Every section, and the wall time since the process started, in seconds."""
         self.enter(self._open)
         return _seconds(self._spent), round((self._since - self.started + self._earlier) * NANO, 6)
-
-    def cpu(self) -> dict[str, float]:
-        """Processor seconds of every section until `close`."""
-        return _seconds({name: used for name, used in self._used.items() if self._spent[name] or name in ALWAYS_SHOWN})
 
 
 def _seconds(spent: Mapping[str, int]) -> dict[str, float]:

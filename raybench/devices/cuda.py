@@ -36,23 +36,14 @@ KIND = DeviceKind(
     sensors="raybench.monitoring.nvidia:NvidiaSensors",
     energy="raybench.monitoring.nvidia:NvidiaEnergy",
     aliases=("gpu",),
-    visible_variable="CUDA_VISIBLE_DEVICES",
+    visible_variables=("CUDA_VISIBLE_DEVICES",),
+    link=nvidia.link,
     program_variables={"JAX_PLATFORMS": "cuda"},
 )
 
 
 class Nvidia(Device):
     """A host with NVIDIA GPUs, under any framework."""
-
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
-        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
-        super().hide_others()
-        devices = ",".join(self.assignment.visible) or inherited
-        if devices is None:
-            del os.environ["CUDA_VISIBLE_DEVICES"]
-        else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = devices
 
     def visible_hardware(self, name: str) -> Hardware:
         """The visible GPU of that name according to the driver, which adds the profile of a MIG slice."""
@@ -67,7 +58,6 @@ class Cuda(Nvidia, TorchDevice):
     torch_name = "cuda"
     backend = "nccl"
     pins_memory = replays_graphs = True
-    _peak = 0  # before the last search
     _used: tuple[int, ...] = (0,)
     _is_opened = False
 
@@ -130,22 +120,10 @@ class Cuda(Nvidia, TorchDevice):
         return int(start.elapsed_time(end) * 1e6)
 
     def peak_memory(self) -> int:
-        """Peak bytes allocated by the caching allocator, without cuDNN's search, of the GPU that held most."""
+        """Peak bytes allocated by the caching allocator, of the GPU that held most."""
         import torch
 
-        return max(self._peak, *(int(torch.cuda.max_memory_allocated(number)) for number in self._used))
-
-    def begin_search(self) -> None:
-        """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""
-        self._peak = self.peak_memory()
-
-    def end_search(self) -> bool:
-        """Forget the peak since `begin_search`."""
-        import torch
-
-        for number in self._used:
-            torch.cuda.reset_peak_memory_stats(number)
-        return True
+        return max(int(torch.cuda.max_memory_allocated(number)) for number in self._used)
 
     def describe(self) -> Hardware:
         """The model of the first visible GPU, and the number of visible GPUs."""

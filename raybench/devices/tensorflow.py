@@ -70,7 +70,6 @@ class Cuda(cuda.Nvidia, Asynchronous):
     """NVIDIA GPUs: the first visible ones."""
 
     copy_to = "GPU:0"
-    _peak = 0  # before the last search
 
     def open(self, precision: str) -> None:
         """Set the host's threads, memory growth and TF32.
@@ -94,23 +93,10 @@ class Cuda(cuda.Nvidia, Asynchronous):
             tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
     def peak_memory(self) -> int:
-        """Peak bytes of TensorFlow's allocator, of the GPU that held most, without cuDNN's search."""
+        """Peak bytes of TensorFlow's allocator, of the GPU that held most."""
         import tensorflow as tf
 
-        peaks = [int(tf.config.experimental.get_memory_info(name)["peak"]) for name in self._gpus()]
-        return max(self._peak, *peaks)
-
-    def begin_search(self) -> None:
-        """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""
-        self._peak = self.peak_memory()
-
-    def end_search(self) -> bool:
-        """Forget the peak since `begin_search`."""
-        import tensorflow as tf
-
-        for name in self._gpus():
-            tf.config.experimental.reset_memory_stats(name)
-        return True
+        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in self._gpus())
 
     def _gpus(self) -> list[str]:
         import tensorflow as tf

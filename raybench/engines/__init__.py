@@ -6,7 +6,7 @@ A new framework is one record here, and one folder if it has an engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -37,8 +37,6 @@ class Framework:
         compile_modes: values of the setting `compile` of its engine, if it has an effect.
         spreads: whether its engine has replicas on several devices.
         has_ranks: whether each of those is a process; otherwise one process uses all devices.
-        caches: folders of compiled programs that are kept for later trials: by environment variable, the name of the
-            folder; empty if the framework's own default is private.
     """
 
     package: str
@@ -52,11 +50,9 @@ class Framework:
     compile_modes: tuple[bool | str, ...] = ()
     spreads: bool = False
     has_ranks: bool = False
-    caches: Mapping[str, str] = field(default_factory=dict)
 
 
 _TORCH_PRELOAD = ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.record")
-_TORCH_CACHES = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor", "TRITON_CACHE_DIR": ""}
 
 FRAMEWORKS: Mapping[str, Framework] = {
     "torch": Framework(
@@ -68,7 +64,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         compile_modes=(False, True, *SETTINGS["compile"].names),
         spreads=True,
         has_ranks=True,
-        caches=_TORCH_CACHES,
     ),
     "torch_xla": Framework(
         package="torch_xla",
@@ -78,7 +73,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         other_packages=("torch",),
         precisions=("fp32", "bf16"),
         spreads=True,
-        caches=_TORCH_CACHES,
     ),
     "torch_tpu": Framework(
         package="torch_tpu",
@@ -88,7 +82,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         other_packages=("torch",),
         precisions=("fp32", "bf16"),
         compile_modes=(False, True, "default"),
-        caches=_TORCH_CACHES,
     ),
     "tensorflow": Framework(
         package="tensorflow",

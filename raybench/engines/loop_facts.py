@@ -71,10 +71,6 @@ class LoopFacts:
         """Nanoseconds of compilation in this process, as counted by the framework; 0 if it does not count them."""
         return 0
 
-    def holds_graphs(self) -> bool:
-        """Return whether recorded work holds memory that its replays use without allocating it again."""
-        return False
-
     def begin_epoch(self) -> None:
         """Start to count the optimizer's steps and to note its settings."""
 

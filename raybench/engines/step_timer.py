@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import cached_property
 from statistics import fmean, median
-from typing import Any, Protocol
+from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
@@ -24,16 +23,6 @@ A graph of a new shape is run once as it is and recorded in the next step; from 
 recording that depends on memory still in use, such as gradients of the step before, may take one more step."""
 
 
-class FirstStep(Protocol):
-    """The receiver of the beginning and the end of the first step of a new shape."""
-
-    def begin(self, work: str) -> None:
-        """Note that it begins."""
-
-    def end(self, work: str) -> None:
-        """Note that its work was submitted."""
-
-
 class StepTimer:
     """Marks before and after each step, or each call that takes several steps.
 
@@ -49,7 +38,6 @@ class StepTimer:
             are captured.
         after_step: finishes the work of a step, before its end is marked.
         compile_ns: returns the nanoseconds that the compiler took, by its own clock, if known.
-        first_step: is called around the first step of a new shape, as `train`.
 
     Attributes:
         in_step: whether a step has begun and has not ended.
@@ -63,13 +51,11 @@ class StepTimer:
         settling: int = 0,
         after_step: Callable[[], None] | None = None,
         compile_ns: Callable[[], int] | None = None,
-        first_step: FirstStep | None = None,
     ) -> None:
         self.in_step, self._after_step = False, after_step
         self._device, self._mark, self.first, self._settling = device, device.mark, first, settling
         self._compiled, self._before = compiled, compiled() if compiled else 0
         self._compile_ns, self._compile_ns_before = compile_ns, 0
-        self._first_step = first_step if first else None
         self._graphs = self._before
         self._new: set[int] = {0} if first else set()
         self._timed = device.synchronous or device.own_clock
@@ -77,8 +63,6 @@ class StepTimer:
         self._marks: list[tuple[Any, Any, int]] = []
         self._begun: Any = None
         self._steps = 1
-        self._used: list[int] = []
-        self._measured = 0
         self._segments = [0]
 
     def begin(self, at_last_end: bool = False, steps: int = 1) -> None:
@@ -91,16 +75,11 @@ class StepTimer:
         if self._compile_ns and not self._marks:
             self._compile_ns_before = self._compile_ns()
         if self._wanted:
-            if self.first and not self._marks:
-                self._used.append(time.process_time_ns())
-                if self._first_step:
-                    self._first_step.begin("train")
             directly = at_last_end and len(self._marks) > self._segments[-1]
             self._begun = self._marks[-1][1] if directly else self._mark()
 
     def pause(self) -> None:
         """Note that something else than steps takes place before the next one, such as an evaluation."""
-        self.over()
         if self._segments[-1] != len(self._marks):
             self._segments.append(len(self._marks))
 
@@ -114,14 +93,9 @@ class StepTimer:
         if self._after_step:
             self._after_step()
         if self._wanted:
-            if self._first_step:  # inside of the step, whose time beyond that of the others is compilation
-                self._first_step.end("train")
-                self._first_step = None
             self._marks.append((self._begun, self._mark(), self._steps))
-            if self.first and len(self._marks) == 1:
-                if wait:
-                    self._device.synchronize()
-                self._used.append(time.process_time_ns())
+            if wait and self.first and len(self._marks) == 1:
+                self._device.synchronize()
             if self._compiled and self._graphs != (graphs := self._compiled()):
                 number = len(self._marks) - 1
                 self._new.update(range(number, number + 1 + self._settling))
@@ -140,18 +114,12 @@ class StepTimer:
         """
         return self._compiled() - self._before if self._compiled else int(self.first)
 
-    def over(self) -> None:
-        """Mark the end of the pass, or of its first part, inside its section, for its processor time."""
-        if self.first and len(self._used) == 2:
-            self._used.append(time.process_time_ns())
-            self._measured = len(self._marks)
-
     def charge(self, ledger: Ledger, section: str) -> None:
         """Charge compilation and record the device's time, after a `synchronize`.
 
         The time of the first step of a new shape, or of a compiled step, beyond the median of the others moves from the
-        section to its compilation (`ledger.COMPILATION`); of the first step's processor time, the part beyond the
-        others' mean. If there are no others, the time that the compiler reports is moved, or nothing.
+        section to its compilation (`ledger.COMPILATION`). If there are no others, the time that the compiler reports is
+        moved, or nothing.
         """
         if self._device.own_clock and self._marks:
             for first, last in self._spans():
@@ -165,8 +133,7 @@ class StepTimer:
             return
         for index in sorted(index for index in self._new if index < len(self._marks)):
             steps = self._marks[index][2]
-            cpu_ns = self._used_beyond() if self.first and index == 0 else None
-            ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section], cpu_ns)
+            ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section])
 
     def wait_for_last_but_one(self) -> None:
         """Wait until the device has done all steps but the last."""
@@ -197,15 +164,6 @@ class StepTimer:
         """The first and the last step of each run of steps without a pause."""
         ends = [*self._segments[1:], len(self._marks)]
         return [(first, end - 1) for first, end in zip(self._segments, ends, strict=True) if end > first]
-
-    def _used_beyond(self) -> int | None:
-        """Processor time of the first call beyond the expected time for its steps.
-
-        The expected time follows from the mean of the later calls; None if there are none before a pause.
-        """
-        start_ns, first_end_ns, end_ns = self._used
-        first, *later = (steps for _, _, steps in self._marks[: self._measured])
-        return int(first_end_ns - start_ns - (end_ns - first_end_ns) / sum(later) * first) if later else None
 
     def blocks(self) -> list[float]:
         """Mean seconds of a step in at most 64 consecutive blocks of equal length.

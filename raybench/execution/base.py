@@ -17,18 +17,11 @@ Sink = Callable[[Event], Event | None]
 Tell = Callable[[str], None]
 
 
-class TemporaryMessage(str):
-    """A message to the user that no longer matters when the trials run, and is no caution of the report."""
-
-
 class Executor(Protocol):
     """Runs trials and passes their events to a sink, in order per trial.
 
     A KeyboardInterrupt raised while it runs terminates the running trials and is re-raised.
     """
-
-    uses_ray: bool
-    """Whether it starts Ray, which takes seconds."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """The available machines, each with the interpreters of these environments."""

@@ -13,11 +13,6 @@ from raybench.planning.plan import Plan
 ALL_FAIL = """The grid was stopped, as the other trials would probably fail like this; {left:,} of {total:,} were not \
 run. --keep-going runs them all the same."""
 
-_OF_EVERY_TRIAL = re.compile(
-    r"\b(ModuleNotFound|Import|Syntax|Indentation)Error\b|unrecognized arguments|can't open file"
-)
-"""Errors that do not depend on the values of the axes, unless these select a Python."""
-
 
 class CommonFailure:
     """The failures of a grid before its first result.
@@ -34,7 +29,7 @@ class CommonFailure:
         self._failed: dict[str, list[Mapping[str, Any]]] = {}
 
     def stops(self, event: Event) -> bool:
-        """Return whether an event makes it likely, before any result, that all other trials fail in the same way."""
+        """Return whether trials have failed in the same way before any result, and not due to a value of an axis."""
         status = TrialStatus.parse(event.get("status"))
         if event["event"] != "trial_ended" or status is None:
             return False
@@ -42,11 +37,8 @@ class CommonFailure:
         error = event.get("error") or {}
         if self._has_result or status is not TrialStatus.FAILED or not error:
             return False
-        kind = f"{error.get('type')}: {error.get('message')}"
-        is_one_device = len({cell.profile for cell in self._cells}) == 1
-        if error.get("type") == "UsageError" or (_OF_EVERY_TRIAL.search(kind) and is_one_device):
-            return True
-        points = self._failed.setdefault(re.sub(r"\d+", "#", kind), [])
+        kind = re.sub(r"\d+", "#", f"{error.get('type')}: {error.get('message')}")
+        points = self._failed.setdefault(kind, [])
         points.append(self._axes.get(event["trial"], {}))
         return len(points) > 1 and not self._may_be_cause(points)
 

@@ -9,7 +9,6 @@ from typing import Any
 from raybench.core import memory
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.trial.phase import last
 
 TAIL, LONG_TAIL = 20, 500
 """Lines of a dead trial's output: those kept in its record, and those searched for an out-of-memory message."""
@@ -30,9 +29,8 @@ def classify_exit(
         peak: its peak memory in bytes, if it is known.
         output: the end of its output.
     """
-    phase = phase_of(job)
     if code is None:
-        return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process disappeared", "phase": phase}
+        return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process disappeared"}
     reason = (
         f"the process was ended by {signal.Signals(-code).name}"
         if code < 0
@@ -42,22 +40,16 @@ def classify_exit(
     if code == -signal.SIGKILL:
         if oom_killed:
             message = "killed by the kernel because memory ran out"
-            return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **usage}
-        return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
+            return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, **usage}
+        return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL"}
     if memory.looks_like_oom(output, limited=bool(job.memory_limit)):
         return TrialStatus.OOM, {
             "type": "OutOfMemory",
             "message": f"{reason} when memory ran out",
-            "phase": phase,
             **usage,
         }
     kind = signal.Signals(-code).name if code < 0 else "Exit"
-    return TrialStatus.FAILED, {"type": kind, "message": reason, "phase": phase}
-
-
-def phase_of(job: Job) -> str:
-    """The phase of a job when its process ended."""
-    return "check" if job.check else last(Path(job.folder))
+    return TrialStatus.FAILED, {"type": kind, "message": reason}
 
 
 def tail(path: Path, lines: int = TAIL) -> str:

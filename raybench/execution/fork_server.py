@@ -32,7 +32,6 @@ from raybench.core.events import to_json
 from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, watch
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
-from raybench.trial.compile_caches import use_private_caches
 
 START = "spawn" if sys.platform == "darwin" else "fork"
 
@@ -114,7 +113,6 @@ def run_trial(
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
         from raybench.trial.failure import describe_error
-        from raybench.trial.phase import last
         from raybench.trial.record import append_event, failure_event, record
 
         job = Job.from_json(message)
@@ -132,7 +130,7 @@ def run_trial(
         except BaseException as error:
             if os.getpid() != own_pid or isinstance(error, MemoryError):
                 raise
-            failure = describe_error(error, last(Path(job.folder)), job)
+            failure = describe_error(error, "setup", job)
             status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
             event = failure_event(job, status, failure, wall_s, round(imported_s, 6))
@@ -161,11 +159,13 @@ def main(framework: str) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGTERM, end)
+    seconds, most = resource.getrlimit(resource.RLIMIT_CPU)
+    if seconds == most != resource.RLIM_INFINITY:  # the kernel would send SIGKILL, as if the trial had been lost
+        resource.setrlimit(resource.RLIMIT_CPU, (max(1, most - 1), most))
     die_with_parent(signal.SIGTERM)
     adopt_orphans()
     jobs, messages = Connection(0, writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # the output of an import must not be mistaken for a message
-    use_private_caches(framework, scratch.path)
     imported_s = load(framework) if START == "fork" else 0.0
     preexisting = children()
     send(messages, ready=imported_s)

@@ -6,18 +6,15 @@ Trials are not isolated from each other, and a timeout cannot be enforced: the t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.core.temp_folders import Scratch
 from raybench.environments import Interpreter, environment_label
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.scheduler import Dispatcher
 from raybench.monitoring.host_load import HostLoad
 from raybench.planning.node import Node, probe_node
-from raybench.trial.compile_caches import use_private_caches
 from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.record import failure_event, record
 
@@ -35,8 +32,6 @@ def run_job(job: Job, sink: Sink) -> None:
 class InlineExecutor:
     """Executor without further processes or dependencies."""
 
-    uses_ray = False
-
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
         refused = {key: Interpreter(problem=f"--inline cannot use {environment_label(key)}") for key in environments}
@@ -48,12 +43,9 @@ class InlineExecutor:
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials, one after another."""
-        with closing(Scratch()) as scratch:
-            while placement := dispatcher.next():
-                job = replace(make_job(placement), own_process=False)
-                use_private_caches(job.cell.framework, scratch.path)
-                run_job(job, sink)
-                dispatcher.release(placement.work.name, placement.work.attempt)
+        while placement := dispatcher.next():
+            run_job(replace(make_job(placement), own_process=False), sink)
+            dispatcher.release(placement.work.name, placement.work.attempt)
 
     def close(self) -> None:
         """No-op: nothing was started."""

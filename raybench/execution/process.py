@@ -25,9 +25,10 @@ from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
+from raybench.datasets.paths import user_cache
 from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
-from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
+from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.monitoring import Monitor
 from raybench.trial.program import TERMINATION_SECONDS
 from raybench.trial.record import append_event, failure_event, shortened
@@ -43,6 +44,13 @@ MEMORY_CHECK_S = 1.0
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
+
+
+COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor"}
+"""Variables with the folders of compiled programs, kept for later trials in the user's cache.
+
+By default torch runs what it finds under a predictable name in the system's temporary folder, where any user can put
+it."""
 
 
 class _OutOfBounds(Exception):
@@ -78,7 +86,10 @@ class ForkServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env={name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
+            env={
+                **{name: str(user_cache() / folder) for name, folder in COMPILED.items()},
+                **{name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
+            },
             start_new_session=True,
         )
         assert self._process.stdin and self._process.stdout
@@ -171,7 +182,7 @@ class ForkServer:
             if pid:
                 _kill_session(pid)
             code = self._wait_for_exit()
-            yield self._end_event(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
+            yield self._end_event(job, bounds.status, bounds.error, start_s)
         except OSError:
             error = {"type": "TemplateGone", "message": "the process that starts trials has ended"}
             yield self._end_event(job, TrialStatus.LOST, error, start_s)

@@ -44,14 +44,11 @@ class ProgressListener:
     def warn(self, words: str) -> None:
         """A problem that the user may want to fix; from any thread."""
 
-    def busy(self, words: str) -> None:
-        """Load by other programs, empty while the machine is quiet.
-
-        Called once before the first trial if the machine is quiet; else repeatedly, from any thread.
-        """
+    def quiet(self) -> None:
+        """No other program uses the machine, before the first trial."""
 
     def stopping(self) -> None:
-        """The user pressed Ctrl-C; from a signal handler."""
+        """The user pressed Ctrl-C."""
 
     def end(self, words: str = "") -> None:
         """No trial is running any more.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from multiprocessing.connection import Connection, Listener
@@ -30,18 +28,15 @@ from raybench.core.temp_folders import Scratch, sweep
 from raybench.devices import KINDS, Hardware, hosted
 from raybench.environments import own_environ
 from raybench.errors import ExecutionError
-from raybench.execution.base import MakeJob, Sink, Tell, TemporaryMessage
+from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.files import code_files, put_files
 from raybench.execution.ray_settings import RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
+from raybench.monitoring.host_load import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
 
 POLL_S = 0.5
 """Seconds between two checks of Ray while no message comes."""
-
-SLOW_START_S = 20.0
-"""Seconds after which the user is informed that Ray is still starting; it takes 4 s on a quiet machine."""
 
 START_TIMEOUT_S = 600.0
 """Timeout for the start of Ray and of the first agent; at a load of 15 on two cores Ray alone has taken 200 s."""
@@ -290,16 +285,15 @@ def _runs(process: psutil.Process) -> bool:
 class RayExecutor:
     """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster."""
 
-    uses_ray = True
-
     def __init__(self, address: str | None = None, return_timeout_s: float = RETURN_TIMEOUT_S) -> None:
         self._address, self._return_timeout_s = address, return_timeout_s
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
         self._ray: RayProcess | None = None
+        self._cores = 0
 
     def _start(self) -> RayProcess:
         if self._ray is None:
-            self._ray = RayProcess(self._address, probe_node().cores)
+            self._ray = RayProcess(self._address, self._cores)
         return self._ray
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
@@ -309,47 +303,25 @@ class RayExecutor:
             ExecutionError: a node does not answer.
         """
         if self._address is None:
-            return [probe_node(environments=environments)]
+            node = probe_node(environments=environments)
+            self._cores = node.cores
+            return [node]
         answers = self._start().probe(environments)
-        return disambiguate([limit_to_ray(node, resources) for node, resources in answers])
+        return [limit_to_ray(node, resources) for node, resources in answers]
 
     def host_load(self) -> HostLoad | None:
         """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
-        return measure_load(meter=self._meter) if self._meter else None
+        return self._meter.read() if self._meter else None
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left."""
-        with _sigterm_as_ctrl_c():
-            grid = _Grid(self._start(), dispatcher, make_job, sink, tell, self._return_timeout_s)
-            try:
-                grid.run()
-            except KeyboardInterrupt:
-                self.close()
-                grid.end_running(TrialStatus.KILLED)
-                raise
-            except ExecutionError as error:
-                self.close()
-                grid.end_running(TrialStatus.LOST, {"type": "RayGone", "message": str(error)})
-                raise
+        _Grid(self._start(), dispatcher, make_job, sink, tell, self._return_timeout_s).run()
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
         if self._ray is not None:
             self._ray.close()
             self._ray = None
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Stop a grid at SIGTERM, for example from a batch system, as at Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, handler)
 
 
 class Agent:
@@ -409,7 +381,7 @@ class _Grid:
             ExecutionError: Ray does not start, has ended, or does not answer.
         """
         self._update_present()
-        started_s, told_slow, started = time.monotonic(), False, False
+        started_s, started = time.monotonic(), False
         self._ray.start_agents(list(self._nodes.values()))
         stranded_since = time.monotonic()
         while not self._dispatcher.finished:
@@ -421,9 +393,6 @@ class _Grid:
             self._drop_dead_nodes()
             now = time.monotonic()
             started |= bool(self._ray.agents)
-            if not started and not told_slow and now - started_s > SLOW_START_S:
-                told_slow = True
-                self._tell(TemporaryMessage(f"Ray has not started after {SLOW_START_S:g} s; a busy machine is slow."))
             if not started and now - started_s > START_TIMEOUT_S:
                 raise ExecutionError(f"Ray has not started a worker within {START_TIMEOUT_S:g} s. {AGAIN}")
             if not self._dispatcher.stranded:
@@ -472,38 +441,17 @@ class _Grid:
                 self._lose(name)
 
     def _lose(self, name: str) -> None:
+        """End the running attempts of a node; one is tried again unless its own record says that it has ended."""
         agent = self._ray.agents.pop(name)
         agent.connection.close()
         self._update_present()
         self._tell(f"Ray's worker on {name} was lost, with its running trials; Ray starts a new one when it can.")
         error = {"type": "WorkerLost", "message": "Ray's worker or its node was lost"}
-        self.end_running(TrialStatus.LOST, error, name)
-
-    def end_running(self, status: str, error: Mapping[str, Any] | None = None, node: str = "") -> None:
-        """Record the end of all running attempts, or of those on a node.
-
-        A lost one is retried while retries remain, unless its own record says that it has ended; a check starts again.
-        """
-        for placement in self._dispatcher.running:
-            work = placement.work
-            if node and placement.node.name != node:
-                continue
-            own_end = None
-            if not work.check:
-                own_end = self._sink(events.trial_ended(work.name, work.attempt, status, error=error))
-            is_lost = status == TrialStatus.LOST
-            self._dispatcher.release(
-                work.name, work.attempt, lost=is_lost and not own_end, begun=not (is_lost and work.check)
-            )
-
-
-def disambiguate(nodes: Sequence[Node]) -> list[Node]:
-    """Make node names unique by adding the address to repeated names."""
-    counts = Counter(node.name for node in nodes)
-    return [
-        replace(node, name=f"{node.name} ({node.address})") if node.address and counts[node.name] > 1 else node
-        for node in nodes
-    ]
+        for placement in [each for each in self._dispatcher.running if each.node.name == name]:
+            work, own_end = placement.work, None
+            if not work.check:  # a check starts again
+                own_end = self._sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=error))
+            self._dispatcher.release(work.name, work.attempt, lost=not own_end, begun=not work.check)
 
 
 def limit_to_ray(node: Node, ray_resources: Mapping[str, float]) -> Node:

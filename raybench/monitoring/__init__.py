@@ -1,5 +1,5 @@
 """Monitoring of a trial's environment from outside its process: its cores, processes and GPUs."""
 
-from raybench.monitoring.sampler import SAMPLES, Monitor
+from raybench.monitoring.sampler import Monitor
 
-__all__ = ["SAMPLES", "Monitor"]
+__all__ = ["Monitor"]

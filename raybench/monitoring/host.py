@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-"""Kernel clock ticks per second, the unit of its counters, on every architecture."""
+import psutil
 
 MAX_CLOCKS = 8
 """Maximum number of cores whose frequency is read, spread evenly over the trial's: reading one can interrupt it."""
@@ -28,20 +26,15 @@ class CoreTimes:
 
 
 def core_times(cores: Sequence[int]) -> CoreTimes | None:
-    """The time of these cores by state; None if the system does not report it, or the counters are zero.
-
-    The columns of /proc/stat are proc_stat(5)'s: user, nice, system, idle, iowait, irq, softirq, steal, …
-    """
-    labels = {f"cpu{core}" for core in cores}
-    try:
-        lines = map(str.split, Path("/proc/stat").read_text().splitlines())
-        rows = [[int(count) / TICKS for count in counts[:8]] for name, *counts in lines if name in labels]
-    except (OSError, ValueError):
+    """The time of these cores by state; None if the counters are zero, as in some containers."""
+    times = psutil.cpu_times(percpu=True)
+    rows = [times[core]._asdict() for core in cores if core < len(times)]
+    if not any(any(row.values()) for row in rows):
         return None
-    if not any(map(any, rows)):
-        return None
-    user, nice, system, _, _, irq, softirq, steal = map(sum, zip(*rows, strict=True))
-    return CoreTimes(user + nice + system + irq + softirq, steal)
+    busy = ("user", "nice", "system", "irq", "softirq")
+    return CoreTimes(
+        sum(row.get(name, 0.0) for row in rows for name in busy), sum(row.get("steal", 0.0) for row in rows)
+    )
 
 
 def mhz(cores: Sequence[int], root: Path = Path("/")) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -21,15 +21,6 @@ REASONS: Mapping[int, str] = {
     0x100: "display_clocks",
 }
 """NVML's clock event reasons (nvml.h), without 0x1, which means that the GPU is idle."""
-
-_QUANTITIES: Mapping[str, Callable[[Any, Any], float]] = {
-    "clock_mhz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
-    "memory_clock_mhz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM),
-    "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
-    "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
-    "utilization": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
-}
-"""Values read of each GPU: SM and memory clock, watts, °C, and the share of time in which a kernel ran."""
 
 
 class _Gpus:
@@ -74,18 +65,14 @@ class NvidiaSensors(_Gpus):
     """The sensors of some NVIDIA GPUs (`raybench.monitoring.sampler`)."""
 
     def read(self) -> list[dict[str, Any]]:
-        """The current values of each GPU; `throttled` lists the reasons for reduced clocks."""
-        return [{"id": name, **self._quantities(gpu)} for name, gpu in self._gpus.items()]
-
-    def _quantities(self, gpu: Any) -> dict[str, Any]:
-        quantities: dict[str, Any] = {}
-        for name, query in _QUANTITIES.items():
+        """The reasons for reduced clocks of each GPU, as `throttled`, if it reports them."""
+        values: list[dict[str, Any]] = []
+        for name, gpu in self._gpus.items():
+            values.append({"id": name})
             with suppress(self._nvml.NVMLError):
-                quantities[name] = query(self._nvml, gpu)
-        with suppress(self._nvml.NVMLError):
-            bits = self._reasons(gpu)
-            quantities["throttled"] = [name for bit, name in REASONS.items() if bits & bit]
-        return quantities
+                bits = self._reasons(gpu)
+                values[-1]["throttled"] = [reason for bit, reason in REASONS.items() if bits & bit]
+        return values
 
     def _reasons(self, gpu: Any) -> int:
         try:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pkgutil
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
-
-import psutil
 
 from raybench.core import events
 from raybench.core.events import Event
@@ -22,11 +18,8 @@ from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring import host
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
-from raybench.monitoring.processes import Session, Usage
+from raybench.monitoring.processes import Usage, family_usage
 from raybench.monitoring.summary import Sample, Window, summarise, widen
-
-SAMPLES = "samples.jsonl"
-"""The file of an attempt's samples, one JSON object per line (`raybench.monitoring.summary.Sample`)."""
 
 
 class Sensors(Protocol):
@@ -157,38 +150,30 @@ class Monitor:
             return None
 
     def _sample(self, leader: int, sensors: Sensors | None, energy: EnergyMeter) -> None:
-        session = Session(leader)
-        folder = Path(self._job.folder)
-        folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
         self._readings.append((time.time(), energy.read()))
-        previous = _counters(self._cores, session.read(), energy.socket_cores)
-        with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
-            over = False
-            while not over:
-                over = self._over.wait(asked_s := pause(previous_s - start_s))
-                usage, now_s, t = session.read(), time.perf_counter(), events.now()
-                self._readings.append((time.time(), joules := energy.read()))
-                counters = _counters(self._cores, usage, energy.socket_cores)
-                if counters.keys() < previous.keys() or not psutil.pid_exists(leader):
-                    return  # the trial's process has ended, and with it its counters
-                sample: dict[str, Any] = {"t": t, "at": round(now_s - start_s, 3)}
-                sample["seconds"] = round(now_s - previous_s, 4)
-                sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
-                sample |= _levels(self._cores, usage)
-                # The machine's sleep is neither here nor in the times of epochs: `time.perf_counter` sleeps, too.
-                late_s = sample["seconds"] - asked_s
-                if usage and usage.stopped:
-                    sample["stopped_s"] = sample["seconds"]
-                elif late_s > LATE_S and sample.get("own_cpu_s", late_s) < late_s / 10:
-                    sample["stopped_s"] = round(late_s, 2)
-                if sensors:
-                    sample["gpus"] = sensors.read()
-                if joules:
-                    sample["energy_j"] = joules
-                self._samples.append(sample)
-                file.write(json.dumps(sample, separators=(",", ":")) + "\n")
-                previous, previous_s = counters, now_s
+        previous = _counters(self._cores, family_usage(leader), energy.socket_cores)
+        over = False
+        while not over:
+            over = self._over.wait(asked_s := pause(previous_s - start_s))
+            usage, now_s, t = family_usage(leader), time.perf_counter(), events.now()
+            self._readings.append((time.time(), energy.read()))
+            counters = _counters(self._cores, usage, energy.socket_cores)
+            if counters.keys() < previous.keys():
+                return  # the trial's process has ended, and with it its counters
+            sample: dict[str, Any] = {"t": t, "seconds": round(now_s - previous_s, 4)}
+            sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
+            sample |= {} if (mhz := host.mhz(self._cores)) is None else {"mhz": round(mhz, 1)}
+            # The machine's sleep is neither here nor in the times of epochs: `time.perf_counter` sleeps, too.
+            late_s = sample["seconds"] - asked_s
+            if usage and usage.stopped:
+                sample["stopped_s"] = sample["seconds"]
+            elif late_s > LATE_S and sample.get("own_cpu_s", late_s) < late_s / 10:
+                sample["stopped_s"] = round(late_s, 2)
+            if sensors:
+                sample["gpus"] = sensors.read()
+            self._samples.append(sample)
+            previous, previous_s = counters, now_s
 
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:
@@ -198,12 +183,3 @@ def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) ->
     if socket_cores and (socket_times := host.core_times(socket_cores)):
         counters["socket_busy_s"] = socket_times.busy
     return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})
-
-
-def _levels(cores: list[int], usage: Usage | None) -> dict[str, Any]:
-    """Gauges, which rise and fall; quantities that the system does not report are left out."""
-    mhz = host.mhz(cores)
-    levels: dict[str, Any] = {} if mhz is None else {"mhz": round(mhz, 1)}
-    if usage and usage.rss_bytes:  # an ending process has none
-        levels["rss_bytes"] = usage.rss_bytes
-    return levels

@@ -9,13 +9,12 @@ from typing import Any
 from raybench.core.events import Event
 
 Sample = Mapping[str, Any]
-"""A sample in a trial's `samples.jsonl`, which covers one interval.
+"""A sample of a trial's conditions, which covers one interval.
 
-`t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` its length. Over the interval,
-in processor seconds: `busy_s` and `steal_s` of the trial's cores, `own_cpu_s` of its processes, and `socket_busy_s` on
-the sockets of energy counters; `stopped_s`, seconds in which the trial or the whole machine was stopped. At its end:
-`mhz`, `rss_bytes`, `gpus`, and `energy_j`, the cumulative joules by counter. Quantities
-that the system does not report are left out.
+`t` is its end, UTC; `seconds` its length. Over the interval, in processor seconds: `busy_s` and `steal_s` of the
+trial's cores, `own_cpu_s` of its processes, and `socket_busy_s` on the sockets of energy counters; `stopped_s`, seconds
+in which the trial or the whole machine was stopped. At its end: `mhz` and `gpus`. Quantities that the system does not
+report are left out.
 """
 
 Window = tuple[float, float]

@@ -6,9 +6,9 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib import metadata
-from typing import Any, Self
+from typing import Any
 
 from raybench import datasets
 from raybench.devices import KINDS, Hardware, probe
@@ -61,17 +61,6 @@ class Node:
         untried = Interpreter(problem=f"{environment_label(environment)} was not inspected on {self.name}")
         return self.environments.get(environment, untried)
 
-    def to_json(self) -> dict[str, Any]:
-        """The node as plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Restore a node from the values of `to_json`."""
-        hardware = tuple(Hardware(**{**entry, "ids": tuple(entry["ids"])}) for entry in value["hardware"])
-        environments = {key: Interpreter(**entry) for key, entry in value["environments"].items()}
-        return cls(**{**value, "hardware": hardware, "environments": environments})
-
 
 def installed(distributions: Iterable[str]) -> dict[str, str]:
     """The versions of those distributions that are installed here."""
@@ -92,7 +81,8 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
         environments: keys; those that were built here for a framework that raybench's own interpreter lacks are
             added.
     """
-    name, packages = platform.node(), installed([framework.package for framework in FRAMEWORKS.values()])
+    name = f"{platform.node()} ({address})" if address else platform.node()
+    packages = installed([framework.package for framework in FRAMEWORKS.values()])
     keys = list(environments)
     keys += [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
     return Node(

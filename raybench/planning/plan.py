@@ -15,7 +15,7 @@ from typing import Any
 from raybench import datasets
 from raybench.config import GridSpec
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
-from raybench.core.identity import digest, trial_id
+from raybench.core.identity import digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, short_name
 from raybench.core.text import format_value, join_words, plural
@@ -107,8 +107,8 @@ class Plan:
 
 def notes(plan: Plan) -> Iterator[str]:
     """Lines about a plan: a smoke run, environments of missing frameworks, files whose change makes new trials."""
-    if plan.spec.scaled_down:
-        yield f"Smoke run, scaled down: {plan.spec.scaled_down}."
+    if is_smoke(plan.spec.name):
+        yield "Smoke run: small values, each value of an axis once, on the CPU."
     substitutes = {
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
@@ -117,7 +117,7 @@ def notes(plan: Plan) -> Iterator[str]:
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    for cell, first in plan.repeated[: 0 if plan.spec.scaled_down else 1]:
+    for cell, first in plan.repeated[: 0 if is_smoke(plan.spec.name) else 1]:
         names = [name for name in {**cell.axes, **first.axes} if cell.axes.get(name) != first.axes.get(name)]
         texts = [
             ", ".join(f"{short_name(name)} {format_value(each.axes[name])}" for name in names if name in each.axes)
@@ -169,20 +169,21 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
         for cell in plan.cells
-        if plan.spec.versions
+        if BASE in plan.spec.versions
     ]
     if shared := sorted(set.intersection(*files)) if files else []:
         yield f"both versions use the same {join_words(shared)}; to compare versions of it, give each its own"
 
 
-def skip_lines(plan: Plan, done: Collection[str] = ()) -> Iterator[str]:
+def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) -> Iterator[str]:
     """Each reason for skipped cells once, then a remedy if the hardware is missing.
 
     Args:
-        done: the ids of cells to leave out, since other machines have run them.
+        done: the repeats of cells that other machines have run; cells of which they have all are left out.
     """
+    done = done or {}
     reasons: dict[str, list[ResolvedCell]] = {}
-    skipped = [cell for cell in plan.cells if cell.skip and cell.cell_id not in done]
+    skipped = [cell for cell in plan.cells if cell.skip and len(done.get(cell.cell_id, ())) < cell.repeats]
     for cell in skipped:
         if cell.skip:
             reasons.setdefault(cell.skip, []).append(cell)
@@ -214,6 +215,9 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}
+    if len(infos) > 1:  # commands have the names of their programs, and only runs of one workload are compared
+        job = next(iter(versions.values())).name
+        infos = {name: replace(info, name=job) if info.command else info for name, info in infos.items()}
     locks = {
         name: [[key, *(node.interpreter(key).lock for node in nodes)] for key in versions[name].environments]
         for name in versions

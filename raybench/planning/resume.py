@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, Trial, WorkItem
@@ -38,48 +37,15 @@ def missing_work(
     return [WorkItem(trial, 1 + (last[name].attempt if (name := trial.trial_id) in last else 0)) for trial in missing]
 
 
-@dataclass(frozen=True)
-class OtherMachines:
-    """The trials of a cell that other machines have done.
+def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, dict[int, Attempt]]:
+    """Return what other machines have done of the cells of a plan that cannot run here: by cell id, by repeat.
 
     There it is another cell, because of the hardware or what is installed.
-
-    Attributes:
-        repeats: the repeats that are done.
-        hosts: the names of the machines.
     """
-
-    repeats: frozenset[int]
-    hosts: tuple[str, ...]
-
-
-def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, OtherMachines]:
-    """Return what other machines have done of the cells of a plan, by cell id.
-
-    Only cells that cannot run here count.
-    """
-    by_request: dict[str, list[Attempt]] = {}
-    for attempt in latest(records).values():
-        status = TrialStatus.parse(attempt.status)
-        if attempt.request_id and status and not status.is_rerun:
-            by_request.setdefault(attempt.request_id, []).append(attempt)
-    done = {}
-    for cell in plan.cells:
-        runs = [
-            run
-            for run in by_request.get(cell.request_id, [])
-            if run.cell_id != cell.cell_id and run.repeat < cell.repeats and cell.skip
-        ]
-        if runs:
-            hosts = sorted({str(run.host.get("name") or "another machine") for run in runs})
-            done[cell.cell_id] = OtherMachines(frozenset(run.repeat for run in runs), tuple(hosts))
+    skipped = {cell.request_id: cell for cell in plan.cells if cell.skip}
+    done: dict[str, dict[int, Attempt]] = {}
+    for run in latest(records).values():
+        status, cell = TrialStatus.parse(run.status), skipped.get(run.request_id or "")
+        if cell and status and not status.is_rerun and run.cell_id != cell.cell_id and run.repeat < cell.repeats:
+            done.setdefault(cell.cell_id, {})[run.repeat] = run
     return done
-
-
-def complete_cells(plan: Plan, others: Mapping[str, OtherMachines]) -> set[str]:
-    """Return the ids of the cells of which other machines have done every repeat."""
-    return {
-        cell.cell_id
-        for cell in plan.cells
-        if cell.cell_id in others and len(others[cell.cell_id].repeats) == cell.repeats
-    }

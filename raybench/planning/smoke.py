@@ -10,7 +10,6 @@ from raybench.config import GridSpec
 from raybench.config.command import Command
 from raybench.core.identity import SMOKE
 from raybench.core.settings import SETTINGS
-from raybench.core.text import format_value, join_words
 from raybench.devices import frameworks, hosted, loop_frameworks
 from raybench.environments import RECIPES
 from raybench.errors import UsageError
@@ -73,13 +72,9 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
     profiles = {name: spec.profile(name) for name in [*spec.devices, *(cell["device"] for cell in cells)]}
     accelerators = [name for name, profile in profiles.items() if not hosted(profile.kind)]
     small = _small_values(info, bool(accelerators))
-    changes: dict[str, dict[str, str]] = {}
 
     def shrink(name: str, value: Any) -> Any:
-        new = small[name](value) if name in small and value is not None else value
-        if new != value:
-            changes.setdefault(name, {})[format_value(value)] = format_value(new)
-        return new
+        return small[name](value) if name in small and value is not None else value
 
     def shrink_all(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: shrink(name, value) for name, value in values.items()}
@@ -103,13 +98,6 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
     tree |= {"include": cells[1:], "baseline": shrink_all(spec.baseline), "repeats": 1, "workload": _short(spec, info)}
     smoke = GridSpec.model_validate(tree | {"name": "smoke"}).model_copy(update={"name": f"{spec.name}{SMOKE}"})
     smoke._source_text, smoke._source_path, smoke._document = spec.source_text, spec.source_path, spec._document
-    parts = [
-        "each value of an axis once, one repeat",
-        *([f"the CPU for {join_words(accelerators)}"] * bool(accelerators)),
-    ]
-    parts += [f"{name} " + ", ".join(f"{old} → {new}" for old, new in pairs.items()) for name, pairs in changes.items()]
-    parts += [f"{name} {format_value(value)}" for name, value in added.items()]
-    smoke._scaled_down = "; ".join(parts)
     return smoke
 
 

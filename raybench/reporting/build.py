@@ -15,7 +15,6 @@ from raybench.checks.pretrial import PretrialChecks
 from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.core.identity import INLINE, is_inline
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
@@ -28,9 +27,8 @@ from raybench.sources import load_grids, mlflow_store
 from raybench.sources.result_tables import GridSource
 
 if TYPE_CHECKING:
+    from raybench.config.prices import PriceList
     from raybench.results.history import GridHistory
-    from raybench.results.prices import PriceList
-    from raybench.sources.mlflow_store import Progress
 
 HTML, DATA = "report.html", "report.json"
 
@@ -84,16 +82,12 @@ def from_grid(
     """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
 
     Args:
-        grid: the grid.
-        baseline: see `from_attempts`.
         everything: whether to include every configuration with results, not only those of the latest request.
         changes: `prices` and `unit` of `from_attempts`.
     """
     attempts = grid.attempts
-    priced = (
-        (run.cell_id, each.columns.get("price_per_hour")) for run, each in zip(attempts, grid.records, strict=True)
-    )
-    own_prices = {cell: price for cell, price in priced if price is not None}
+    priced = zip(attempts, (each.columns.get("price_per_hour") for each in grid.records), strict=True)
+    own_prices = {run.cell_id: price for run, price in priced if price is not None}
     request = grid.request
     if request is None or everything:
         known = request_of_runs(grid.name or "", attempts, own_prices)
@@ -132,8 +126,6 @@ def from_sources(
     everything: bool = False,
     grid: str | None = None,
     baseline: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    inline: bool = False,
     **changes: Any,
 ) -> Report:
     """Return the report of one grid of which one or several sources have results.
@@ -141,18 +133,14 @@ def from_sources(
     Args:
         sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
         results: the results folder.
-        everything: see `from_grid`.
         grid: the grid to report if the sources have several.
-        baseline: see `from_attempts`.
-        progress: gets the number of files fetched from a store and the total.
-        inline: whether to report the trials of `grid --inline` of the named grid.
-        changes: `prices` and `unit` of `from_attempts`.
+        everything, baseline, changes: see `from_grid`.
 
     Raises:
         UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
-    return from_grid(one_grid(sources, results, grid, progress, inline), baseline, everything, **changes)
+    return from_grid(one_grid(sources, results, grid), baseline, everything, **changes)
 
 
 @collector_paused()
@@ -202,20 +190,14 @@ def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]
     return values
 
 
-def one_grid(
-    sources: Sequence[str],
-    results: Path,
-    grid: str | None = None,
-    progress: Progress | None = None,
-    inline: bool = False,
-) -> GridSource:
+def one_grid(sources: Sequence[str], results: Path, grid: str | None = None) -> GridSource:
     """Load the one grid of sources; see `from_sources`.
 
     Raises:
         UsageError: there is none, or several of which none is named.
     """
-    named = [str(folder_of(source, results, inline) or source) for source in sources]
-    grids = load_grids(named, grid, "all", progress)
+    named = [str(folder_of(source, results) or source) for source in sources]
+    grids = load_grids(named, grid, "all")
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)
@@ -225,7 +207,7 @@ def one_grid(
     return grids[0]
 
 
-def folder_of(source: str, results: Path, inline: bool = False) -> Path | None:
+def folder_of(source: str, results: Path) -> Path | None:
     """Return the folder of a grid that is named by its file or its name; None for any other source.
 
     Raises:
@@ -241,13 +223,10 @@ def folder_of(source: str, results: Path, inline: bool = False) -> Path | None:
         name = load_grid(path).name
     else:
         name = source
-    if inline and not is_inline(name):
-        name += INLINE
     if has_results(results / name):
         return results / name
     if is_file:
-        command = f"raybench grid {source}{' --inline' if inline else ''}"
-        raise UsageError(f"{source}: no results of the grid {name} in {results}; `{command}` makes them")
+        raise UsageError(f"{source}: no results of the grid {name} in {results}; `raybench grid {source}` makes them")
     if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
         raise UsageError(f"{source}: there is no such file")
     names = grids_in(results)

@@ -19,7 +19,6 @@ from raybench.analysis.answer import (
     Mfu,
     Ratio,
     Scaling,
-    Serial,
     Status,
     Summary,
     TrustLevel,
@@ -92,12 +91,7 @@ def _end(value: float, decimals: int | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
-    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4).
-
-    Args:
-        ratio: the ratio; None if there is none.
-        prefix: precedes the interval, such as "95% CI ".
-    """
+    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4)."""
     if ratio is None:
         return NOTHING
     if ratio.low is None or ratio.high is None:
@@ -463,13 +457,7 @@ def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio:
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
-    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%).
-
-    Args:
-        ratio: above 1 is better.
-        criterion: the quantity.
-        other: the other side; empty if an earlier clause of the sentence named it.
-    """
+    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
     better = ratio.value >= 1
     factor, percent = (BETTER if better else WORSE)[criterion]
     if not other:
@@ -624,6 +612,10 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     kinds = {"strong": "the batch size is the same for all", "weak": f"the batch size grows with the number of {nouns}"}
     if scaling.kind:
         yield f"{scaling.kind.capitalize()} scaling: {kinds[scaling.kind]}."
+    shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
+    if known := sorted(share for share in shares if share is not None):
+        ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
+        yield f"The exchange of gradients takes {ends} of a step with {name}."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
@@ -705,7 +697,7 @@ def mfu_text(mfu: Mfu | None) -> str:
     return NOTHING if mfu is None else share_text(mfu.share)
 
 
-def share_text(share: Compared | Summary | Serial | None, form: str = "{}% ({}–{})") -> str:
+def share_text(share: Compared | Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING

@@ -69,13 +69,13 @@ class Attempt:
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
-        cpu: processor seconds of all its threads in each section.
         wall: seconds from the start of the process to its end.
         template_import: seconds spent loading the framework before the process began.
         hardware: `memory_bytes` of its device, and `driver` if it has one.
         audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
         gaps: the epochs after which another process resumed training from a checkpoint.
         epochs: in order.
+        communication: the share of a step's time in which ranks exchange gradients; None if it is not known.
         error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
     """
 
@@ -108,9 +108,9 @@ class Attempt:
     ended: str | None = None
     status: str | None = None
     ledger: Mapping[str, float] = field(default_factory=dict)
-    cpu: Mapping[str, float] = field(default_factory=dict)
     wall: float | None = None
     template_import: float | None = None
+    communication: float | None = None
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, Any] | None = None
     gaps: tuple[int, ...] = ()
@@ -239,8 +239,9 @@ class Attempt:
         marks = "" if self.known_output else f"{self.matched.get('epoch')} {self.matched.get('epoch_begins')}"
         self.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
         self.ended = text_in(event.get("t"))
-        self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
+        self.ledger = seconds_in(event.get("ledger"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
+        self.communication = time_in(event.get("communication"))
         lists = (event.get(name) for name in ("warnings", "unmatched"))
         self.warnings, self.unmatched = (list(map(str, each)) if isinstance(each, list) else [] for each in lists)
         self.error = error_in(event.get("error")) or None

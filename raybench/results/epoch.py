@@ -186,7 +186,7 @@ class Epoch:
     )
     cpu_s: float | None = measured(
         Kind.NUMBER,
-        "processor seconds of all threads of the process: the sum of `cpu`",
+        "processor seconds of all threads of the process",
         Quantity("cpu_s", "s", "processor time of the process"),
         over_ranks=Combine.SUM,
     )
@@ -195,13 +195,12 @@ class Epoch:
     )
     memory_peak_bytes: int | None = measured(
         Kind.WHOLE,
-        "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; "
-        "missing as long as the step that searched is the only one",
+        "peak memory of the device since the trial began, as the framework counts it",
         Quantity(
             "peak_memory_bytes",
             "bytes",
-            "peak memory of the device since the trial began, on a GPU without searches for the fastest algorithms; of "
-            "the process if the device is the CPU",
+            "peak memory of the device since the trial began, as the framework counts it; of the process if the device "
+            "is the CPU",
             over_epochs=Combine.MAX,
         ),
         over_ranks=Combine.MAX,
@@ -211,9 +210,6 @@ class Epoch:
         "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; missing "
         "without a compiler",
         Quantity("recompiles", "", "compilations, as the framework counts them", over_epochs=Combine.SUM),
-    )
-    cpu: Mapping[str, float] = measured(
-        Kind.SECONDS, "processor seconds of all threads in each section of `ledger`", over_ranks=Combine.SUM
     )
     device_s: Mapping[str, float] = measured(
         Kind.SECONDS,
@@ -255,11 +251,6 @@ class Epoch:
         "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
         "step of the epoch",
     )
-    evaluations: tuple[Mapping[str, Any], ...] = measured(
-        Kind.RECORDS,
-        "of a training function: `name`, `step` and `train_s` (steps and seconds of training in the epoch before it), "
-        "`seconds` and `metrics` of each evaluation",
-    )
 
     @property
     def counts(self) -> Mapping[str, float]:
@@ -290,8 +281,7 @@ EPOCH_FIELDS = _fields()
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
 """Every number of an epoch that tables show, except metrics and values derived from these numbers."""
 
-# `cpu` stays in the files: no table and no finding needs more than its sum, and a large grid has 240,000 epochs.
-_READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS if each.name != "cpu"}
+_READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS}
 
 
 def epoch_of(number: int, event: Event) -> Epoch:

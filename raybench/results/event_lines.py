@@ -39,9 +39,8 @@ _EMPTY = Epoch(1, None)
 
 
 def _field(name: str) -> tuple[str, Any, Any]:
-    """The field of an event for a measured field of an epoch, without `cpu`, which stays in the files."""
-    in_event = "" if name == "cpu" else name
-    return name, _TYPES[_KINDS[name]], msgspec.field(name=in_event, default=getattr(_EMPTY, name))
+    """The field of an event for a measured field of an epoch."""
+    return name, _TYPES[_KINDS[name]], getattr(_EMPTY, name)
 
 
 _EVENT = msgspec.defstruct(
@@ -87,6 +86,6 @@ def _epoch(values: Sequence[Any]) -> Epoch:
     epoch = Epoch(*values)
     if epoch.step_s:
         epoch.step_s = array("d", epoch.step_s)  # a third of the memory of a list
-    if epoch.optimizers or epoch.evaluations:
-        epoch.optimizers, epoch.evaluations = records_in(epoch.optimizers), records_in(epoch.evaluations)
+    if epoch.optimizers:
+        epoch.optimizers = records_in(epoch.optimizers)
     return epoch

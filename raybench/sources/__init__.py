@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
@@ -21,9 +21,6 @@ from raybench.results.machines import as_requested
 from raybench.sources import epochs_csv, mlflow_store
 from raybench.sources.result_tables import GridSource, Record, prices
 
-if TYPE_CHECKING:
-    from raybench.sources.mlflow_store import Progress
-
 Attempts = Literal["latest", "all"]
 
 
@@ -32,7 +29,6 @@ def load_grids(
     source: str | Path | Sequence[str | Path],
     grid: str | None = None,
     attempts: Attempts = "latest",
-    progress: Progress | None = None,
 ) -> list[GridSource]:
     """Load the grids of one or several sources; results of one grid in several sources are those of one grid.
 
@@ -40,7 +36,6 @@ def load_grids(
         source: see `raybench.load`.
         grid: load only this grid; by default all.
         attempts: the attempts at each trial: "latest" or "all".
-        progress: gets the number of files fetched from a store and the total.
 
     Raises:
         UsageError: there is no such source, or its content is invalid; the message gives the place and the reason.
@@ -62,7 +57,7 @@ def load_grids(
                 if user_path(each).suffix == ".jsonl" and user_path(each).is_file():
                     grids.append(_of_file(user_path(each)))
                     continue
-                for folder in _folders(each, grid, stack, progress):
+                for folder in _folders(each, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
@@ -107,7 +102,7 @@ def _of_file(path: Path) -> GridSource:
     return of_history(name, history)
 
 
-def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress | None) -> list[Path]:
+def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     """The folders of grids of a source; those of an archive or a store are temporary.
 
     Raises:
@@ -117,7 +112,7 @@ def _folders(source: str, grid: str | None, stack: ExitStack, progress: Progress
     if is_archive(path):
         return [stack.enter_context(extracted(path))]
     if mlflow_store.is_store(source) and not path.is_dir():
-        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid, progress))[0]
+        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid))[0]
     if has_results(path):
         return [path]
     names = grids_in(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,9 +11,6 @@ from raybench.tracking.store import Store, is_uri, redacted_errors, store_from_u
 
 DATABASES = (".db", ".sqlite")
 """Suffixes of files that are MLflow stores."""
-
-Progress = Callable[[int, int], None]
-"""Gets the number of files fetched and the total."""
 
 
 def is_store(source: str) -> bool:
@@ -32,9 +29,7 @@ def store_of(source: str, path: Path) -> Store:
 
 
 @contextmanager
-def downloaded(
-    store: Store, grid: str | None = None, progress: Progress | None = None
-) -> Iterator[tuple[list[Path], int]]:
+def downloaded(store: Store, grid: str | None = None) -> Iterator[tuple[list[Path], int]]:
     """Download the grids of a store; yield their folders, which are temporary, and the number of runs left out.
 
     Raises:
@@ -44,4 +39,4 @@ def downloaded(
     with redacted_errors(store):
         from raybench.tracking.mlflow import download
     with TemporaryDirectory(prefix="raybench-") as folder:
-        yield download(store, Path(folder), grid, progress)
+        yield download(store, Path(folder), grid)

@@ -23,9 +23,10 @@ from filelock import FileLock
 
 from raybench.core.files import write_atomic
 from raybench.errors import UsageError, nearest
-from raybench.results.attempt import Attempt
+from raybench.results.attempt import Attempt, Key
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, EXECUTIONS
+from raybench.results.history import GridHistory
 from raybench.tracking import mapping as p
 from raybench.tracking.store import Store, StoreError, is_server, redacted_errors
 
@@ -61,13 +62,10 @@ MAX_BATCH_PARAMETERS = 100
 PAGE = 1000
 
 PARALLEL = 8
-"""Number of requests to a server at a time, when many runs are written or read."""
+"""Number of requests to a server at a time, when many files are read."""
 
 CREATION_TIMEOUT_S = 60.0
 """Maximum time to wait for another command that creates the same database."""
-
-Progress = Callable[[int, int], None]
-"""Gets the number of attempts done and the total."""
 
 
 @dataclass
@@ -89,18 +87,22 @@ class StoredRun:
 class Runs:
     """The runs of one grid in an experiment, which is created if missing.
 
+    After an error it is not known what they have: make a new object.
+
     Raises:
         StoreError: the store cannot be reached or used; every method raises it too.
     """
 
     def __init__(self, store: Store, grid: str) -> None:
         self._store, self._grid = store, grid
+        self._runs: dict[str, StoredRun] = {}  # by the UUID of their attempts
         self._executions: dict[str, str] = {}
         with redacted_errors(self._store):
             if store.path and not store.path.exists():
                 _create(store.path)
             self._client = MlflowClient(store.uri)
             self._experiment = self._open(store)
+            self._list()
 
     def _open(self, store: Store) -> str:
         stored = self._client.get_experiment_by_name(self._grid)
@@ -121,42 +123,36 @@ class Runs:
             )
         return str(stored.experiment_id)
 
-    def list_runs(self) -> dict[str, StoredRun]:
-        """The stored runs by the UUID of their attempts."""
-        runs: dict[str, StoredRun] = {}
-        with redacted_errors(self._store):
-            for stored in _pages(lambda token: _search(self._client, [self._experiment], "", token)):
-                tags, run_id = stored.data.tags, stored.info.run_id
-                if p.EXECUTION in tags:
-                    self._executions[tags[p.EXECUTION]] = run_id
-                if p.RUN not in tags:
-                    continue
+    def _list(self) -> None:
+        for stored in _pages(lambda token: _search(self._client, [self._experiment], "", token)):
+            tags, run_id = stored.data.tags, stored.info.run_id
+            if p.EXECUTION in tags:
+                self._executions[tags[p.EXECUTION]] = run_id
+            if p.RUN in tags:
                 run = StoredRun(run_id, described="repeat" in stored.data.params, ended=_is_ended(stored))
                 if not run.ended and p.EPOCH_TIME in stored.data.metrics:
                     run.epochs = {each.step for each in self._client.get_metric_history(run_id, p.EPOCH_TIME)}
-                runs[tags[p.RUN]] = run
-        return runs
+                self._runs[tags[p.RUN]] = run
 
-    def write(self, attempt: Attempt, run: StoredRun | None = None, file: Path | None = None) -> StoredRun:
-        """Bring an attempt's run up to date.
+    def missing(self, history: GridHistory) -> list[Key]:
+        """Return the attempts of a grid whose runs are missing or have not ended."""
+        ended = {run for run, state in self._runs.items() if state.ended}
+        return [key for key, attempt in list(history.attempts.items()) if attempt.run not in ended]
+
+    def write(self, attempt: Attempt, file: Path | None = None) -> None:
+        """Bring an attempt's run up to date, with the file of its events when it has ended.
 
         Only what is missing is written; a run with a final status is left as it is.
-
-        Args:
-            attempt: the attempt.
-            run: its state in MLflow; without one the run is created.
-            file: the file of its events, which is attached when it has ended.
-
-        Returns:
-            The state in MLflow now. It is unknown after an error: call `list_runs`.
         """
+        run = self._runs.get(str(attempt.run))
         with redacted_errors(self._store):
             tags = p.tags(attempt, self._grid)
             started = p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
             if run is None:
                 run, tags = StoredRun(self._create_run(p.run_name(attempt), started, tags)), {}
+                self._runs[str(attempt.run)] = run
             if run.ended:
-                return run
+                return
             epochs = [epoch for epoch in attempt.epochs if epoch.epoch not in run.epochs]
             metrics = [
                 entities.Metric(name, value, p.milliseconds(epoch.t) or started or 0, epoch.epoch)
@@ -177,15 +173,6 @@ class Runs:
                 # With a clock that was set back in between, a run would end before it starts.
                 self._client.set_terminated(run.run_id, p.mlflow_status(attempt.status), max(ended, started or 0))
                 run.ended = True
-            return run
-
-    def write_all(self, attempts: Sequence[tuple[Attempt, StoredRun | None, Path]]) -> Iterator[StoredRun]:
-        """Write several attempts as `write` does, to a server in parallel; yield their states in the same order."""
-        if not is_server(self._store.uri):  # threads do not speed up a local database
-            yield from (self.write(*each) for each in attempts)
-            return
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            yield from pool.map(lambda each: self.write(*each), attempts)
 
     def write_execution(self, execution: Execution, files: Sequence[Path]) -> None:
         """Attach files to the run of an execution, which is created if missing; it needs no end."""
@@ -199,10 +186,11 @@ class Runs:
             for file in files:
                 self._client.log_artifact(run_id, str(file))
 
-    @property
-    def executions(self) -> set[str]:
-        """The names of the executions that have a run, after `list_runs`."""
-        return set(self._executions)
+    def write_executions(self, history: GridHistory) -> None:
+        """Write the requests of a grid's executions that have no run."""
+        for execution in history.executions:
+            if execution.name not in self._executions:
+                self.write_execution(execution, [execution.path(history.folder)])
 
     def _create_run(self, name: str, started: int | None, tags: Mapping[str, str]) -> str:
         return str(self._client.create_run(self._experiment, started, {**tags, **_origin()}, name).info.run_id)
@@ -215,16 +203,13 @@ class Runs:
             metrics, params, run_tags = metrics[MAX_BATCH_METRICS:], params[MAX_BATCH_PARAMETERS:], []
 
 
-def download(
-    store: Store, folder: Path, grid: str | None = None, progress: Progress | None = None
-) -> tuple[list[Path], int]:
+def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[Path], int]:
     """Download the files of the grids of a store to a results folder.
 
     Args:
         store: the MLflow store.
         folder: the results folder.
         grid: only this grid.
-        progress: gets the number of files and the total.
 
     Returns:
         The folder of each grid, and the number of runs that were left out: not ended, or without their file.
@@ -265,10 +250,7 @@ def download(
             return False
 
         with ThreadPoolExecutor(PARALLEL) as pool:
-            for done, is_there in enumerate(pool.map(fetch, chosen), 1):
-                left_out += not is_there
-                if progress:
-                    progress(done, len(chosen))
+            left_out += [*pool.map(fetch, chosen)].count(False)
         return [folder / _folder_name(name) for name in grids if grid in (None, name)], left_out
 
 

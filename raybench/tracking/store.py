@@ -5,35 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from shlex import quote
 from textwrap import shorten
-from urllib.parse import unquote
 
-from raybench.core.secret_masking import HIDDEN, QUERY, USER, redact
+from raybench.core.secret_masking import HIDDEN, mask, redact
 from raybench.errors import RaybenchError, UsageError
 from raybench.results.folder import RESULTS
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
-SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
-
-UNAUTHORIZED = (
-    "the server refuses the user or password (401); set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-)
 
 PLAIN = {
     f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
     f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
-    "database is locked": "another program has locked it",
 }
-"""Plain words for libraries' messages that match a pattern."""
+"""Plain words for long messages of libraries that match a pattern."""
 
 MESSAGE_LENGTH = 250
 """Maximum length of another library's message within raybench's."""
@@ -79,7 +70,6 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
         if uri:
             return _store(uri.strip(), source, results)
     default = results / "mlflow.db"
-    _check_file(default, "the results folder's store")
     return Store(f"sqlite:///{default.as_posix()}", default, _artifacts(results))
 
 
@@ -122,16 +112,6 @@ def in_a_browser(store: Store) -> str:
     return str(store).replace(f"{HIDDEN}@", "")
 
 
-def redact_text(text: str, uri: str) -> str:
-    """Redact the secrets of a store's URI and of MLflow's variables."""
-    text = text.replace(uri, redact(uri))
-    for secret in sorted(_secrets(uri), key=len, reverse=True):
-        # Short ones only as whole words: a password of one letter would match everywhere.
-        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
-        text = re.sub(pattern, HIDDEN, text)
-    return redact(text)
-
-
 @contextmanager
 def redacted_errors(store: Store) -> Iterator[None]:
     """Convert errors of MLflow, databases and connections to credential-free lines."""
@@ -140,26 +120,9 @@ def redacted_errors(store: Store) -> Iterator[None]:
     except RaybenchError:
         raise
     except Exception as error:
-        if _http_status(error) == HTTPStatus.UNAUTHORIZED:
-            raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
-        message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
+        message = (str(error).strip() or type(error).__name__).splitlines()[0]
         message = next((text for part, text in PLAIN.items() if re.search(part, str(error), re.IGNORECASE)), message)
-        # Shortened last, because a truncated secret would not be found.
-        text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
-        raise StoreError(f"MLflow store {store}: {text}") from None
-
-
-def remedy(error: Exception) -> str:
-    """Installation hint to append if a database's driver is missing, else empty."""
-    missing = isinstance(error, ImportError) and (error.name or "").startswith("psycopg")
-    return ": pip install psycopg2-binary 'psycopg[binary]'" if missing else ""
-
-
-def _http_status(error: Exception) -> int | None:
-    """The HTTP status in an exception of MLflow or its HTTP library."""
-    getter = getattr(error, "get_http_status_code", None)
-    status = getter() if getter else getattr(getattr(error, "response", None), "status_code", None)
-    return status if isinstance(status, int) else None
+        raise StoreError(f"MLflow store {store}: {shorten(mask(message), MESSAGE_LENGTH, placeholder=' …')}") from None
 
 
 def _scheme(uri: str) -> str:
@@ -178,7 +141,6 @@ def _store(uri: str, source: str, results: Path) -> Store:
                 f"{source}: {redact(uri)} has no file name; use sqlite:///runs.db or sqlite:////home/me/runs.db"
             )
         path = Path(file).absolute()
-        _check_file(path, source)
         return Store(f"{driver}:///{path.as_posix()}{separator}{query}", path, _artifacts(path.parent))
     if scheme in DATABASES:
         return Store(uri, artifacts=_artifacts(results))
@@ -189,37 +151,5 @@ def _store(uri: str, source: str, results: Path) -> Store:
     )
 
 
-def _check_file(path: Path, source: str) -> None:
-    """Check that a sqlite store is a file, or can become one.
-
-    On a named pipe MLflow would wait forever.
-
-    Raises:
-        UsageError: it is not.
-    """
-    try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):  # it may be created later
-        return
-    except OSError as error:
-        raise UsageError(f"{source}: {path}: {error.strerror}; choose another file") from None
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-        raise UsageError(f"{source}: {path} is {kind}, not a file; choose another file")
-
-
 def _artifacts(folder: Path) -> str:
     return (folder / "mlartifacts").as_uri()
-
-
-def _secrets(uri: str) -> set[str]:
-    secrets = {os.environ.get(name, "") for name in SECRET_VARIABLES}
-    user = USER.search(uri)
-    if user:
-        parts = user.group()[:-1].split(":", 1)
-        secrets |= {*parts, *map(unquote, parts)}
-    values = [match.group()[len(match.group(1)) :] for match in QUERY.finditer(uri)]
-    # An exception shows a secret with a quote or a backslash as its repr.
-    secrets |= {*values, *map(unquote, values)}
-    secrets |= {repr(secret)[1:-1] for secret in secrets}
-    return secrets - {""}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,13 +10,6 @@ from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
 from raybench.engines.loop_facts import LoopFacts
 from raybench.engines.step_timer import StepTimer
-from raybench.training.peak_memory import PeakMemory
-
-PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate", "compile_evaluate": "evaluate"}
-"""The phase of a trial, for a supervisor, in a section of the ledger."""
-
-SEARCHING = {"compile": "compile", "evaluate": "evaluate", "compile_evaluate": "evaluate"}
-"""Sections in which libraries may search for the fastest algorithms, with the name of their work."""
 
 
 class TrainingClock:
@@ -30,8 +23,6 @@ class TrainingClock:
         ledger: of the process.
         device: open.
         loop: the facts of the framework.
-        note_phase: receives the phase when it changes; its time is charged to `other`.
-        memory: receives the work that may include a search for algorithms.
 
     Attributes:
         waited_ns: time of waits for batches in the open section; the loop adds to it, and it becomes `input_wait`. The
@@ -39,48 +30,30 @@ class TrainingClock:
         timer: of the steps of the open epoch; None outside of epochs.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        device: Device,
-        loop: LoopFacts,
-        note_phase: Callable[[str], None],
-        memory: PeakMemory | None = None,
-    ) -> None:
-        self.ledger, self.loop, self._device, self._note_phase = ledger, loop, device, note_phase
-        self._memory = memory
+    def __init__(self, ledger: Ledger, device: Device, loop: LoopFacts) -> None:
+        self.ledger, self.loop, self._device = ledger, loop, device
         self._section = "build"
         self.timer: StepTimer | None = None
         self._is_first = True
         self._compile_ns = self._compile_evaluate_ns = 0
         self.waited_ns = 0
-        note_phase("build")
         ledger.enter("build")
 
     @contextmanager
-    def section(self, name: str, of: str = "") -> Iterator[None]:
-        """Charge the enclosed time to a section.
-
-        Args:
-            of: the name of an evaluation.
-        """
+    def section(self, name: str) -> Iterator[None]:
+        """Charge the enclosed time to a section."""
         outer = self._section
         self.end_step()
         if self.timer:
             self.timer.pause()
         self._change(name)
         compiled_ns = self.loop.compile_ns()
-        memory, work = self._memory if name in SEARCHING else None, f"{SEARCHING.get(name)} {of}"
-        if memory:
-            memory.begin(work)
         begun = self._device.mark() if name == "evaluate" and self._device.own_clock else None
         try:
             yield
-            if memory:
-                memory.end(work, training=name != "compile")
         except BaseException:
             self._section = outer
-            self.ledger.enter(outer)  # a device that has failed cannot be synchronised
+            self.ledger.fail(outer)  # a device that has failed cannot be synchronised
             raise
         ended = None if begun is None else self._device.mark()
         self._change(outer)
@@ -94,9 +67,6 @@ class TrainingClock:
     def _change(self, name: str) -> None:
         self._synchronize()
         self._charge_waits()
-        if PHASES.get(name, PHASES.get(self._section)) != PHASES.get(self._section):
-            self.ledger.enter("other")
-            self._note_phase(PHASES[name])
         self._section = name
         self.ledger.enter(name)
 
@@ -118,13 +88,9 @@ class TrainingClock:
             loop.settling,
             loop.after_step,
             compile_ns=lambda: loop.compile_ns() - self._compile_evaluate_ns,
-            first_step=self._memory,
         )
-        if self._memory:
-            self._memory.again("train")
         self._is_first = False
         self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
-        self._note_phase("train")
         self.ledger.begin_epoch()
         self._section = "train"
         self.ledger.enter("train")
@@ -139,10 +105,7 @@ class TrainingClock:
         assert timer
         self.end_step()
         self._synchronize()
-        timer.over()
         self._charge_waits()
-        if self._memory and timer.marked > 1:
-            self._memory.again("train")
         self._section, self.timer = "other", None
         ledger = self.ledger
         ledger.enter("other")
@@ -152,23 +115,16 @@ class TrainingClock:
             )
         else:
             timer.charge(ledger, "train")
-        cpu, step_s, by_device = ledger.epoch_cpu(), timer.blocks(), ledger.epoch_device()
+        cpu_s, step_s, by_device = ledger.epoch_cpu_s(), timer.blocks(), ledger.epoch_device()
         if by_device:
             by_device["input_wait"] = round(timer.gaps() * NANO, 6)
         return {
             "ledger": ledger.epoch(),
-            "cpu": cpu,
-            "cpu_s": round(sum(cpu.values()), 6),
+            "cpu_s": cpu_s,
             **({"device_s": by_device} if by_device else {}),
             **({"step_s": step_s} if step_s else {}),
             **({"recompiles": timer.compilations} if self.loop.graphs else {}),
         }
-
-    @property
-    def trained_s(self) -> float:
-        """Seconds of training in this epoch so far: compile, train and input_wait."""
-        sections = self.ledger.epoch()
-        return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
 
     @property
     def is_synchronous(self) -> bool:
@@ -197,11 +153,7 @@ class TrainingClock:
             self._device.synchronize()
 
     def _charge_waits(self) -> None:
-        """Move the time of all waits in the open section to `input_wait`.
-
-        Their processor time is taken to be the same share of that of the section: reading that of all threads at each
-        wait would take longer than some steps.
-        """
+        """Move the time of all waits in the open section to `input_wait`."""
         if self.waited_ns:
             self.ledger.enter(self._section)
             self.ledger.move(self.waited_ns, self._section, "input_wait")

@@ -43,7 +43,7 @@ class DeclaredTraining:
     @classmethod
     def alone(cls, framework: str, parts: EngineParts) -> DeclaredTraining:
         """A training that nothing records, for a check or a benchmark; its epochs are those of the recipe."""
-        clock = TrainingClock(Ledger(), parts.device, parts.loop, lambda phase: None)
+        clock = TrainingClock(Ledger(), parts.device, parts.loop)
         options = TrialOptions(parts.recipe.epochs, Path(), Path())
         return cls(Trial(options, Recorder(), lambda: clock), framework, parts)
 
@@ -122,12 +122,12 @@ class DeclaredTraining:
         """
         clock, engine = self.trial._clock, self.engine
         if batch not in self._evaluated and not self._loop.counts_compilation:
-            with clock.section("compile_evaluate", "val"):
+            with clock.section("compile_evaluate"):
                 for _ in range(1 + self._loop.settling):
                     for first in islice(engine.validation(), 1):
                         engine.evaluation_step(first)
             self._evaluated.add(batch)
-        with clock.section("evaluate", "val"):
+        with clock.section("evaluate"):
             for each in engine.validation():
                 engine.evaluation_step(each)
             return engine.evaluation_means()

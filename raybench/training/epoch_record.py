@@ -15,32 +15,8 @@ class Diverged(Exception):
 
 
 @dataclass
-class Evaluation:
-    """One evaluation.
-
-    Attributes:
-        name: of its data, such as `val`.
-        step: the number of steps in this epoch before it.
-        train_s: the seconds of training in this epoch before it.
-        seconds: its duration.
-        metrics: logged after it began, by names that begin with its name.
-    """
-
-    name: str
-    step: int
-    train_s: float
-    seconds: float = 0.0
-    metrics: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The evaluation as plain values."""
-        metrics, _ = finite({name: number_of(value) for name, value in self.metrics.items()})
-        return {**vars(self), "metrics": metrics}
-
-
-@dataclass
 class EpochRecord:
-    """The counts, metrics and evaluations of one epoch.
+    """The counts and metrics of one epoch.
 
     Attributes:
         number: from 0.
@@ -55,7 +31,6 @@ class EpochRecord:
     examples: int = 0
     counts: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
-    evaluations: list[Evaluation] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
     def add(self, counts: Mapping[str, Any]) -> None:
@@ -82,12 +57,9 @@ class EpochRecord:
             if not isinstance(name, str) or "/" not in name.strip("/"):
                 raise ValueError(f"trial.log: name the data of {name!r}, such as 'train/{name}' or 'val/{name}'")
             try:
-                copied = copy_of(value)
+                self.metrics[name] = copy_of(value)
             except TypeError as error:
                 raise TypeError(f"trial.log: {name}: {error}") from None
-            self.metrics[name] = copied
-            if self.evaluations and name.startswith(f"{self.evaluations[-1].name}/"):
-                self.evaluations[-1].metrics[name] = copied
 
     def counted(self) -> dict[str, Any]:
         """Steps, examples and units as fields of `epoch_ended`; what was not counted is absent."""

@@ -56,7 +56,7 @@ def local_trial(epochs: float | None) -> Trial:
 def open_clock(framework: str) -> TrainingClock:
     """Open the clock of a framework that the program has imported, on the device that it finds."""
     device = program_device(framework, available_kind(framework))
-    return TrainingClock(Ledger(), device, open_loop(framework, device), lambda phase: None)
+    return TrainingClock(Ledger(), device, open_loop(framework, device))
 
 
 def program_device(framework: str, kind: str, devices: int = 1) -> Device:

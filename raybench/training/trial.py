@@ -16,13 +16,12 @@ from typing import Any, Generic, TypeVar
 
 from raybench import datasets
 from raybench.core.job import Budget, StopRule, Target
-from raybench.core.ledger import NANO
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
 from raybench.engines.loop_facts import LoopFacts, OptimizerSettings
 from raybench.training.budget import BudgetRule
 from raybench.training.clock import TrainingClock
-from raybench.training.epoch_record import Diverged, EpochRecord, Evaluation, finite
+from raybench.training.epoch_record import Diverged, EpochRecord, finite
 from raybench.training.values import Path as ArrayPath
 from raybench.training.values import array_in, examples_in, number_of
 
@@ -213,17 +212,10 @@ class Trial:
             name: of the data; metrics of this evaluation are logged as `{name}/…`.
         """
         self._note_use()
-        record = self._epoch or self._last
-        if record is None:
+        if self._epoch is None and self._last is None:
             raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
-        evaluation = Evaluation(name, record.taken, 0.0)
-        record.evaluations.append(evaluation)
-        with self._clock.section("evaluate", name):
-            if self._epoch:  # after the device has done the work that was queued
-                evaluation.train_s = self._clock.trained_s
-            start_ns = time.perf_counter_ns()
+        with self._clock.section("evaluate"):
             yield
-        evaluation.seconds = round((time.perf_counter_ns() - start_ns) * NANO, 6)
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
@@ -296,11 +288,6 @@ class Trial:
     def logged(self) -> frozenset[str]:
         """The names of all metrics that were logged."""
         return frozenset(self._names)
-
-    @property
-    def last_evaluations(self) -> list[dict[str, Any]]:
-        """The evaluations of the last epoch, and those after it, as plain values."""
-        return [each.to_json() for each in self._last.evaluations] if self._last else []
 
     def finish(self) -> None:
         """Record the epoch in or after which the loop was left, as no error has ended the training.
@@ -412,7 +399,7 @@ class Trial:
         """End an epoch; return the fields of its event."""
         measured = self._clock.end_epoch()
         if not epoch.taken:  # not measured: the loop does not use `steps`
-            del measured["ledger"]["input_wait"], measured["cpu"]["input_wait"]
+            del measured["ledger"]["input_wait"]
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
@@ -424,7 +411,6 @@ class Trial:
             **({"optimizer_steps": steps} if steps else {}),
             **({"optimizers": [_as_json(entry) for entry in optimizers]} if optimizers else {}),
             **measured,
-            **({"evaluations": [each.to_json() for each in epoch.evaluations]} if epoch.evaluations else {}),
             "metrics": self._finite(values, f"in epoch {epoch.number + 1}"),
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import math
 import re
 from collections import Counter, deque
@@ -77,8 +76,7 @@ class Metrics:
     """
 
     def __init__(self, command: Command, values: Mapping[str, Any]) -> None:
-        self._command, self._time, self._keys = command, command.time, command.json_lines
-        keys = command.json_lines if isinstance(command.json_lines, Mapping) else {}
+        self._command, self._time = command, command.time
         patterns = {unit: text for unit, text in command.work.items() if arithmetic(text) is None}
         self._work = {
             unit: _number(unit, arithmetic(text, values), text)
@@ -86,12 +84,11 @@ class Metrics:
             if unit not in patterns
         }
         self._units = tuple(command.work)
-        self._wanted = {**command.metrics, **patterns, **keys}
-        self._patterns = {name: re.compile(text) for name, text in {**command.metrics, **patterns}.items()}
+        self._wanted = {**command.metrics, **patterns}
+        self._patterns = {name: re.compile(text) for name, text in self._wanted.items()}
         self._counts: Counter[str] = Counter()
         self._in_first: set[str] = set()
         self._last: dict[str, tuple[float, str]] = {}
-        self._unnamed: set[str] = set()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.current: dict[str, float] = {}
         self.number = 0
@@ -165,37 +162,12 @@ class Metrics:
             has_value = match and match.re.groups > len(match.re.groupindex)
             if match and (not has_value or match[1] is not None):
                 yield name, match[1] if has_value else None
-        if not self._keys or not line.lstrip().startswith("{"):
-            return
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        if isinstance(self._keys, Mapping):
-            yield from ((name, value) for name, key in self._keys.items() if (value := _at(entry, key)) is not None)
-            return
-        for name, value in entry.items():
-            if value is None:
-                continue
-            if name in (*MARKS, self._time) or "/" in name:
-                yield name, value
-            elif isinstance(value, (int, float)):
-                self._unnamed.add(name)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all metrics so far."""
-        return [name for name in self._counts if name not in (*MARKS, self._time, *self._units)]
 
     def missing(self, target: str) -> str | None:
         """The message if an epoch, the clock or the target's metric has not been printed as needed; None if it has."""
         for name in (EPOCH_BEGINS, EPOCH, self._time, target):
             if name in self._wanted and not self._counts[name]:
                 return self._unmatched(name)
-        if self._keys is True and not self._counts:
-            return "no line of the output is a JSON object with `epoch` or a metric such as `val/accuracy`"
-        if target and not self._counts[target]:
-            return f"the target's metric {target!r} was never printed; the output had {', '.join(self.names) or 'none'}"
         return self._late(target) if target in self.current else None
 
     def _unmatched(self, name: str) -> str:
@@ -225,8 +197,6 @@ class Metrics:
     def warnings(self) -> Iterator[str]:
         """Yield warnings about metrics that were not printed as the patterns say."""
         yield from filter(None, map(self._late, self.current))
-        for name in sorted(self._unnamed):
-            yield f"{name} was left out: name its data, such as `json_lines: {{epoch: epoch, train/{name}: {name}}}`"
 
 
 def _words(text: str) -> list[str]:
@@ -240,13 +210,3 @@ def _number(name: str, value: Any, line: str) -> float:
     except (ValueError, OverflowError):
         pass
     raise OutputError(f"{name}: {value!r:.60} is not a number, in the line {line!r:.200}")
-
-
-def _at(entry: Mapping[str, Any], key: str) -> Any:
-    """The value of a key of a JSON object, whose parts may be separated by dots."""
-    if key in entry:
-        return entry[key]
-    value: Any = entry
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value

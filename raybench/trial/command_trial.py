@@ -21,13 +21,11 @@ from raybench.training.clock import TrainingClock
 from raybench.training.current import current_trial as local_or_current
 from raybench.training.current import set_current
 from raybench.training.local import program_device
-from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import SavedState, Trial
 from raybench.trial.channel import JOB, VARIABLE, Writer
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.failure import failure
 from raybench.trial.journal import TrialJournal, misuse, options_of
-from raybench.trial.phase import Phase
 from raybench.trial.run_command import STARTED
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import record_late_modules
@@ -64,7 +62,6 @@ class _Process:
         self._writer = Writer(channel, number, count)
         self._warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self._warnings)
-        self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
         self._info = WorkloadInfo.from_json(self._job.workload)
         self._journal = _Journal(
             self._job, self._send, self._ledger, self._checkpoints, self._warnings, writer=self._writer
@@ -79,15 +76,12 @@ class _Process:
         of_process = 1 if current_rank().count > 1 else job.cell.device.devices or 1
         device = program_device(framework, job.cell.device.kind, of_process)
         loop = open_loop(framework, device)
-        self._journal.peak = PeakMemory(device, loop)
-        return TrainingClock(self._ledger, device, loop, self._phase.enter, self._journal.peak)
+        self._journal.device = device
+        return TrainingClock(self._ledger, device, loop)
 
     def _send(self, event: Event) -> None:
         """Report an event, with the ledger until now, in case that this process does not end by itself."""
-        self._writer.send(event=event, totals=self._totals())
-
-    def _totals(self) -> dict[str, Any]:
-        return {"ledger": self._ledger.close()[0], "cpu": self._ledger.cpu()}
+        self._writer.send(event=event, ledger=self._ledger.close()[0])
 
     def end(self) -> None:
         """Report the end of this process, when Python exits."""
@@ -104,18 +98,18 @@ class _Process:
                 error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
         except BaseException as exc:
-            status, error = failure(exc, None, self._phase, self._job)
+            status, error = failure(exc, None, self._ledger.phase, self._job)
         else:
             self._warnings.extend(record_late_modules(self._job))
         finally:
             self.trial.abandon()
         if not self._writer.is_open and error is None:
             return  # it has not trained, such as a worker that loads data
-        self._journal.flush(self.trial)
+        self._journal.flush()
         if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
             self._checkpoints.remove()
         end = {"status": status, "error": error, "warnings": self._warnings, "at": time.time_ns()}
-        self._writer.send(end=end, totals=self._totals())
+        self._writer.send(end=end, ledger=self._ledger.close()[0])
         if current_rank().count > 1 and "torch.distributed" in sys.modules:
             # A thread that still holds a tensor when the interpreter ends aborts the process (pytorch/pytorch#190489).
             time.sleep(GLOO_RELEASE)

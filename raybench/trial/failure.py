@@ -13,16 +13,15 @@ from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.devices import Device
 from raybench.training.epoch_record import Diverged
-from raybench.trial.phase import Phase
 
 
-def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -> tuple[TrialStatus, dict[str, Any]]:
+def failure(exc: BaseException, device: Device | None, phase: str, job: Job) -> tuple[TrialStatus, dict[str, Any]]:
     """The status of a trial that an exception ended, and its record."""
     if isinstance(exc, Diverged):
         return TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     memory.remove_limit()
     is_oom = _is_oom(exc, device)
-    error = describe_error(exc, phase.now, job)
+    error = describe_error(exc, phase, job)
     status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
     if is_oom:
         peak = device.peak_memory() if device else None

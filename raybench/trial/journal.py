@@ -12,9 +12,9 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
+from raybench.devices import Device
 from raybench.devices.energy import EnergyMeter
 from raybench.devices.host import usable_cores
-from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.workloads import WorkloadInfo
@@ -80,7 +80,7 @@ class TrialJournal(Recorder):
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
 
     Attributes:
-        peak: the peak of the memory, once the clock is open.
+        device: whose peak of memory is recorded, once it is open.
         logged_before: the names of metrics in the epochs of earlier attempts.
     """
 
@@ -91,10 +91,11 @@ class TrialJournal(Recorder):
         ledger: Ledger,
         checkpoints: Checkpoints,
         warnings: list[str],
-        peak: PeakMemory | None = None,
+        device: Device | None = None,
     ) -> None:
-        self._job, self._send, self.peak, self._ledger = job, send, peak, ledger
+        self._job, self._send, self.device, self._ledger = job, send, device, ledger
         self._checkpoints, self._warnings = checkpoints, warnings
+        self._peak = 0
         self._state: SavedState | None = None
         self._last: Event | None = None
         self.logged_before: Set[str] = frozenset()
@@ -114,9 +115,10 @@ class TrialJournal(Recorder):
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Send an epoch, and make a checkpoint if one is due."""
-        peak = self.peak.now(ended=not more) if self.peak else None
-        measured = fields if peak is None else fields | {"memory_peak_bytes": peak}
-        event = events.epoch_ended(self._job.trial, self._job.attempt, **measured)
+        if self.device:  # it does not fall if the user's function resets the framework's statistics
+            self._peak = max(self._peak, self.device.peak_memory())
+            fields = fields | {"memory_peak_bytes": self._peak}
+        event = events.epoch_ended(self._job.trial, self._job.attempt, **fields)
         if not more:
             self._last = event
             return
@@ -134,9 +136,8 @@ class TrialJournal(Recorder):
         if message not in self._warnings:
             self._warnings.append(message)
 
-    def flush(self, trial: Trial | None) -> None:
-        """Send the last epoch, with the evaluations after it."""
+    def flush(self) -> None:
+        """Send the last epoch."""
         if self._last:
-            evaluations = trial.last_evaluations if trial else []
-            self._send(self._last | ({"evaluations": evaluations} if evaluations else {}))
+            self._send(self._last)
             self._last = None

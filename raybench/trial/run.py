@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,17 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Device
-from raybench.engines.base import EngineParts
+from raybench.engines.base import Engine, EngineParts
 from raybench.engines.loop_facts import LoopFacts, open_loop
 from raybench.errors import DataError
 from raybench.training.clock import TrainingClock
 from raybench.training.current import set_current
 from raybench.training.declared import DeclaredTraining
-from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import Trial
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.failure import failure
 from raybench.trial.journal import Send, TrialJournal, misuse, options_of
 from raybench.trial.opening import keep_others_offline, open_assigned, opening
-from raybench.trial.phase import Phase
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import record_late_modules, working_folder
@@ -55,9 +53,10 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     device: Device | None = None
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
-    phase, checkpoints = Phase(Path(job.folder)), Checkpoints(job, warnings)
+    checkpoints = Checkpoints(job, warnings)
     journal: TrialJournal | None = None
     trial: Trial | None = None
+    engine: Engine | None = None
     status, error = TrialStatus.COMPLETED, None
     folder, copy = Path.cwd(), ExitStack()
     try:
@@ -70,13 +69,12 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         keep_others_offline(job)
         train = training_of(job, info)
         loop = open_loop(job.cell.framework, device)
-        peak = PeakMemory(device, loop)
-        clock = TrainingClock(ledger, device, loop, phase.enter, peak)
-        journal = TrialJournal(job, send, ledger, checkpoints, warnings, peak)
+        clock = TrainingClock(ledger, device, loop)
+        journal = TrialJournal(job, send, ledger, checkpoints, warnings, device)
         trial = Trial(options_of(job), journal, lambda: clock)
         set_current(trial)
         try:
-            train(trial, device, loop)
+            engine = train(trial, device, loop)
         finally:
             loop.close()
         trial.finish()
@@ -85,7 +83,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         if info.file:
             warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-        status, error = failure(exc, device, phase, job)
+        status, error = failure(exc, device, ledger.phase, job)
     finally:
         set_current(None)
         if trial:
@@ -93,25 +91,34 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         os.chdir(folder)
         copy.close()
     if journal:
-        journal.flush(trial)
+        journal.flush()
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
     sections, wall_s = ledger.close()
-    cpu = ledger.cpu()
-    drop_unmeasured(sections, cpu)
-    send(ended(job, status, error, warnings, sections, cpu, wall_s, template_import))
+    drop_unmeasured(sections)
+    event = ended(job, status, error, warnings, sections, wall_s, template_import)
+    if engine and status == TrialStatus.COMPLETED:
+        with suppress(Exception):  # the training is done
+            event["communication"] = engine.communication()
+    send(event)
 
 
-def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], object]:
-    """The training of a job: the user's own function, or that of a declared workload."""
+def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], Engine | None]:
+    """The training of a job: the user's own function, or that of a declared workload, which returns its engine."""
     if info.is_function:
         function, arguments = load_workload(info, job.code_folder), arguments_of(info, job)
-        return lambda trial, device, loop: function(trial, **arguments)
+
+        def call(trial: Trial, device: Device, loop: LoopFacts) -> None:
+            function(trial, **arguments)
+
+        return call
     workload = workload_of(job)
 
-    def train(trial: Trial, device: Device, loop: LoopFacts) -> None:
+    def train(trial: Trial, device: Device, loop: LoopFacts) -> Engine:
         parts = EngineParts(Recipe.from_cell(job.cell), workload, device, loop, job.seed)
-        DeclaredTraining(trial, job.cell.framework, parts).run(lambda: load_data(job, workload))
+        training = DeclaredTraining(trial, job.cell.framework, parts)
+        training.run(lambda: load_data(job, workload))
+        return training.engine
 
     return train
 
@@ -122,7 +129,6 @@ def ended(
     error: Mapping[str, Any] | None,
     warnings: Sequence[str],
     sections: Mapping[str, float],
-    cpu: Mapping[str, float],
     wall_s: float,
     template_import: float,
 ) -> Event:
@@ -132,7 +138,6 @@ def ended(
         job.attempt,
         status,
         ledger=sections,
-        **({"cpu": cpu} if cpu else {}),
         wall=wall_s,
         template_import=round(template_import, 6),
         warnings=warnings,
@@ -140,16 +145,11 @@ def ended(
     )
 
 
-def drop_unmeasured(*tables: dict[str, float]) -> None:
-    """Remove sections that the loop did not measure, since it did not say where they are.
-
-    Args:
-        tables: the wall time of each section, then its processor time.
-    """
+def drop_unmeasured(sections: dict[str, float]) -> None:
+    """Remove sections that the loop did not measure, since it did not say where they are."""
     for name in ("data", "input_wait"):
-        if not tables[0].get(name):
-            for table in tables:
-                table.pop(name, None)
+        if not sections.get(name):
+            sections.pop(name, None)
 
 
 def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,7 +44,6 @@ from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
 from raybench.trial.opening import OFFLINE, open_assigned, opening
-from raybench.trial.phase import Phase
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
 from raybench.trial.run import NOT_KEPT, drop_unmeasured, ended
 from raybench.workloads import WorkloadInfo
@@ -60,14 +60,20 @@ BUDGET_GRACE = 0.1
 METRICS_GRACE_S = 5.0
 """Seconds in which a command may print metrics of its last epoch after the line that ends it."""
 
-KEPT_LINES = 20
-"""Last lines of the output that are kept with an error."""
+KEPT_LINES, SEARCHED_LINES = 20, 200
+"""Last lines of the output that are kept with an error, and those in which torchrun's report is looked for."""
+
+_ROOT_CAUSE = re.compile(r"Root Cause .*?\brank +: (?P<rank>\d+).*?\bexitcode +: (?P<code>-?\d+)", re.DOTALL)
+"""The rank that failed first, in the report of torchrun, which follows the output of the ranks."""
+
+_OF_TORCHRUN = "torch/distributed/elastic/"
+"""What the first line of that report has in it."""
 
 _NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
 """Environment variables of trackers, and those that Ray sets for its workers."""
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
+"""Exit codes of a killed program and of a shell whose command was killed."""
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
@@ -81,7 +87,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     """
     started_ns = ledger.started if ledger else time.perf_counter_ns()
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
-    info, phase = WorkloadInfo.from_json(job.workload), Phase(Path(job.folder))
+    info = WorkloadInfo.from_json(job.workload)
     command = info.command
     assert command
     status, error = TrialStatus.COMPLETED, None
@@ -95,10 +101,9 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
             send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
             kind = _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
-            phase.enter("train")
             status, error = run.run()
         except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-            status, error = failure(exc, device, phase, job)
+            status, error = failure(exc, device, "train" if run else "setup", job)
         finally:
             if run:
                 run.close()
@@ -106,7 +111,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, run.cpu if run else {}, wall_s, template_import)
+    end = ended(job, status, error, warnings, sections, wall_s, template_import)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 
@@ -146,12 +151,11 @@ class _Run:
         assert info.command
         self._job, self._info, self._command, self._send = job, info, info.command, send
         self._channel, self._started_ns, self._warnings = channel, started_ns, warnings
-        self._last_lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._last_lines: deque[str] = deque(maxlen=SEARCHED_LINES)
         self._streams, self._is_stopping = (Lines(), Lines()), False
         self._program: Program | None = None
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
-        self.cpu: Mapping[str, float] = {}
         self.known: dict[str, Any] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
@@ -297,26 +301,34 @@ class _Run:
         reported = self._error()
         if reported:
             return reported
+        who, of_rank, root = self._info.name, {}, _ROOT_CAUSE.search("\n".join(self._last_lines))
+        if root:
+            who, code, of_rank = f"{who}: rank {root['rank']}", int(root["code"]), {"rank": int(root["rank"])}
+            self._last_lines = deque(takewhile(lambda line: _OF_TORCHRUN not in line, self._last_lines))
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
-        output = "\n".join(self._last_lines)
+        output = self._kept_output
         last = next((line.strip() for line in reversed(self._last_lines) if line.strip()), "")
-        message = f"{self._info.name} {how}" + (f": {last[:300]}" if last else ", without any output")
+        message = f"{who} {how}" + (f": {last[:300]}" if last else ", without any output")
         for option in re.findall(r"--(\w*_\w*)", " ".join(self._arguments)):
             if re.search(rf"(unrecognized|no such|unknown).*--{option}\b", output, re.IGNORECASE):
                 dashed = option.replace("_", "-")
                 message += f"; if its options have dashes, write `--{dashed}={{{option}}}` in the command"
                 break
-        by_kernel = (code in _KILLED or "SIGKILL" in output) and memory.oom_kills() > self._oom_kills
+        by_kernel = code in _KILLED and memory.oom_kills() > self._oom_kills
         if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
             memory.remove_limit()
             sizes = memory.describe(output, None, self._job.memory_limit)
             message = f"{self._info.name} was killed by the kernel because memory ran out" if by_kernel else message
-            return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes
+            return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes | of_rank
         kind = signal.Signals(-code).name if code < 0 else "Exit"
-        return TrialStatus.FAILED, self._described(kind, message)
+        return TrialStatus.FAILED, self._described(kind, message) | of_rank
+
+    @property
+    def _kept_output(self) -> str:
+        return "\n".join([*self._last_lines][-KEPT_LINES:])
 
     def _described(self, kind: str, message: str) -> dict[str, Any]:
-        return {"type": kind, "message": message, "output": "\n".join(self._last_lines)}
+        return {"type": kind, "message": message, "output": self._kept_output}
 
 
 @contextmanager
@@ -575,7 +587,7 @@ class _Reported(_Run):
         self._epochs: dict[int, dict[int, Event]] = defaultdict(dict)
         """The epochs of each rank by their number."""
         self._ends: dict[int, Mapping[str, Any]] = {}
-        self._totals: dict[int, Mapping[str, Any]] = {}
+        self._ledger: Mapping[str, float] = {}
         self._provisional: Event | None = None
         self._begun_by = math.inf
 
@@ -591,8 +603,8 @@ class _Reported(_Run):
                 self._provisional = event
             if "end" in message:
                 self._ends[rank] = message["end"]
-            if "totals" in message:
-                self._totals[rank] = message["totals"]
+            if rank == 0 and "ledger" in message:
+                self._ledger = message["ledger"]
         self._forward(final=False)
         if self._reader.conflict:
             raise _End(TrialStatus.FAILED, "RankConflict", self._reader.conflict)
@@ -622,7 +634,7 @@ class _Reported(_Run):
         self._warn()
         rank = min(failed, key=lambda rank: failed[rank]["at"])  # others may follow from it
         of_rank = {"rank": rank} if len(self._reader.processes) > 1 else {}
-        error = {**failed[rank]["error"], **of_rank, "output": "\n".join(self._last_lines)}
+        error = {**failed[rank]["error"], **of_rank, "output": self._kept_output}
         return TrialStatus(failed[rank]["status"]), error
 
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
@@ -660,11 +672,8 @@ class _Reported(_Run):
 
     def ledger(self, wall_s: float) -> dict[str, float]:
         """Rank 0's sections; the rest, before and after it, is `other`."""
-        sections = dict(self._totals[0]["ledger"]) if 0 in self._totals else {}
-        parts = [totals["cpu"] for totals in self._totals.values()]
-        cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
-        drop_unmeasured(sections, cpu)
-        self.cpu = cpu
+        sections = dict(self._ledger)
+        drop_unmeasured(sections)
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
 

@@ -46,7 +46,6 @@ class Command:
         arguments: the program and its arguments, with placeholders such as `{batch_size}`.
         env: environment variables, with placeholders.
         metrics: by name of a metric or a mark (`MARKS`), the pattern whose first group is its value.
-        json_lines: the same with keys of JSON objects, one per line; true: every key is the metric's name.
         time: the metric with the seconds of an epoch by the program's own clock; empty to time its output.
         work: by unit, the work of an epoch: arithmetic with placeholders, or a pattern.
         reports: whether a script of it uses `raybench.current_trial()`.
@@ -56,7 +55,6 @@ class Command:
     arguments: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
-    json_lines: Mapping[str, str] | bool = False
     time: str = ""
     work: Mapping[str, str] = field(default_factory=dict)
     reports: bool = False
@@ -78,18 +76,14 @@ class Command:
         return not self.names.isdisjoint((ARGS, SETTINGS_FILE))
 
     @property
-    def _keys(self) -> Mapping[str, str]:
-        return self.json_lines if isinstance(self.json_lines, Mapping) else {}
-
-    @property
     def counts_epochs(self) -> bool:
         """Return whether its output has the ends or beginnings of epochs."""
-        return self.json_lines is True or not self.marks.isdisjoint((EPOCH, EPOCH_BEGINS))
+        return not self.marks.isdisjoint((EPOCH, EPOCH_BEGINS))
 
     @property
     def marks(self) -> frozenset[str]:
-        """The marks that its output has, unless they are not known."""
-        return frozenset(MARKS) & {*self.metrics, *self._keys}
+        """The marks that its output has."""
+        return frozenset(MARKS) & {*self.metrics}
 
     @property
     def shows_begin(self) -> bool:
@@ -106,7 +100,7 @@ class Command:
     @property
     def metric_names(self) -> tuple[str, ...]:
         """The metrics that it is to print; empty if they are not known."""
-        return tuple(name for name in {**self.metrics, **self._keys} if name not in (*MARKS, self.time))
+        return tuple(name for name in self.metrics if name not in (*MARKS, self.time))
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:

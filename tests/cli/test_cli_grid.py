@@ -87,8 +87,7 @@ def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     hint = "raybench report raybench-results/digits~inline"
     assert said.lines[-1].startswith(f"These results are those of a separate grid ({hint})")
     assert "2 done" in raybench("plan", digits, "--inline").lines[0]
-    inline = raybench("report", digits, "--inline")
-    assert inline.status == 0 and inline.lines == raybench("report", "digits~inline").lines
+    assert raybench("report", "digits~inline").status == 0
     smoke = raybench("plan", digits, "--inline", "--smoke")
     assert smoke.lines[0].startswith("digits~inline~smoke on this machine: ")
     journals = [load(f"raybench-results/{name}").trials for name in ("digits", "digits~inline")]

@@ -66,7 +66,7 @@ class Watched:
         self.plan, self.page, self.now = plan, StringIO(), 1000.0
         monkeypatch.setattr("raybench.cli.live.time.monotonic", lambda: self.now)
         console = Terminal(file=self.page, force_terminal=terminal, width=width, color_system=None)
-        self.display, self.history = Display(console, ["Ray"]), GridHistory(Path("grid"))
+        self.display, self.history = Display(console), GridHistory(Path("grid"))
         self.display.begin(plan, [WorkItem(trial) for trial in plan.trials], self.history)
 
     def tell(self, event):
@@ -177,7 +177,8 @@ ROOFLINE = events.check_ended(
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_checks_are_one_line_before_the_first_trial(terminal, quiet):
-    terminal.display.busy("" if quiet else "Other programs use 1.9 of 2 cores.")
+    if quiet:
+        terminal.display.quiet()
     for check in (PASSED, PASSED, ROOFLINE):
         terminal.display.event(check)
     terminal.start(0)
@@ -218,7 +219,7 @@ def test_plain_lines_without_a_terminal(plain):
     first, second = (f"batch {trial.cell.axes['batch_size']}" for trial in plain.plan.trials)
     assert "\x1b" not in plain.page.getvalue()
     assert plain.lines()[1:] == [
-        "Starting Ray and PyTorch …",
+        "Starting the first trial …",
         f"started    {first}",
         f"running    {first}   epoch 3/4   2.0 s/epoch   accuracy 50.0%",
         f"completed  {first}   18 s   accuracy 75.0%   (1/2, time left not known yet)",
@@ -257,7 +258,7 @@ def test_on_a_real_terminal(digits, tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     text = shown.decode()
     plain = ESCAPES.sub("", text)
-    assert "Starting PyTorch … " in plain
+    assert "Starting the first trial … " in plain
     assert re.search(r"batch (32|64)   epoch ./2", plain), plain
     assert re.search(r"[12]/2 trials", plain), plain
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"

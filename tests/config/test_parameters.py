@@ -52,7 +52,7 @@ def problems(tmp_path):
         "workload: {command: 'python train.py {settings_file}'}\naxes: {params.hidden: [1, 2]}",
         "workload: {command: [torchrun, '--nproc-per-node={count}', train.py, '{seed}', '{device}', '{data_dir}']}",
         "workload: {command: \"awk '{ print $1 }' '{{x}}'\"}",
-        "workload: {command: python train.py, json_lines: true, smoke: [--short, 3], env: {A: 1, B: true}}",
+        "workload: {command: python train.py, smoke: [--short, 3], env: {A: 1, B: true}}",
         "workload: {command: x, metrics: {val/accuracy: '(.)'}}\ntarget: {metric: val/accuracy, at_least: 0.5}",
         REPORTS + "epochs: 3\nsteps_per_epoch: 4\ncheckpoint_every: 1",
         REPORTS + "stop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.5}",
@@ -113,7 +113,6 @@ def test_parameters_of_functions(problems, text, line, words):
         ("[python, train.py, {args}]", "", 3, 'YAML reads {args} as a map; write it in quotes, "{args}"'),
         ("a\n  env: {A: {args}}", "", 4, 'workload.env.A: YAML reads {args} as a map; write it in quotes, "{args}"'),
         ("[]", "", 3, "there is no program; write it first, such as `command: python train.py {args}`"),
-        ("a\n  metrics: {val/a: '(.)'}\n  json_lines: true", "", 3, "has metrics and json_lines; remove one"),
         ("'a {x}'", "params: {x: 1}\naxes: {weight_decay: [0, 0.1]}", 5, "the command does not use it; write {weight"),
         ("'a {x}'", "params: {x: 1}\nepochs: 3", 5, "write {epochs} in it, or {args} for --epochs=… and all others"),
         (

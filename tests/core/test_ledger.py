@@ -2,21 +2,20 @@
 
 import pytest
 
-from raybench.core.ledger import SECTIONS, Ledger
+from raybench.core.ledger import Ledger
 
 
 class Clock:
-    """A wall clock and a processor clock that a test sets."""
+    """A wall clock that a test sets."""
 
     def __init__(self):
-        self.now = self.used = 0
+        self.now = 0
 
-    def pass_ms(self, ms, used=0):
+    def pass_ms(self, ms):
         self.now += int(ms * 1e6)
-        self.used += int(used * 1e6)
 
     def ledger(self, started=None):
-        return Ledger(started, clock=lambda: self.now, processor=lambda: self.used)
+        return Ledger(started, clock=lambda: self.now)
 
 
 @pytest.fixture
@@ -24,9 +23,9 @@ def clock():
     return Clock()
 
 
-def spend(clock, ledger, section, ms, used=0):
+def spend(clock, ledger, section, ms):
     with ledger.section(section):
-        clock.pass_ms(ms, used)
+        clock.pass_ms(ms)
 
 
 def used_sections(times):
@@ -34,31 +33,28 @@ def used_sections(times):
 
 
 def test_sections_exclude_each_other_and_add_up(clock):
-    clock.pass_ms(40, used=30)
+    clock.pass_ms(40)
     ledger = clock.ledger(started=0)
-    spend(clock, ledger, "data", 310, used=180)
-    clock.pass_ms(5, used=2)
+    spend(clock, ledger, "data", 310)
+    clock.pass_ms(5)
     for _ in range(2):
         ledger.begin_epoch()
         with ledger.section("train"):
-            clock.pass_ms(1000, used=1900)
-            spend(clock, ledger, "input_wait", 11, used=1)
+            clock.pass_ms(1000)
+            spend(clock, ledger, "input_wait", 11)
             clock.pass_ms(500)
-        spend(clock, ledger, "evaluate", 405, used=300)
+        spend(clock, ledger, "evaluate", 405)
         assert ledger.epoch() == {"compile": 0.0, "train": 1.5, "input_wait": 0.011, "evaluate": 0.405}
-        assert ledger.epoch_cpu() == {"compile": 0.0, "train": 1.9, "input_wait": 0.001, "evaluate": 0.3}
     sections, wall = ledger.close()
     times = {"setup": 0.04, "data": 0.31, "train": 3.0, "input_wait": 0.022, "evaluate": 0.81, "other": 0.005}
     assert used_sections(sections) == times and wall == pytest.approx(sum(times.values()))
-    processor = {"setup": 0.03, "data": 0.18, "train": 3.8, "input_wait": 0.002, "evaluate": 0.6, "other": 0.002}
-    assert used_sections(ledger.cpu()) == processor and ledger.cpu().keys() == sections.keys()
 
 
 def test_earlier_time_of_a_shared_process(clock):
-    clock.pass_ms(5000, used=4000)
+    clock.pass_ms(5000)
     ledger = clock.ledger()
-    clock.pass_ms(10, used=7)
-    assert ledger.close()[1] == 0.01 and sum(ledger.cpu().values()) == 0.007
+    clock.pass_ms(10)
+    assert ledger.close()[1] == 0.01
 
 
 def test_a_section_that_raises_is_charged(clock):
@@ -78,39 +74,19 @@ def test_no_more_is_moved_than_was_spent(clock):
     assert used_sections(ledger.close()[0]) == {"compile": 0.01}
 
 
-@pytest.mark.parametrize(("counted", "moved"), [(None, 0.3), (500_000_000, 0.5), (10**12, 1.2), (-1, 0.0)])
-def test_processor_time_moves_as_counted_or_in_proportion(clock, counted, moved):
-    ledger = clock.ledger()
-    spend(clock, ledger, "train", 9000)
-    ledger.begin_epoch()
-    spend(clock, ledger, "train", 1000, used=1200)
-    ledger.move(250_000_000, "train", "compile", counted)
-    assert (ledger.epoch()["compile"], ledger.epoch_cpu()["compile"]) == (0.25, moved)
-    assert sum(ledger.epoch_cpu().values()) == pytest.approx(1.2)
-
-
 def test_restart_is_charged_to_the_checkpoint(clock):
     first = clock.ledger()
     for section, ms in (("data", 100), ("build", 20), ("train", 3000)):
-        spend(clock, first, section, ms, used=ms)
+        spend(clock, first, section, ms)
     state = first.state()
     clock.pass_ms(10**6)  # until the trial is tried again
     again = clock.ledger()
-    spend(clock, again, "data", 240, used=240)
+    spend(clock, again, "data", 240)
     again.go_on(state)
-    spend(clock, again, "train", 1000, used=900)
+    spend(clock, again, "train", 1000)
     sections, wall = again.close()
     assert used_sections(sections) == {"data": 0.1, "build": 0.02, "train": 4.0, "checkpoint": 0.24}
-    assert wall == pytest.approx(sum(sections.values())) and again.cpu() == sections | {"train": 3.9}
-
-
-def test_an_invalid_state_is_refused_and_changes_nothing(clock):
-    ledger = clock.ledger()
-    negative = ledger.state() | {"spent": dict.fromkeys(SECTIONS, -1)}
-    for state in ({}, {"spent": {}, "used": {}}, negative):
-        with pytest.raises((KeyError, ValueError)):
-            ledger.go_on(state)
-    assert set(ledger.close()[0].values()) == {0.0}
+    assert wall == pytest.approx(sum(sections.values()))
 
 
 def test_times_of_a_device_clock_are_separate(clock):

@@ -121,6 +121,15 @@ def test_without_a_driver_there_is_no_gpu(nvml, monkeypatch):
     assert cuda.probe() == []
 
 
+@pytest.mark.parametrize(
+    ("names", "link"),
+    [(("0", "1"), "NVLink"), (("0", "1", OLD_A100), "PCIe, several host bridges"), (("0",), ""), (("9", "0"), "")],
+)
+def test_slowest_link_between_gpus(nvml, names, link):
+    assert cuda.KIND.link(names) == link
+    assert nvml.open == 0
+
+
 def test_the_made_up_library_has_real_functions():
     real = vars(importlib.import_module("pynvml"))
     assert [name for name in vars(Nvml) if name.startswith(("nvml", "NVML")) and name not in real] == []
@@ -129,7 +138,7 @@ def test_the_made_up_library_has_real_functions():
 @pytest.fixture
 def torch_cuda(monkeypatch):
     """Calls of torch's interface to four GPUs, of which a program has tensors on some."""
-    calls = SimpleNamespace(synchronized=[], recorded=[], reset=[], reserved={})
+    calls = SimpleNamespace(synchronized=[], recorded=[], reserved={})
 
     def event(device, enable_timing):
         return SimpleNamespace(record=lambda stream=None: calls.recorded.append((device, stream)))
@@ -138,7 +147,6 @@ def torch_cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda number: calls.reserved.get(number, 0))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: calls.reserved.get(number, 0) // 2)
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda number: calls.reset.append(number))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda number=None: calls.synchronized.append(number))
     monkeypatch.setattr(torch.cuda, "current_stream", lambda number: f"stream of {number}")
     monkeypatch.setattr(torch, "Event", event)
@@ -158,8 +166,6 @@ def test_program_is_measured_on_its_gpus(torch_cuda, reserved, waited_for, peak)
     assert torch_cuda.synchronized == waited_for
     assert torch_cuda.recorded == [(f"cuda:{waited_for[0]}", f"stream of {waited_for[0]}")]
     assert device.peak_memory() == peak
-    assert device.end_search()
-    assert torch_cuda.reset == waited_for
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,6 @@ def went(device, took, first=True, gap=0, counts=None):
             device.now += int(ms * 1e6)
             steps.end(wait=True)
             device.now += int(gap * 1e6)
-        steps.over()
     steps.charge(ledger, "train")
     return steps, ledger
 
@@ -90,7 +89,6 @@ def test_later_compiled_step_is_compilation():
             device.now += ms * 10**6
             graphs[0] += number in (0, 3)
             steps.end()
-        steps.over()
     steps.charge(ledger, "train")
     assert ledger.epoch() == {"compile": 0.78, "train": 0.05, "input_wait": 0.0, "evaluate": 0.0}
     assert (steps.blocks(), steps.compilations) == ([0.01, 0.01, 0.01], 2)
@@ -111,7 +109,6 @@ def test_compiler_clock_without_other_steps(took, compile_s):
             if number == 0:
                 graphs[0], spent[0] = 1, 450 * 10**6
             steps.end()
-        steps.over()
     steps.charge(ledger, "train")
     assert ledger.epoch()["compile"] == pytest.approx(compile_s - 0.01 * (len(took) == 4))
     assert sum(ledger.epoch().values()) == pytest.approx(sum(took) / 1e3)
@@ -128,7 +125,6 @@ def test_capture_of_cuda_graphs_is_compilation():
             device.now += ms * 10**6
             graphs[0] += number == 0
             steps.end(wait=True)
-        steps.over()
     steps.charge(ledger, "train")
     assert ledger.epoch()["compile"] == pytest.approx(0.5 + 0.06 - 2 * 0.011)
     assert (steps.blocks(), steps.compilations) == ([0.01, 0.012], 1)

@@ -127,15 +127,6 @@ def test_layer_that_cannot_be_compiled():
     assert said == "Keras cannot compile slow (Dense) on this device; set compile: false"
 
 
-@pytest.mark.parametrize(
-    ("steps", "epochs", "batches", "peaks"),
-    [(6, 2, 3, [300, 300]), (6, 1, 1, [300]), (1, 2, 1, [None, 300]), (1, 1, 3, [1000])],
-)
-def test_peak_memory_excludes_the_search_for_algorithms(steps, epochs, batches, peaks):
-    found = call("tensorflow", "tensorflow_side:peak_with_a_search", steps=steps, epochs=epochs, batches=batches)
-    assert found == peaks
-
-
 def test_low_precision_learns():
     found = train(epochs=6, precision="bf16")["epochs"]
     assert found[-1]["metrics"]["train/loss"] < 0.7 * found[0]["metrics"]["train/loss"]

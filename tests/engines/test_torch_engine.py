@@ -11,8 +11,7 @@ from support.small_training import pictures
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
-from raybench.devices.cpu import Cpu, TorchDevice
-from raybench.devices.cuda import Cuda
+from raybench.devices.cpu import TorchDevice
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
@@ -146,34 +145,6 @@ def test_first_evaluation_is_compilation(where):
     assert first["ledger"]["evaluate"] < first["ledger"]["compile_evaluate"]
     assert "compile_evaluate" not in second["ledger"]
     assert second["ledger"]["compile"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("steps", "epochs", "batches", "peaks"),
-    [(6, 2, 3, [300, 300]), (6, 1, 1, [300]), (1, 2, 3, [None, 300]), (1, 1, 3, [1000])],
-)
-def test_peak_memory_excludes_the_search_for_algorithms(monkeypatch, steps, epochs, batches, peaks):
-    class Searching(Cpu):
-        _peak, _used = 0, (0,)
-        peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
-
-    class Allocating(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner, self.known = network(), set()
-
-        def forward(self, inputs):
-            needed = (300 if self.training else 200) if self.training in self.known else 1000
-            self.known.add(self.training)
-            memory["peak"] = max(memory["peak"], needed)
-            return self.inner(inputs)
-
-    memory = {"peak": 0}
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: memory["peak"])
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda number: memory.update(peak=100))
-    workload, device = Workload(model=Allocating, dataset="digits", name="allocating"), Searching(Assignment([], [], 1))
-    how = {"steps_per_epoch": steps, "epochs": epochs, "evaluation_batch_size": -(-70 // batches)}
-    assert [epoch["memory_peak_bytes"] for epoch in training(workload, device=device, **how).epochs()] == peaks
 
 
 def test_later_compilations_are_counted(monkeypatch):

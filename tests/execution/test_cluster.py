@@ -129,10 +129,11 @@ def test_files_travel_to_nodes_and_back(placed):
     assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
     for event in ends:
         files = {path.name for path in (placed.results / ATTEMPTS / event["trial"]).rglob("*")}
-        assert {"output.log", "samples.jsonl"} <= files
+        assert "output.log" in files
     assert placed.left == set()
 
 
+@pytest.mark.exhaustive
 def test_a_node_that_goes_away_and_comes_back(cluster):
     grid = Grid(cluster, "leaving", LEAVING)
 

@@ -13,9 +13,8 @@ from raybench.core.job import Job
 from raybench.devices import Hardware
 from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
 from raybench.execution.node_agent import NodeAgent
-from raybench.execution.ray_executor import disambiguate, limit_to_ray
+from raybench.execution.ray_executor import limit_to_ray
 from raybench.execution.ray_settings import MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
-from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.workloads import read_workload
@@ -24,14 +23,6 @@ from raybench.workloads.command import Command
 CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))
 NODE = Node("box", (CPU, GPU), packages={"torch": "2.13.0"}, address="10.0.0.2", data_root="/data")
-
-
-def test_machines_of_one_name_get_addresses():
-    other = replace(NODE, address="10.0.0.3")
-    alone = replace(NODE, name="head", address="10.0.0.1")
-    names = [node.name for node in disambiguate([NODE, other, alone])]
-    assert names == ["box (10.0.0.2)", "box (10.0.0.3)", "head"]
-    assert len(Dispatcher([], disambiguate([NODE, other])).nodes) == 2
 
 
 def test_plan_is_limited_to_rays_resources():

@@ -24,14 +24,12 @@ def test_epochs_steps_and_examples(trained):
 def test_metrics_have_the_name_of_their_data(trained):
     for epoch in trained["epochs"]:
         assert set(epoch["metrics"]) == {"train/loss", "train/mae", "val/loss", "val/mae"}
-        assert set(epoch["evaluations"][0]["metrics"]) == {"val/loss", "val/mae"}
     assert set(trained["later"]) == {"test/loss", "test/mae"}
 
 
 def test_time_is_that_of_training_and_evaluation(trained):
     for epoch in trained["epochs"]:
-        ledger, (evaluation,) = epoch["ledger"], epoch["evaluations"]
-        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.2, abs=0.05)
+        ledger = epoch["ledger"]
         assert ledger["evaluate"] >= 0.02
         assert ledger["train"] > 0
         assert "input_wait" not in ledger and "step_s" not in epoch, "not measured"

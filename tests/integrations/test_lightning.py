@@ -30,17 +30,13 @@ def test_metrics_have_the_name_of_their_data(trained):
         names = {"train/loss", "train/size", "train/late", "val/loss", "val/seen", "hard/loss"}
         assert set(epoch["metrics"]) == names
         assert epoch["metrics"]["train/late"] == number, "those of this epoch"
-        assert set(epoch["evaluations"][0]["metrics"]) == {"val/loss", "val/seen"}
     assert trained["epochs"][1]["metrics"]["train/loss"] < trained["epochs"][0]["metrics"]["train/loss"]
     assert set(trained["later"]) == {"test/loss"}
 
 
 def test_time_is_charged_to_its_sections(trained):
     for epoch in trained["epochs"]:
-        (evaluation,) = epoch["evaluations"]
-        assert (evaluation["name"], evaluation["step"]) == ("val", 13)
         ledger = epoch["ledger"]
-        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.2, abs=0.05)
         assert ledger["evaluate"] >= 0.07, "the reading of 50 examples and two batches"
         assert ledger["input_wait"] >= 0.05
         assert min(ledger["train"], ledger["checkpoint"]) > 0
@@ -64,11 +60,6 @@ def test_training_stops_at_the_target(tmp_path, metric):
     trained = train(tmp_path, epochs=5, target=[metric, None, 1000.0])
     assert ([epoch["epoch"] for epoch in trained["epochs"]], trained["more"]) == ([1], [False])
     assert trained["warnings"] == []
-
-
-def test_evaluations_between_steps(tmp_path):
-    (epoch,) = train(tmp_path, epochs=1, val_check_interval=6)["epochs"]
-    assert [(each["name"], each["step"]) for each in epoch["evaluations"]] == [("val", 6), ("val", 12)]
 
 
 def test_leaving_early_is_a_warning(tmp_path):

@@ -1,6 +1,5 @@
 """Energy counters: a made-up RAPL tree, a made-up NVML, and a made-up Zeus."""
 
-import json
 import re
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from raybench.core.job import Job, Target
 from raybench.core.settings import Settings
 from raybench.devices.energy import AmdGpus, AppleChip, EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
-from raybench.monitoring import SAMPLES, Monitor
+from raybench.monitoring import Monitor
 from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
@@ -220,8 +219,5 @@ def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
         thread.join()
         trial.kill()
         trial.wait()
-    samples = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
-    watts = [sample["energy_j"]["cpu 0"] / sample["at"] for sample in samples[-1:]]
-    assert watts == [pytest.approx(50, rel=0.3)]
     assert summary["energy"]["epochs"]["device_j"] == pytest.approx(120, rel=0.3)
     assert 0 <= summary["energy"]["others_share"] <= 1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from raybench.monitoring.host_load import HostLoad, measure_load
-from raybench.monitoring.processes import family_cpu_s
+from raybench.monitoring.host_load import HostLoad, LoadMeter
+from raybench.monitoring.processes import family_usage
 
 LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
 
@@ -23,15 +23,15 @@ def test_threshold_of_host_load(busy, cores, high):
 
 @LINUX
 def test_processor_time_of_children_is_our_own():
-    before = family_cpu_s(os.getpid())
+    before = family_usage(os.getpid()).cpu_s
     code = "import time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\ninput()"
     child = subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     child.stdout.readline()
-    running = family_cpu_s(os.getpid())
+    running = family_usage(os.getpid()).cpu_s
     child.communicate(b"\n")
     assert running - before >= 0.15
-    assert family_cpu_s(os.getpid()) - before >= 0.15
-    assert family_cpu_s(2**30) is None, "no such process"
+    assert family_usage(os.getpid()).cpu_s - before >= 0.15
+    assert family_usage(2**30) is None, "no such process"
 
 
 @LINUX
@@ -40,5 +40,5 @@ def test_a_program_that_keeps_a_core_busy():
     # Its parent ends at once, so that it is not a child of this process.
     code = "import os, time\nif os.fork(): os._exit(0)\nend = time.time() + 10\nwhile time.time() < end: pass"
     subprocess.run([sys.executable, "-S", "-c", code], check=True)
-    load = measure_load()
+    load = LoadMeter().read()
     assert load.busy > 0.3 and load.high

@@ -1,10 +1,8 @@
 """The sensors of NVIDIA GPUs, with a made-up driver behind the library's functions."""
 
-import json
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 from support.made_up_gpus import Nvml, NVMLError, install_nvml
@@ -13,7 +11,8 @@ from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.energy import Unavailable
 from raybench.devices.host import usable_cores
-from raybench.monitoring import SAMPLES, Monitor
+from raybench.monitoring import Monitor
+from raybench.monitoring.nvidia import NvidiaEnergy
 from raybench.monitoring.sampler import open_sensors
 
 
@@ -22,25 +21,13 @@ class FunctionNotFound(NVMLError):
 
 
 class Sensors(Nvml):
-    """NVML with sensors; a GPU or slice without `power` does not report it."""
+    """NVML with sensors and counters."""
 
     NVMLError_FunctionNotFound = FunctionNotFound
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
     reasons = 0x1
 
-    def nvmlDeviceGetClockInfo(self, gpu, which):
-        return {self.NVML_CLOCK_SM: 1980, self.NVML_CLOCK_MEM: 2619}[which]
-
-    def nvmlDeviceGetPowerUsage(self, gpu):
-        if "power" not in gpu:
-            raise NVMLError("Not Supported")
+    def nvmlDeviceGetTotalEnergyConsumption(self, gpu):
         return gpu["power"] * 1000
-
-    def nvmlDeviceGetTemperature(self, gpu, sensor):
-        return 61
-
-    def nvmlDeviceGetUtilizationRates(self, gpu):
-        return SimpleNamespace(gpu=97, memory=40)
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, gpu):
         return self.reasons
@@ -63,7 +50,7 @@ SLICES = [
 GPUS = [
     {"uuid": "GPU-aaaa", "name": "A", "mib": 1, "power": 100},
     {"uuid": "GPU-bbbb", "name": "B", "mib": 1, "power": 200, "slices": SLICES},
-    {"uuid": "GPU-abcd", "name": "A", "mib": 1},
+    {"uuid": "GPU-abcd", "name": "A", "mib": 1, "power": 300},
 ]
 
 
@@ -72,20 +59,6 @@ def library(request, monkeypatch):
     made = request.param(GPUS)
     install_nvml(monkeypatch, made)
     return made
-
-
-def test_quantities_and_units(library):
-    assert open_sensors("cuda", ["0"]).read() == [
-        {
-            "id": "0",
-            "clock_mhz": 1980,
-            "memory_clock_mhz": 2619,
-            "power_w": 100.0,
-            "temperature_c": 61,
-            "utilization": 0.97,
-            "throttled": [],
-        }
-    ]
 
 
 @pytest.mark.parametrize(
@@ -97,11 +70,11 @@ def test_quantities_and_units(library):
         (["MIG-2222"], {"MIG-2222": 30}),
         (["MIG-22"], {"MIG-22": 30}),
         (["MIG-GPU-bbbb/7/0"], {"MIG-GPU-bbbb/7/0": 40}),
-        ([], {"0": 100, "1": 200, "2": None}),
+        ([], {"0": 100, "1": 200, "2": 300}),
     ],
 )
 def test_gpus_and_slices_by_name(library, names, power):
-    assert {gpu["id"]: gpu.get("power_w") for gpu in open_sensors("cuda", names).read()} == power
+    assert NvidiaEnergy(names).read() == {f"gpu {name}": joules for name, joules in power.items()}
 
 
 @pytest.mark.parametrize("name", ["GPU-cccc", "GPU-a"])
@@ -155,13 +128,10 @@ def test_a_monitored_trial(tmp_path, monkeypatch, has_package):
     finally:
         trial.kill()
         trial.wait()
-    samples = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
-    assert samples
     if library is None:
         assert summary["missing"] == ["GPU sensors: the package nvidia-ml-py is not installed"]
         assert summary["gpus"] == []
         return
     (gpu,) = summary["gpus"]
     assert gpu["throttled"] == {"power_cap": 1.0}
-    assert {sample["gpus"][0]["clock_mhz"] for sample in samples} == {1980}
     assert library.open == 0

@@ -15,7 +15,7 @@ from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import Monitor
-from raybench.monitoring.processes import Session
+from raybench.monitoring.processes import family_usage
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the numbers of processes come from /proc")
 
@@ -134,12 +134,11 @@ def test_children_in_own_sessions_belong_to_the_trial():
     program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
     program += ".wait()"
     leader = subprocess.Popen([sys.executable, "-c", program, BUSY], start_new_session=True)
-    session = Session(leader.pid)
     try:
         deadline = time.monotonic() + 30
-        while session.read().cpu_s < 1 and time.monotonic() < deadline:
+        while family_usage(leader.pid).cpu_s < 1 and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert session.read().cpu_s >= 1
+        assert family_usage(leader.pid).cpu_s >= 1
     finally:
         for child in psutil.Process(leader.pid).children():
             child.kill()

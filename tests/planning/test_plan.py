@@ -14,9 +14,9 @@ from raybench.execution.jobs import make_job
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placement
-from raybench.planning.plan import WorkItem, make_plan, notes
+from raybench.planning.plan import WorkItem, make_plan, notes, skip_lines
 from raybench.planning.request import request_of
-from raybench.planning.resume import complete_cells, done_on_other_machines
+from raybench.planning.resume import done_on_other_machines
 from raybench.results.attempt import Attempt
 from raybench.workloads import names
 
@@ -376,9 +376,9 @@ def test_cells_done_on_other_machines(plan_of):
     assert done_on_other_machines(plan, []) == {}
     gpus = [*machine(plan, "cuda", "gpu-box"), *machine(plan_of(GRID, nodes=(SERVER,)), "cuda", "server")]
     others = done_on_other_machines(plan, gpus)
-    assert {others[cell.cell_id].repeats for cell in plan.cells if cell.skip} == {frozenset({0})}
-    assert complete_cells(plan, others) == set()
+    assert [[*others[cell.cell_id]] for cell in plan.cells if cell.skip] == [[0]] * len(others)
+    assert list(skip_lines(plan, others)) == list(skip_lines(plan))
     others = done_on_other_machines(plan, machine(plan, "cuda", "gpu-box", repeats=3))
-    assert complete_cells(plan, others) == {cell.cell_id for cell in plan.cells if cell.skip}
+    assert list(skip_lines(plan, others)) == []
     assert done_on_other_machines(plan, machine(plan, "cuda", "gpu-box", status="lost")) == {}
     assert done_on_other_machines(plan, machine(plan, "cpu", "vm-b")) == {}, "they can run here"

@@ -140,16 +140,15 @@ def test_the_latest_attempt_of_each_trial():
 
 def test_the_evidence_for_an_epoch_s_times():
     told = [
-        epoch(1, cpu={"train": 1.9, "compile": 0.2}, settle_s={"train": 2.1e-05}, step_s=[0.5, 0.25, 1]),
+        epoch(1, settle_s={"train": 2.1e-05}, step_s=[0.5, 0.25, 1]),
         epoch(2, device_s={"train": 0.98, "evaluate": 0.4}, step_s=[0.5, "?"]),
-        events.trial_ended(TRIAL, 1, "completed", ledger={"train": 2.0}, cpu={"setup": 0.1, "train": 3.8}),
+        events.trial_ended(TRIAL, 1, "completed", ledger={"train": 2.0}),
     ]
     (attempt,) = attempts(told).values()
     first, second = attempt.epochs
     assert (first.settle_s, list(first.step_s)) == ({"train": 2.1e-05}, [0.5, 0.25, 1.0])
     assert (first.device_s, second.device_s) == ({}, {"train": 0.98, "evaluate": 0.4})
     assert (second.settle_s, list(second.step_s)) == ({}, [])
-    assert attempt.cpu == {"setup": 0.1, "train": 3.8}
 
 
 @pytest.mark.parametrize("seconds", [1e200, -1e101, math.nan, math.inf])

@@ -38,7 +38,6 @@ def test_recorded_files_are_read_from_lines(path):
         ("steps", True, True),
         ("step_s", [0.5, "?"], True),
         ("optimizers", [{"lr": 1e200}, {"lr": 0.1}], False),
-        ("evaluations", [{"seconds": 0.5}], False),
         ("units", {"tokens": 5}, False),
         ("cpu_s", None, False),
         ("memory_peak_bytes", 1.5, True),

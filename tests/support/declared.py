@@ -10,19 +10,18 @@ from raybench.engines.base import EngineParts
 from raybench.engines.loop_facts import open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.declared import DeclaredTraining
-from raybench.training.peak_memory import PeakMemory
 from raybench.training.trial import Recorder, Trial, TrialOptions
 from support.small_training import RECIPE
 
 
 class Recorded(Recorder):
-    """The fields of all epochs, with the peak of the memory."""
+    """The fields of all epochs."""
 
-    def __init__(self, peak):
-        self.peak, self.epochs, self.warnings = peak, [], []
+    def __init__(self):
+        self.epochs, self.warnings = [], []
 
     def epoch_ended(self, fields, more):
-        self.epochs.append(fields | {"memory_peak_bytes": self.peak.now(ended=not more)})
+        self.epochs.append(fields)
 
     def warn(self, message):
         self.warnings.append(message)
@@ -33,9 +32,8 @@ class Training(DeclaredTraining):
 
     def __init__(self, framework, workload, data, device, seed=3, rank=None, **settings):
         recipe, rank, loop = Recipe(**(RECIPE | settings)), rank or Rank(), open_loop(framework, device)
-        self.ledger, peak = Ledger(), PeakMemory(device, loop)
-        clock = TrainingClock(self.ledger, device, loop, lambda phase: None, peak)
-        self.recorded = Recorded(peak)
+        self.ledger, self.recorded = Ledger(), Recorded()
+        clock = TrainingClock(self.ledger, device, loop)
         options = TrialOptions(math.ceil(recipe.epochs), Path(), Path(), world_size=rank.count)
         parts = EngineParts(recipe, workload, device, loop, seed, rank)
         super().__init__(Trial(options, self.recorded, lambda: clock), framework, parts)

@@ -25,8 +25,6 @@ class ForkingExecutor:
         load: a made-up use of this machine by other programs.
     """
 
-    uses_ray = False
-
     def __init__(self, server: Callable[[str], ForkServer], load: HostLoad | None = None) -> None:
         self._server, self._load = server, load
         self._environments: dict[tuple[str, str], ForkServer] = {}
@@ -74,11 +72,8 @@ class DrawnTimes:
         stop_after: press Ctrl-C after so many trials.
     """
 
-    uses_ray = False
-
     def __init__(self, draw: Callable[[Job], float | None], stop_after: int | None = None) -> None:
         self._draw, self._stop_after = draw, stop_after
-        self._now = datetime.now(UTC)
         self.trials: list[str] = []
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
@@ -91,6 +86,7 @@ class DrawnTimes:
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """End each trial at once."""
+        self._now = datetime.now(UTC)
         while placement := dispatcher.next():
             if len(self.trials) == self._stop_after:
                 raise KeyboardInterrupt

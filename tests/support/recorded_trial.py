@@ -47,6 +47,6 @@ class Kept:
 def make_trial(epochs=3, framework="none", done=0, states=None, **options):
     kept, ledger = Kept(done, states), Ledger(clock=lambda: time.perf_counter_ns())
     device = open_device("cpu", framework, Assignment([0], (), 1))
-    clock = TrainingClock(ledger, device, open_loop(framework, device), lambda phase: None)
+    clock = TrainingClock(ledger, device, open_loop(framework, device))
     given = {"data_dir": Path("data"), "output_dir": Path("output"), **options}
     return Trial(TrialOptions(epochs, **given), kept, lambda: clock), kept, ledger

@@ -21,7 +21,7 @@ class FileWriter(MlflowWriter):
         self.history = GridHistory.read(folder)
         execution = Execution.begin("here", "name: it\n", {"cells": []})
         execution.write(folder)
-        super().__init__(store, folder.name, self.history, execution, **options)
+        super().__init__(store, self.history, execution, **options)
 
     def put(self, event):
         run = f"{event['trial']}-{event['attempt']}"

@@ -101,11 +101,6 @@ def test_evaluation_between_steps_is_not_a_step(sleep):
     (epoch,) = kept.epochs
     assert max(epoch["step_s"]) == 1
     assert epoch["ledger"]["evaluate"] == 52
-    first, second = epoch["evaluations"]
-    assert (first["name"], first["step"], first["metrics"]) == ("val", 2, {"val/accuracy": 0.25})
-    assert (second["step"], second["metrics"]) == (5, {"val/accuracy": 0.5})
-    assert (first["seconds"], second["seconds"]) == (50, 2)
-    assert (first["train_s"], second["train_s"]) == (3, 5)
     assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
 
 

@@ -117,5 +117,5 @@ def test_what_changes_results_changes_the_digest(folder):
 
 
 def test_it_is_the_same_as_plain_values(folder):
-    found = info(folder, "python", "train.py", env={"A": "{a}"}, json_lines={"val/a": "a"}, given=("a",))
+    found = info(folder, "python", "train.py", env={"A": "{a}"}, metrics={"val/a": "(a)"}, given=("a",))
     assert type(found).from_json(found.to_json()) == found

@@ -56,16 +56,6 @@ class Loop(LoopFacts):
         """Nanoseconds of compilation in this process, as counted by `torch.compile`."""
         return compile_ns()
 
-    def holds_graphs(self) -> bool:
-        """Return whether CUDA graphs hold memory: a pool of their own, from which nothing is allocated in a replay."""
-        if not self._device.own_clock:
-            return False
-        try:
-            segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
-            return any(tuple(segment["segment_pool_id"]) != (0, 0) for segment in segments)
-        except RuntimeError:  # a different allocator, which does not say
-            return True
-
     def begin_epoch(self) -> None:
         """Start to count the optimizer's steps and to note its settings."""
         self._steps.clear()

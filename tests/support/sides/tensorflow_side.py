@@ -90,35 +90,6 @@ def trained(**how):
     return {"epochs": training.epochs(), "weights": weights(training.model)}
 
 
-def peak_with_a_search(steps, epochs, batches):
-    """The peak of a made-up GPU after each epoch.
-
-    Each function needs 1,000 bytes in its first call; later the step needs 300, and an evaluation 200.
-    """
-    from raybench.devices import tensorflow as adapters
-
-    memory, known = {"peak": 0}, set()
-    tf.config.experimental.get_memory_info = lambda name: memory
-    tf.config.experimental.reset_memory_stats = lambda name: memory.update(peak=100)
-    for name in ("_peak", "peak_memory", "begin_search", "end_search"):
-        setattr(adapters.Cpu, name, getattr(adapters.Cuda, name))
-    adapters.Cpu._gpus = lambda self: ["GPU:0"]
-    training = make_training(steps_per_epoch=steps, epochs=epochs, evaluation_batch_size=-(-70 // batches))
-    engine = training.engine
-
-    def needing(name, call, needed):
-        def called(*arguments):
-            memory["peak"] = max(memory["peak"], needed if name in known else 1000)
-            known.add(name)
-            return call(*arguments)
-
-        return called
-
-    engine._train = needing("train", engine._train, 300)
-    engine._evaluate = needing("evaluate", engine._evaluate, 200)
-    return [epoch["memory_peak_bytes"] for epoch in training.epochs()]
-
-
 def trained_from_a_slow_loader(seconds):
     """One epoch whose every batch comes so much later: its account, and the wall time."""
     opened = HostInput._open

@@ -1,7 +1,5 @@
 """Workloads that take a mebibyte for each example of a batch: in training, or in evaluation."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -35,16 +33,6 @@ in_training = Workload(model=lambda: Hungry(MIB, 1), data=data)
 in_evaluation = Workload(model=lambda: Hungry(1, MIB), data=data)
 insatiable = Workload(model=lambda: Hungry(1, 64 * MIB), data=data)
 content = Workload(model=lambda: Hungry(1, 1), data=data)
-
-
-class Dying(torch.nn.Linear):
-    def forward(self, inputs):
-        if not self.training:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        return super().forward(inputs)
-
-
-dies_in_evaluation = Workload(model=lambda: Dying(1, 2), data=data)
 
 
 class Parent(torch.nn.Linear):
