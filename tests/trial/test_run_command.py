@@ -565,6 +565,7 @@ def test_commands_are_compared_by_known_work(project, pace, workload, unit, code
         ("", "batch_size", "epoch_is_pass"),
         ("epoch: epoch (.)", "batch_size", "epoch_is_pass"),
         ("", "params.nproc", "weak_scaling"),
+        ("", "params.argument_1", "unnamed_argument"),
     ],
 )
 def test_epochs_are_compared_across_batch_sizes(project, workload, axis, note):
@@ -572,7 +573,7 @@ def test_epochs_are_compared_across_batch_sizes(project, workload, axis, note):
     command = f"command: [python, script.py, '{{{axis}}}', '0.03']\n{workload}\n"
     answer = project.run(BATCHES.replace("round", "epoch"), command, f"axes: {{{axis}: [2, 8]}}\n").report.answer
     assert answer.configurations[1].ratio and answer.best
-    assert note in [each.code for each in answer.trust.notes]
+    assert note in [each.code for each in (*answer.trust.notes, *answer.trust.cautions)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")
