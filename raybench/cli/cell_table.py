@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
-from raybench.core.job import DEVICES, GROUPED
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import ResolvedCell
     from raybench.results.attempt import Attempt
-
-FORMS = {GROUPED: " grouped", DEVICES: ""}
-"""Suffix of the number of replicas, by the form of replication."""
 
 TO_RUN = "to run"
 
@@ -121,15 +117,20 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
     """The price of the missing trials, if their devices have one and their time can be estimated; unused prices."""
     if unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells):
         yield f"{unused}."
+    if price := price_text(plan, todo, estimator):
+        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
+        yield f"Price: {price} (prices: {sources})."
+
+
+def price_text(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
+    """About what some trials cost; empty if it is not known."""
     prices = [
         (cell.price.per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
         if cell.price and cell.price.per_hour
     ]
-    if prices:
-        total, coverage = _sum(prices, todo)
-        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
-        yield f"Price: about {money_text(total, plan.spec.price_currency)}{coverage} (prices: {sources})."
+    total, coverage = _sum(prices, todo)
+    return f"about {money_text(total, plan.spec.price_currency)}{coverage}" if prices else ""
 
 
 def budget_line(plan: Plan) -> Iterator[str]:
@@ -214,8 +215,9 @@ def _device(cell: ResolvedCell) -> str:
     """A device with its hardware, as far as it is known: `cpu (2 cores)`, `gpu (NVIDIA H100)`."""
     if cell.skip or cell.fit is None:
         return cell.profile
-    fit, replicas = cell.fit, cell.content.device.replicas
+    fit = cell.fit
     count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
     hardware = f"{count}{fit.hardware.model}" if fit.accelerators else plural(fit.cpus, "core")
-    replicas_text = f", {plural(replicas, 'replica')}{FORMS[fit.replication.form]}" if fit.replication.form else ""
-    return f"{cell.profile} ({hardware}{replicas_text})"
+    parts = [hardware, *([plural(fit.devices, "device")] if fit.devices > max(1, fit.accelerators) else [])]
+    parts += [plural(fit.replicas, "replica")] if fit.replicas > fit.devices else []
+    return f"{cell.profile} ({', '.join(parts)})"

@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, Tag, model_validator
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Arithmetic, Workload
+from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
@@ -20,7 +21,6 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
 
 MOST_LOOKS = 10
@@ -39,10 +39,9 @@ class DeviceProfile(Settings):
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
     price_per_hour: v.NotNegative | None = key(
-        "Price per hour of all that a trial uses, such as a rented machine, in `currency`.", 0.35, None
+        "Price per hour of one accelerator or, for a CPU, of its machine, in `currency`.", 0.35, None
     )
     resources: dict[v.Text, v.Positive] | None = key(
         "Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",

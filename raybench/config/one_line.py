@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from pathlib import PurePath
@@ -17,6 +18,9 @@ from raybench.errors import UsageError
 from raybench.workloads.command import SPECIAL
 from raybench.workloads.parameters import PASSED
 
+VS = "--vs"
+"""The word between two commands that are compared."""
+
 MAX_RANGE = 1_000
 """Most values of a range such as {1..8}."""
 
@@ -28,6 +32,9 @@ EXPLANATION = """\
 # an epoch; without it, the lines of common programs are recognised, or else whole runs are timed. `metrics` are regular
 # expressions whose group is the value, and `work: {examples: 60000}` is what an epoch or a run contains.
 """
+
+COUNT_OPTIONS = ("nproc_per_node", "num_processes")
+"""Options of torchrun and accelerate with the number of processes, one for each device."""
 
 _OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 _FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
@@ -92,6 +99,26 @@ def grid_of(
     return grid
 
 
+def commands_of(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the commands that `--vs` separates, each under what distinguishes it; one command under any name.
+
+    Raises:
+        UsageError: a side has no command, or two are equal.
+    """
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == VS:
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    common = sum(1 for _ in takewhile(lambda each: len({*each}) == 1, zip(*commands, strict=False)))
+    own = [command[common:] for command in commands]
+    named = {shlex.join(part): command for part, command in zip(own if all(own) else commands, commands, strict=True)}
+    if not all(commands) or len(named) < len(commands):
+        raise UsageError(f"{VS} separates two commands that differ: raybench run -- python a.py {VS} python b.py")
+    return named
+
+
 def as_yaml(grid: Mapping[str, Any]) -> str:
     """Return a grid as the text of a grid file."""
     text = yaml.safe_dump(dict(grid), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
@@ -143,9 +170,11 @@ def _is_number(text: str) -> bool:
 
 
 def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
-    """Return an axis's key: `device`, a setting of raybench if the values fit, or a parameter of the command."""
+    """Return an axis's key: `device`, `count`, a setting of raybench that the values fit, or a parameter."""
     if name == "device" and name not in axes and KINDS.keys() >= set(values):
         return name
+    if name in COUNT_OPTIONS and "count" not in axes and all(isinstance(value, int) for value in values):
+        return "count"
     is_setting = name in PASSED and not any(wrong_settings({name: value}) for value in values if name in SETTINGS)
     own = name if name not in PASSED | set(SPECIAL) else f"{name}_option"
     key = name if is_setting else f"{PARAM}{own}"

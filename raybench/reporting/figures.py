@@ -1,7 +1,8 @@
 """The figures of a report: speed and quality, learning curves, loss, where the time goes, time against price.
 
-Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns. matplotlib is imported when the first
-figure is drawn, and its `pyplot` only for `managed_figures`, so no window is opened and nothing has to be closed.
+Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns; without data for it, it raises
+`NoDataError`. matplotlib is imported when the first figure is drawn, and its `pyplot` only for `managed_figures`, so no
+window is opened and nothing has to be closed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from io import BytesIO, StringIO
 from itertools import cycle
 from statistics import fmean
@@ -28,6 +30,8 @@ from raybench.reporting.columns import rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from raybench.analysis.over import OverTime
 
 WIDTH = 5.4
 """Width of a figure in inches."""
@@ -120,12 +124,7 @@ def draw(name: str, answer: Answer) -> Figure:
 
 
 def rendered_figures(answer: Answer, names: Sequence[str] = ()) -> dict[str, RenderedFigure]:
-    """Draw the figures that the grid has data for, by name.
-
-    Args:
-        answer: the answer.
-        names: some of the figures; by default all.
-    """
+    """Draw the figures that the grid has data for, by name."""
     drawn = {}
     for name in names or FIGURES:
         try:
@@ -140,9 +139,6 @@ def speed(answer: Answer) -> Figure:
     """Draw the speed of each configuration relative to its reference, and its quality beside it.
 
     Without a single reference per workload, seconds per unit of work are drawn.
-
-    Raises:
-        NoDataError: fewer than two configurations have a time.
     """
     shown = _some([each for each in rows(answer) if each.seconds])
     if len(shown) < 2:
@@ -213,13 +209,6 @@ def learning(answer: Answer, metric: str = "") -> Figure:
     """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
 
     With a budget that is a price, over the price of the training time.
-
-    Args:
-        answer: the answer.
-        metric: a different metric than that of quality.
-
-    Raises:
-        NoDataError: no run logged the metric after several epochs.
     """
     metric = metric or answer.metric
     curves_of = {
@@ -258,11 +247,7 @@ def learning(answer: Answer, metric: str = "") -> Figure:
 
 
 def loss(answer: Answer) -> Figure:
-    """Draw the loss over training time, that of validation if it was logged.
-
-    Raises:
-        NoDataError: no run logged one after several epochs, or it is the metric of quality.
-    """
+    """Draw the loss over training time, that of validation if it was logged."""
     logged = dict.fromkeys(name for each in answer.configurations for name in each.metrics if name.endswith("/loss"))
     name = next((name for name in ("val/loss", "train/loss", *logged) if name in logged), "")
     if not name or name == answer.metric:
@@ -271,11 +256,7 @@ def loss(answer: Answer) -> Figure:
 
 
 def time_parts(answer: Answer) -> Figure:
-    """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up.
-
-    Raises:
-        NoDataError: no run recorded them.
-    """
+    """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
     shown = _some([each for each in rows(answer) if sum(each.run_parts_s.values())])
     if not shown:
         raise NoDataError("no run recorded the parts of its time")
@@ -309,11 +290,7 @@ def time_parts(answer: Answer) -> Figure:
 
 
 def time_and_price(answer: Answer) -> Figure:
-    """Draw time against price: to the target if there is one, else of a whole run.
-
-    Raises:
-        NoDataError: fewer than two configurations have a price.
-    """
+    """Draw time against price: to the target if there is one, else of a whole run."""
     points = [(each, *point) for each in rows(answer) if (point := _time_and_price(each, bool(answer.target)))]
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
@@ -331,12 +308,39 @@ def time_and_price(answer: Answer) -> Figure:
     return figure
 
 
-def scaling(answer: Answer) -> Figure:
-    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law.
+def over_time(over: OverTime) -> RenderedFigure:
+    """Draw the speed of each configuration over the executions of a grid, relative to its first level."""
+    from matplotlib import dates
 
-    Raises:
-        NoDataError: no axis is an amount of hardware.
-    """
+    axis: Any = dates
+    with _styled("over"):
+        figure, (panel,) = _new_figure(3.3)
+        ends = []
+        for each, colour in zip(over.series[:MAX_CURVES], cycle(COLOURS), strict=False):
+            base = each.levels[0].seconds
+            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
+            speeds = [base / one.seconds.value for one in each.sessions]
+            panel.plot(days, speeds, "o", color=colour, markersize=3, alpha=0.5)
+            at = 0
+            for level in each.levels:
+                own = days[at : at + level.sessions]
+                panel.plot([own[0], own[-1]], [base / level.seconds] * 2, color=colour, linewidth=1.6)
+                at += level.sessions
+            ends.append((_fitted(each.label), days[-1], base / each.levels[-1].seconds, colour))
+        first, last = panel.dataLim.intervalx
+        margin = max(0.03 * (last - first), 1 / 24)
+        panel.set_xlim(first - margin, last + margin)
+        panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
+        panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
+        panel.set_ylabel("speed relative to the first level")
+        panel.grid(axis="y", linewidth=0.4, color=LINE)
+        _label_ends(figure, panel, ends)
+    caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
+    return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
+
+
+def scaling(answer: Answer) -> Figure:
+    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law."""
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
     figure, panels = _new_figure(3.3, len(answer.scalings))
@@ -459,13 +463,9 @@ def _colours(answer: Answer) -> dict[int, str]:
 def _interval(
     panel: Axes, row: int, value: float, low: float | None, high: float | None, colour: str, hollow: bool
 ) -> None:
-    """Draw a dot with its interval, or a ring; an interval that leaves the axis ends in an arrow."""
+    """Draw a dot with its interval, or a ring."""
     if low is not None and high is not None:
-        left, right = panel.get_xlim() if panel.get_autoscalex_on() is False else (low, high)
-        panel.plot([max(low, left), min(high, right)], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-        for end, is_beyond, mark in ((left, low < left, 4), (right, high > right, 5)):
-            if is_beyond:
-                panel.plot([end], [row], marker=mark, color=colour, markersize=6, clip_on=False)
+        panel.plot([low, high], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     face = PAPER if hollow else colour
     panel.plot([value], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
 
@@ -505,12 +505,7 @@ def _log(panel: Axes, low: float, high: float, which: str) -> None:
 
 
 def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
-    """Write labels at the right margin, each with a thin line to its point.
-
-    Args:
-        figure, panel: with their final scales.
-        ends: label, x, y and colour of each point.
-    """
+    """Write labels at the right margin, each with a thin line to its point."""
     ordered = sorted(ends, key=lambda end: -end[2])
     figure.draw_without_rendering()
     height = panel.get_window_extent().height / figure.dpi * 72
@@ -559,11 +554,7 @@ def managed_figures() -> Iterator[None]:
 
 @contextmanager
 def _styled(salt: str) -> Iterator[None]:
-    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards.
-
-    Args:
-        salt: for the ids inside an SVG; figures on one page need different ones.
-    """
+    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib as mpl

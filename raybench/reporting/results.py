@@ -34,7 +34,7 @@ class Results:
     Attributes:
         plot: the figures (`Plots`), each as a matplotlib Axes: `results.plot.speed()`.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
         >>> results
@@ -63,7 +63,7 @@ class Results:
         Raises:
             UsageError: the grid has no such axis or value.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> results = raybench.load("raybench-results", grid="quickstart")
             >>> effects = results.with_baseline(batch_size=128).effects
@@ -89,7 +89,7 @@ class Results:
 
         `columns` describes the columns, with units.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> trials = raybench.load("raybench-results", grid="quickstart").trials
             >>> trials["status"].value_counts().to_dict()
@@ -102,12 +102,6 @@ class Results:
         """One row per epoch; `grid`, `trial` and `attempt` identify its trial.
 
         `columns` describes the columns, with units. Metrics have columns by their own names, such as `val/accuracy`.
-
-        Example:
-            >>> import raybench
-            >>> epochs = raybench.load("raybench-results", grid="quickstart").epochs
-            >>> len(epochs), int(epochs["epoch"].max())
-            (36, 3)
         """
         return self._tables[1]
 
@@ -116,12 +110,6 @@ class Results:
         """One row per configuration: runs, time, ratio to its reference with interval, quality, price, energy.
 
         `columns` describes the columns, with units. The axes of the grid have columns by their own names.
-
-        Example:
-            >>> import raybench
-            >>> comparison = raybench.load("raybench-results", grid="quickstart").comparison
-            >>> int(comparison["rank"].min()), bool((comparison["ratio"].dropna() > 0).all())
-            (1, True)
         """
         return frames.comparison(self._answers)
 
@@ -129,7 +117,7 @@ class Results:
     def effects(self) -> DataFrame:
         """One row per axis and value: its effect on speed and quality over all pairs that differ in it alone.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> effects = raybench.load("raybench-results", grid="quickstart").effects
             >>> sorted(effects["axis"])
@@ -141,7 +129,7 @@ class Results:
     def best(self) -> DataFrame:
         """One row per criterion: the best configuration, relative to its reference.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> best = raybench.load("raybench-results", grid="quickstart").best
             >>> best["criterion"].tolist()
@@ -151,14 +139,7 @@ class Results:
 
     @property
     def columns(self) -> DataFrame:
-        """Description of every column: table, name, dtype, unit, meaning.
-
-        Example:
-            >>> import raybench
-            >>> columns = raybench.load("raybench-results", grid="quickstart").columns
-            >>> columns.set_index(["table", "name"]).loc[("trials", "steady_s"), "unit"]
-            's'
-        """
+        """Description of every column: table, name, dtype, unit, meaning."""
         from pandas import DataFrame
 
         described = {**frames.TABLES, "trials": c.TRIALS, "epochs": c.EPOCHS}
@@ -237,7 +218,7 @@ class Plots:
     def speed(self) -> Axes:
         """Speed of each configuration relative to its reference with its 95% interval, and its quality.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> results = raybench.load("raybench-results", grid="quickstart")
             >>> axes = results.plot.speed()
@@ -290,8 +271,8 @@ def write_report(
     unit: str,
 ) -> Path:
     """Write the report of results as a page; see `raybench.report`."""
+    from raybench.config.prices import PriceList
     from raybench.reporting.page import page
-    from raybench.results.prices import PriceList
 
     changes: dict[str, Any] = {"prices": PriceList.read(Path(prices)) if prices else None, "unit": unit}
     chosen = {"device": baseline} if isinstance(baseline, str) else baseline

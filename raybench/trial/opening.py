@@ -14,7 +14,7 @@ from raybench.core.cell import COMMAND
 from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.core.version import __version__
-from raybench.devices import Assignment, Device, open_device
+from raybench.devices import KINDS, Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import FRAMEWORKS
@@ -36,7 +36,7 @@ def open_assigned(job: Job) -> Device:
     devices = (planned.devices or 1) // rank.count
     threads = max(1, planned.threads // rank.count)
     own_loop = job.cell.has_own_loop
-    assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices, own_loop)
+    assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.number)
     if job.cell.workload.form == COMMAND and not job.check:
         device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
     else:
@@ -98,8 +98,9 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]
-    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
-    return conditions | ({"cores": job.cores} if job.cores else {})
+    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count}
+    link = KINDS[job.cell.device.kind].link(job.visible)
+    return conditions | ({"cores": job.cores} if job.cores else {}) | ({"link": link} if link else {})
 
 
 def keep_others_offline(job: Job) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from raybench import datasets
 from raybench.core import events, memory
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
@@ -18,7 +19,7 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Device
-from raybench.engines.base import EngineParts
+from raybench.engines.base import Engine, EngineParts
 from raybench.engines.loop_facts import LoopFacts, open_loop
 from raybench.errors import DataError
 from raybench.training.clock import TrainingClock
@@ -33,6 +34,8 @@ from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import record_late_modules, working_folder
 from raybench.workloads.parameters import PASSED
+
+PER_DEVICE = "per_device_batch_size"
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
@@ -56,6 +59,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     checkpoints = Checkpoints(job, warnings)
     journal: TrialJournal | None = None
     trial: Trial | None = None
+    engine: Engine | None = None
     status, error = TrialStatus.COMPLETED, None
     folder, copy = Path.cwd(), ExitStack()
     try:
@@ -73,7 +77,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         trial = Trial(options_of(job), journal, lambda: clock)
         set_current(trial)
         try:
-            train(trial, device, loop)
+            engine = train(trial, device, loop)
         finally:
             loop.close()
         trial.finish()
@@ -95,19 +99,29 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         checkpoints.remove()
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
-    send(ended(job, status, error, warnings, sections, wall_s, template_import))
+    event = ended(job, status, error, warnings, sections, wall_s, template_import)
+    if engine and status == TrialStatus.COMPLETED:
+        with suppress(Exception):  # the training is done
+            event["communication"] = engine.communication()
+    send(event)
 
 
-def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], object]:
-    """The training of a job: the user's own function, or that of a declared workload."""
+def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], Engine | None]:
+    """The training of a job: the user's own function, or that of a declared workload, which returns its engine."""
     if info.is_function:
         function, arguments = load_workload(info, job.code_folder), arguments_of(info, job)
-        return lambda trial, device, loop: function(trial, **arguments)
+
+        def call(trial: Trial, device: Device, loop: LoopFacts) -> None:
+            function(trial, **arguments)
+
+        return call
     workload = workload_of(job)
 
-    def train(trial: Trial, device: Device, loop: LoopFacts) -> None:
+    def train(trial: Trial, device: Device, loop: LoopFacts) -> Engine:
         parts = EngineParts(Recipe.from_cell(job.cell), workload, device, loop, job.seed)
-        DeclaredTraining(trial, job.cell.framework, parts).run(lambda: load_data(job, workload))
+        training = DeclaredTraining(trial, job.cell.framework, parts)
+        training.run(lambda: load_data(job, workload))
+        return training.engine
 
     return train
 
@@ -141,10 +155,16 @@ def drop_unmeasured(sections: dict[str, float]) -> None:
             sections.pop(name, None)
 
 
+def per_device_batch_size(cell: Cell) -> Any:
+    """Examples of each batch on each device; `MISSING` if the size of a batch is not a setting."""
+    batch = cell.settings.batch_size
+    return batch // (cell.device.devices or 1) if isinstance(batch, int) else MISSING
+
+
 def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
     """The keyword arguments of the function; those that are its defaults are left to it."""
     cell = job.cell
-    others = {"framework": cell.framework, "threads": cell.device.threads}
+    others = {"framework": cell.framework, "threads": cell.device.threads, PER_DEVICE: per_device_batch_size(cell)}
     arguments = {}
     for name, parameter in info.parameters.items():
         if name in PASSED:
