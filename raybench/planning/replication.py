@@ -44,6 +44,8 @@ def resolve_replication(
             if count > 1
             else Replication()
         )
+    if not FRAMEWORKS[framework].groups:
+        return f"raybench's {framework} engine has no replicas; set replicas: 1"
     if requested == GROUPED or (requested is None and (total == 1 or is_divided)):
         return Replication(GROUPED)
     if not FRAMEWORKS[framework].spreads:

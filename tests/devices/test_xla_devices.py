@@ -130,7 +130,9 @@ def test_eight_replicas(kind, model, count, replication, result):
 
 
 def test_framework_without_replicas_on_devices():
-    assert "tensorflow trains on one device only" in resolve_replication("cpu", "tensorflow", "", 2, 1, "devices")
+    assert "raybench's tensorflow engine has no replicas" in resolve_replication(
+        "cpu", "tensorflow", "", 2, 1, "devices"
+    )
 
 
 @on_xla
