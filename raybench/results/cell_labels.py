@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from raybench.core.cell import Cell
@@ -17,32 +17,6 @@ _REPEAT = re.compile(r", repeat \d+$")
 def without_repeat(label: str | None) -> str:
     """Remove the repeat number from a label."""
     return _REPEAT.sub("", label or "")
-
-
-def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Cell]]) -> list[str | None]:
-    """Add distinguishing settings to labels that several cells share.
-
-    Args:
-        labels: one label per trial.
-        cells: the id and the cell of each trial.
-
-    Returns:
-        The labels in the same order. A label that several cells share is preceded by the settings in which these
-        differ.
-    """
-    groups: dict[str, dict[str, Cell]] = {}
-    for label, (cell_id, cell) in zip(labels, cells, strict=True):
-        groups.setdefault(without_repeat(label), {})[cell_id] = cell
-    words_by_cell = {
-        cell_id: differences(cell_id, cell, group.values())
-        for label, group in groups.items()
-        if label and len(group) > 1
-        for cell_id, cell in group.items()
-    }
-    return [
-        extended(label, words_by_cell[cell_id]) if label and cell_id in words_by_cell else label
-        for label, (cell_id, _) in zip(labels, cells, strict=True)
-    ]
 
 
 def differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
