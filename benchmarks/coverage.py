@@ -53,8 +53,10 @@ def _autocorrelated(rng: np.random.Generator, n: int, k: int) -> Array:
 
 
 def _in_time(rng: np.random.Generator, values: Array, n: int, k: int) -> Array:
-    """Values in the order of time, by repeat and configuration; configurations are shuffled within each repeat."""
-    return rng.permuted(values.reshape(n, k), axis=1)
+    """Values in the order of time, by repeat and configuration: shuffled, and every other repeat in reverse order."""
+    places = rng.permuted(np.tile(np.arange(k), (n, 1)), axis=1)
+    places[1::2] = k - 1 - places[: n - 1 : 2]
+    return np.take_along_axis(values.reshape(n, k), places, axis=1)
 
 
 def _drift(rng: np.random.Generator, n: int, k: int) -> Array:

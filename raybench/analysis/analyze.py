@@ -204,6 +204,7 @@ class _Grid:
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             **self._energy(runs),
+            communication=_median(run.communication for run in runs),
             **_mfu(runs),
             **self._limit(runs),
             **(self._compared(own, other) if other else {}),

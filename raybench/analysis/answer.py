@@ -283,6 +283,7 @@ class Configuration:
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
             host was busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
+        communication: share of a step's time in which ranks exchange gradients; None if unknown.
         cautions: marks (letters) of the cautions that concern it, as in `Trust.cautions`.
     """
 
@@ -324,6 +325,7 @@ class Configuration:
     mfu_problem: str = ""
     limited_by: str = ""
     limited_share: float | None = None
+    communication: float | None = None
     cautions: tuple[str, ...] = ()
 
     @property
@@ -394,15 +396,6 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Serial:
-    """The part of the time of one that more hardware does not shorten (Amdahl's law), with its 95% interval."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
 class Scaling:
     """How the speed grows along an axis that is an amount of hardware; `effects` have its efficiency by value.
 
@@ -410,13 +403,14 @@ class Scaling:
         axis: such as `count` or `threads`.
         noun: what it counts: `GPU`, `process`, `thread`.
         kind: `strong` if all values have the same batch size, `weak` if the batch grows with the amount; else empty.
-        serial: None with weak scaling, fewer than 3 values or 2 repeats, or if the times do not follow Amdahl's law.
+        serial: part of the time of one that more do not shorten, by Amdahl's law; None with weak scaling, fewer than 3
+            values or 2 repeats, or if the times do not follow the law.
     """
 
     axis: str
     noun: str
     kind: str = ""
-    serial: Serial | None = None
+    serial: Compared | None = None
 
 
 class Criterion(StrEnum):

@@ -34,12 +34,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class AtBudget:
-    """The quality that decides between runs with a budget.
-
-    Attributes:
-        metric: its name.
-        higher_is_better: its direction.
-    """
+    """The quality that decides between runs with a budget."""
 
     metric: str
     higher_is_better: bool
@@ -84,13 +79,7 @@ def best(
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
-    Args:
-        configurations: in the order of the grid.
-        matching: their references.
-        metric: the metric of quality.
-        has_target: whether the grid has a target.
-        workloads: the name of each job, if there are several.
-        at_budget: the quality that decides, if the grid has a budget; then speed and price of a unit of work do not.
+    With a budget, its quality decides, and speed and price of a unit of work do not.
     """
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
@@ -116,7 +105,9 @@ def scales(configurations: Sequence[Measured], has_target: bool, at_budget: AtBu
     if at_budget:
         qualities = {each.index: value for each in configurations if math.isfinite(value := at_budget.cost(each))}
         pooled = residual(each.qualities.get(at_budget.metric, ()) for each in configurations)
-        made = [Scale(Criterion.QUALITY, qualities, partial(_quality, at_budget.metric, pooled))] if qualities else []
+        metric = at_budget.metric
+        by_quality: Compare = lambda own, other, n: quality_difference(own, other, metric, pooled, n)  # noqa: E731
+        made = [Scale(Criterion.QUALITY, qualities, by_quality)] if qualities else []
         if made and not has_target:
             return made
     times = residual(each.times for each in configurations)
@@ -125,22 +116,16 @@ def scales(configurations: Sequence[Measured], has_target: bool, at_budget: AtBu
     prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour}
     floor = max((each.time_rounding for each in configurations), default=0.0)
 
-    def speed(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        return cost_ratio(own.times, other.times, times, floor, comparisons)
-
-    def price(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        factor = prices[other.index] / prices[own.index]
+    def compare(
+        own: Measured, other: Measured, comparisons: int, of_joules: bool = False, of_price: bool = False
+    ) -> Ratio | None:
+        factor = prices[other.index] / prices[own.index] if of_price else 1.0
         if by_target:
-            return target_ratio(own, other, successes, seconds_of, comparisons, factor)
+            pooled, cost = (_residual_j(configurations), joules_of) if of_joules else (successes, seconds_of)
+            return target_ratio(own, other, pooled, cost, comparisons, factor)
+        if of_joules:
+            return cost_ratio(own.energies, other.energies, energies, 0.0, comparisons)
         return cost_ratio(own.times, other.times, times, floor, comparisons, factor)
-
-    def first(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        return target_ratio(own, other, successes, seconds_of, comparisons)
-
-    def energy(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        if by_target:
-            return target_ratio(own, other, _residual_j(configurations), joules_of, comparisons)
-        return cost_ratio(own.energies, other.energies, energies, 0.0, comparisons)
 
     to_target = {each.index: cost.value for each in configurations if (cost := expected(each.tries))}
     by_target = has_target and bool(to_target)
@@ -151,11 +136,9 @@ def scales(configurations: Sequence[Measured], has_target: bool, at_budget: AtBu
         seconds = {each.index: _geometric_mean(each.times) for each in configurations if each.times}
         joules = {each.index: _geometric_mean(each.energies) for each in configurations if each.energies}
     costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
-    made += [
-        Scale(Criterion.FIRST_TO_TARGET, seconds, first) if by_target else Scale(Criterion.FASTEST, seconds, speed)
-    ]
-    made += [Scale(Criterion.CHEAPEST, costs, price)] if len(costs) > 1 else []
-    made += [Scale(Criterion.LEAST_ENERGY, joules, energy)] if len(joules) > 1 else []
+    made.append(Scale(Criterion.FIRST_TO_TARGET if by_target else Criterion.FASTEST, seconds, compare))
+    made += [Scale(Criterion.CHEAPEST, costs, partial(compare, of_price=True))] if len(costs) > 1 else []
+    made += [Scale(Criterion.LEAST_ENERGY, joules, partial(compare, of_joules=True))] if len(joules) > 1 else []
     return [each for each in made if each.costs]
 
 
@@ -178,12 +161,6 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     quality = found if isinstance(found, Difference) else quality_difference(*pair, metric, pooled)
     ratio = found if isinstance(found, Ratio) else None
     return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven))
-
-
-def _quality(
-    metric: str, pooled: Residual | None, own: Measured, other: Measured, comparisons: int
-) -> Difference | None:
-    return quality_difference(own, other, metric, pooled, comparisons)
 
 
 def _compared_with(first: int, order: Sequence[int], matching: Matching) -> tuple[int | None, int]:

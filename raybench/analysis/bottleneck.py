@@ -126,19 +126,12 @@ class Roofline:
 
     @property
     def share(self) -> float:
-        """The share that determines the class.
-
-        It is that of the time for `input`, else the larger of `compute` and `memory`.
-        """
+        """The share that determines the class: that of the time for `input`, else the larger of the others."""
         return self.input if self.bottleneck == INPUT else max(self.compute, self.memory)
 
 
 def utilization(attempt: Attempt) -> Utilization | None:
-    """The FLOPs of an attempt's model relative to the peak of its devices.
-
-    Returns:
-        None if it has no steady epoch, or no measurement of its device or model.
-    """
+    """The FLOPs of an attempt's model relative to its devices' peak; None if either is not known."""
     label, device = attempt.roofline, attempt.cell.device
     try:
         probes, precision = label["probes"], label["precision"]
@@ -169,11 +162,7 @@ def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
 
 
 def roofline(attempt: Attempt) -> Roofline | None:
-    """The roofline of an attempt.
-
-    Returns:
-        None without MFU, or if the traffic of its model is not known.
-    """
+    """The roofline of an attempt; None without MFU, or if the traffic of its model is not known."""
     used, examples_per_s = utilization(attempt), timing.rate(attempt, "examples")
     try:
         bytes_moved = train_bytes(attempt.roofline["work"], attempt.cell)
@@ -190,11 +179,7 @@ def roofline(attempt: Attempt) -> Roofline | None:
 
 
 def input_share(attempt: Attempt) -> float | None:
-    """The share of the steady epochs' time spent waiting for input.
-
-    Returns:
-        None if no epoch took any time.
-    """
+    """The share of the steady epochs' time spent waiting for input; None if no epoch took any time."""
     epochs, seconds = timing.paced_epochs(attempt)
     total_s = sum(seconds)
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.

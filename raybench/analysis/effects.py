@@ -46,14 +46,7 @@ class _Row:
 def effects(
     configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str], residuals: Residuals
 ) -> list[Effect]:
-    """Return a row per axis and value other than the baseline's, the axis with the largest effect first.
-
-    Args:
-        configurations: in the order of the grid.
-        matching: their references and matched sets.
-        metrics: the metrics of quality, the main one first.
-        residuals: variances pooled over the grid.
-    """
+    """Return a row per axis and value other than the baseline's, the axis with the largest effect first."""
     rows = []
     for axis, values in matching.axes.items():
         if axis in matching.ties or axis in JOB_AXES:

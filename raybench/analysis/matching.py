@@ -32,10 +32,6 @@ def amount(axis: str, value: Any) -> float | None:
 class Matching:
     """The configurations of a grid by their values on the axes.
 
-    Args:
-        configurations: in the order of the grid.
-        baseline: axes and the baseline's values; empty for the first value of every axis.
-
     Attributes:
         axes: the axes that vary, each with its values in the order of the grid.
         baseline: axes and the baseline's values, as used.

@@ -263,18 +263,7 @@ def measure(
     steps: RoundingSteps,
     stopping: Stopping | None = None,
 ) -> Measured:
-    """Return the numbers of a configuration's runs.
-
-    Args:
-        index: its position in the grid.
-        cell: what was requested.
-        attempts: its attempts.
-        unit: the unit of work.
-        target: the quality to reach.
-        scale: makes fractions of accuracies in percent (`percent_scale`).
-        steps: to which the numbers of the grid's source were rounded.
-        stopping: how the number of repeats was decided, if it was not fixed.
-    """
+    """Return the numbers of a configuration's runs."""
     counted = counted_attempts(cell, attempts)
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
     seconds = [(run, seconds_per_unit(run, unit)) for run in completed]

@@ -61,12 +61,7 @@ def cost_ratio(
 ) -> Ratio | None:
     """Return the cost of the other ÷ the own, above 1 if the own is better; None if one is not known.
 
-    Args:
-        own, other: logs of seconds or joules.
-        pooled: the residual variance of the grid.
-        rounding: the least variance of one run.
-        comparisons: number of candidates from which the pair was selected as the best.
-        factor: of the price per hour.
+    The sides are logs of seconds or joules; `factor` is of the price per hour.
     """
     estimate = (best_difference if comparisons > 1 else difference)(other, own, pooled, rounding)
     return as_ratio(estimate, comparisons, (len(own), len(other)), factor) if estimate else None
@@ -78,12 +73,6 @@ def quality_estimate(
     """Return the metric of a configuration minus that of the other; None if a side did not log it.
 
     None also if runs stop at their target, because their quality then only confirms it.
-
-    Args:
-        own, other: the configurations.
-        metric: its name.
-        pooled: the residual variance of the grid.
-        comparisons: see `cost_ratio`.
     """
     if own.stops or other.stops:
         return None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
 
-from raybench.analysis.answer import Effect, Scaling, Serial
+from raybench.analysis.answer import Compared, Effect, Scaling
 from raybench.analysis.intervals import Sample, at_every_look, mean
-from raybench.analysis.matching import CORES, Matching, amount
+from raybench.analysis.matching import CORES, Matching
 from raybench.analysis.measured import SAME_WORK, Measured
 from raybench.core.settings import short_name
 from raybench.devices import KINDS
+from raybench.results.attempt import Attempt
 
 LEAST_AMOUNTS = 3
 """Fewest amounts that show whether times follow Amdahl's law."""
@@ -20,29 +21,28 @@ LEAST_AMOUNTS = 3
 LARGEST_MISFIT = 0.05
 """Largest deviation of a time from Amdahl's law with which its serial share is stated."""
 
-Group = Mapping[float, Measured]
-"""Configurations that differ in an amount of hardware alone, by amount."""
+NOUNS = {"threads": "thread", "cpus": "core", "cores": "core", "gpus": "GPU", "nodes": "node", "nnodes": "node"}
+"""What axes count, besides `count`; others count processes."""
 
 
 def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence[Effect]) -> list[Scaling]:
     """Return how the speed grows along each axis that is an amount of hardware and has an effect."""
     made = []
     for axis in dict.fromkeys(each.axis for each in effects if each.efficiency):
-        rows = [each for each in effects if each.axis == axis]
         groups: dict[int, dict[float, Measured]] = {}
-        for row in rows:
+        for row in (each for each in effects if each.axis == axis):
             for own, other in matching.sets(axis, row.value, row.other):
-                group = groups.setdefault(other, {amount(axis, row.other) or 1.0: measured[other]})
-                group[amount(axis, row.value) or 1.0] = measured[own]
-        is_fixed, grows = _batches(list(groups.values()))
-        kind = "" if CORES.fullmatch(short_name(axis)) else "strong" if is_fixed else "weak" if grows else ""
-        varies = kind == "weak" or any(row.varies for row in rows)
+                group = groups.setdefault(other, {float(row.other): measured[other]})
+                group[float(row.value)] = measured[own]
+        kind = "" if CORES.fullmatch(short_name(axis)) else _kind(groups.values())
+        varies = kind == "weak" or any(each.varies for each in effects if each.axis == axis)
         times = [{value: each.times for value, each in group.items()} for group in groups.values()]
-        made.append(Scaling(axis, _noun(axis, list(groups.values())), kind, None if varies else serial_share(times)))
+        runs = [run for group in groups.values() for each in group.values() for run in each.completed]
+        made.append(Scaling(axis, _noun(axis, runs), kind, None if varies else serial_share(times)))
     return made
 
 
-def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Serial | None:
+def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Compared | None:
     """Return the part of the time of one that more do not shorten: time = serial + parallel / amount.
 
     It is fitted to each repeat, and the interval is that of the mean: runs share what happens in a repeat. None with
@@ -64,37 +64,33 @@ def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Serial | N
     if np.abs(np.mean(misfits, axis=0)).max() > LARGEST_MISFIT:
         return None
     estimate = at_every_look(mean([float(fitted[0] / fitted.sum()) for fitted in parts]), runs[0].stopping)
-    return Serial(estimate.value, *(estimate.interval() or (None, None)))
+    low, high = estimate.interval() or (None, None)
+    return Compared(estimate.value, low, high, len(repeats))
 
 
-def _batches(groups: Sequence[Group]) -> tuple[bool, bool]:
-    """Return whether the examples of a step are the same for all amounts, and whether they grow with them."""
-    sizes = [{value: _batch(each) for value, each in group.items()} for group in groups]
-    if not all(size for group in sizes for size in group.values()):
-        return False, False
-    per_one = [{value: size / value for value, size in group.items()} for group in sizes]
-    is_fixed, grows = (all(max(each.values()) < SAME_WORK * min(each.values()) for each in s) for s in (sizes, per_one))
-    return is_fixed, grows
+def _kind(groups: Iterable[Mapping[float, Measured]]) -> str:
+    """Return `strong` if the examples of a step are the same for all amounts, `weak` if they grow with them."""
+    kinds = set()
+    for group in groups:
+        sizes = {value: _batch(each.completed) for value, each in group.items()}
+        for kind, of_kind in (("strong", sizes), ("weak", {each: size / each for each, size in sizes.items()})):
+            if 0 < max(of_kind.values()) < SAME_WORK * min(of_kind.values()):
+                kinds.add(kind)
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
-def _batch(measured: Measured) -> float:
+def _batch(runs: Sequence[Attempt]) -> float:
     """Return the examples of a step, as counted or else as set; 0 if unknown."""
-    run = next(iter(measured.completed), None)
-    if run is None:
-        return 0.0
-    counted = [epoch.examples / epoch.steps for epoch in run.epochs if epoch.examples and epoch.steps]
-    return max(counted, default=float(run.cell.settings.batch_size or 0))
+    counted = [epoch.examples / epoch.steps for run in runs for epoch in run.epochs if epoch.examples and epoch.steps]
+    return max(counted, default=float(runs[0].cell.settings.batch_size or 0) if runs else 0.0)
 
 
-def _noun(axis: str, groups: Sequence[Group]) -> str:
+def _noun(axis: str, runs: Sequence[Attempt]) -> str:
     """Return what an axis counts: `GPU`, `process`, `thread`."""
-    name = short_name(axis)
-    devices = [run.cell.device for group in groups for each in group.values() for run in each.completed]
-    if name != "count":
-        nouns = {"threads": "thread", "cpus": "core", "cores": "core", "gpus": "GPU", "nodes": "node", "nnodes": "node"}
-        return nouns.get(name, "process")
-    kinds = [KINDS[each.kind] for each in devices if each.kind in KINDS]
+    if axis != "count":
+        return NOUNS.get(short_name(axis), "process")
+    kinds = [KINDS[run.cell.device.kind] for run in runs if run.cell.device.kind in KINDS]
     if any(kind.on_host for kind in kinds):
-        return "process" if any((each.devices or 1) > 1 for each in devices) else "core"
+        return "process" if any((run.cell.device.devices or 1) > 1 for run in runs) else "core"
     labels = {kind.label.split()[-1] for kind in kinds}
     return labels.pop() if len(labels) == 1 else "device"

@@ -112,13 +112,6 @@ def target_ratio(
 
     If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a
     difference only if it also holds with the success probabilities at the ends of their intervals, or with many runs.
-
-    Args:
-        own, other: the configurations.
-        pooled: the residual variance of log times of successes.
-        cost: seconds or joules.
-        comparisons: number of candidates from which this pair was selected.
-        price_ratio: price per hour of the other ÷ that of the own.
     """
     first, second = expected(own.tries, cost, comparisons), expected(other.tries, cost, comparisons)
     if first is None or second is None:

@@ -60,16 +60,7 @@ def with_trust(
     unit: Unit,
     further: Iterable[Caution] = (),
 ) -> tuple[Answered, Trust]:
-    """Return the parts of the answer with the marks of their cautions, and the line of trust.
-
-    Args:
-        answered: the parts without cautions.
-        measured: the numbers of each configuration.
-        matching: their references and matched sets.
-        found: findings by the `id` of a run.
-        unit: the unit of work.
-        further: cautions and notes about the whole grid.
-    """
+    """Return the parts of the answer with the marks of their cautions, and the line of trust."""
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
     sets = [matching.sets(each.axis, each.value, each.other) for each in answered.effects]

@@ -41,14 +41,7 @@ def _has_ended(run: Attempt) -> bool:
 def progress(
     measured: Sequence[Measured], matching: Matching, request: GridRequest, is_certain: IsCertain | None = None
 ) -> list[Progress]:
-    """Return how far each comparison of a configuration with its reference is; none if the repeats are fixed.
-
-    Args:
-        measured: the configurations.
-        matching: their references.
-        request: of the grid.
-        is_certain: what is certain enough, instead of the grid's rule.
-    """
+    """Return how far each comparison of a configuration with its reference is; none if the repeats are fixed."""
     rule = request.rule
     if rule is None:
         return []

@@ -281,6 +281,7 @@ class Display(ProgressListener):
         if self._checks:
             quiet = ["machine is quiet"] if self._is_quiet else []
             print_text(self._console, f"Checks: {' · '.join([*self._checks, *quiet])}")
+            self._is_quiet = False  # it was found so before the first trial
         self._checks = {}
 
     def warn(self, words: str) -> None:

@@ -73,11 +73,11 @@ def command(
     Several are united: a run that is in two of them counts once.
     """
     from raybench.cli.console import page as terminal
+    from raybench.config.prices import PriceList
     from raybench.reporting import build
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
     from raybench.reporting.text import print_report
-    from raybench.results.prices import PriceList
 
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)

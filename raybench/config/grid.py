@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, Tag, model_validator
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Arithmetic, Workload
+from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core.identity import COMPARE
@@ -20,7 +21,6 @@ from raybench.core.settings import SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
-from raybench.results.prices import PriceList
 from raybench.workloads import WorkloadInfo, read_workload
 
 MOST_LOOKS = 10

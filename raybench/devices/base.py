@@ -71,6 +71,7 @@ class DeviceKind:
         aliases: other names, which error messages for a grid file translate.
         visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
         program_variables: environment variables by which JAX and PyTorch/XLA choose the kind in a program of the user.
+        link: returns the slowest connection between its devices of these names; empty if it is not known.
         show: shows this process and its programs some accelerators only, where `visible_variable` alone does not.
     """
 
@@ -92,6 +93,7 @@ class DeviceKind:
     aliases: Sequence[str] = ()
     visible_variable: str = ""
     program_variables: Mapping[str, str] = field(default_factory=dict)
+    link: Callable[[Sequence[str]], str] = lambda names: ""
     show: Callable[[Sequence[str]], None] | None = None
 
     @property

@@ -22,6 +22,7 @@ KIND = DeviceKind(
     precisions=("fp32", "bf16", "fp16"),
     status="tests run it on every change",
     probe=probe,
+    link=lambda names: "the machine's memory",
     program_variables={"JAX_PLATFORMS": "cpu"},
 )
 

@@ -37,6 +37,7 @@ KIND = DeviceKind(
     energy="raybench.monitoring.nvidia:NvidiaEnergy",
     aliases=("gpu",),
     visible_variable="CUDA_VISIBLE_DEVICES",
+    link=nvidia.link,
     program_variables={"JAX_PLATFORMS": "cuda"},
 )
 

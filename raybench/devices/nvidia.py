@@ -5,9 +5,11 @@ They are read from NVML through the package `nvidia-ml-py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import combinations
 from typing import Any
 
 from raybench.devices.visible import selected
@@ -98,6 +100,26 @@ def installed() -> list[Gpu]:
     finally:
         nvml.nvmlShutdown()
     return gpus
+
+
+LINKS = {-1: "NVLink", 0: "one board", 10: "PCIe, one switch", 20: "PCIe, several switches"}
+LINKS |= {30: "PCIe, one host bridge", 40: "PCIe, several host bridges", 50: "PCIe, between processors"}
+"""The connection of two GPUs by NVML's topology level; -1 with NVLink."""
+
+
+def link(names: Sequence[str]) -> str:
+    """The slowest connection between visible GPUs of these names; empty if it is not known."""
+    levels = []
+    with suppress(Exception):  # no package, no driver, or one that does not know
+        nvml: Any = import_module(LIBRARY)
+        gpus = visible(",".join(names))
+        nvml.nvmlInit()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(int(gpu.index)) for gpu in gpus.values()]
+        for pair in combinations(handles, 2):
+            has_nvlink = nvml.nvmlDeviceGetP2PStatus(*pair, nvml.NVML_P2P_CAPS_INDEX_NVLINK) == nvml.NVML_P2P_STATUS_OK
+            levels.append(-1 if has_nvlink else nvml.nvmlDeviceGetTopologyCommonAncestor(*pair))
+        nvml.nvmlShutdown()
+    return LINKS.get(max(levels), "") if levels else ""
 
 
 def _of_handle(nvml: Any, handle: Any, index: str, driver: str) -> list[Gpu]:

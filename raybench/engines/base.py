@@ -168,6 +168,13 @@ class Engine(ABC):
         reveals that a clock measured only the queue.
         """
 
+    def communication(self) -> float | None:
+        """The share of a step's time in which ranks exchange gradients; None with one rank, or if it is not known.
+
+        It trains a few more steps, some without exchange, so that it ends the use of the model.
+        """
+        return None
+
     @abstractmethod
     def validation(self) -> Iterator[Any]:
         """Begin an evaluation; return batches of the whole validation set, all of one shape, for `evaluation_step`."""

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from raybench.config import GridSpec, load_grid
+from raybench.config.prices import PriceList
 from raybench.core.identity import INLINE
 from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
-from raybench.results.prices import PriceList
 
 Requested = tuple[GridSpec, list[tuple[str, str]]]
 """A grid, and the filter on its cells."""

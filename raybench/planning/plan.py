@@ -297,19 +297,17 @@ def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
-    """The trials, repeat by repeat, each repeat shuffled by the grid's seed.
+    """The trials, repeat by repeat: shuffled by the grid's seed, and every other repeat in the reverse order.
 
-    A drift of the machine then affects all cells alike. The versions of a cell run in turn; each is the first of every
-    other repeat.
+    A steady drift of the machine then affects all cells alike. The versions of a cell run in turn.
     """
     groups: dict[str, list[ResolvedCell]] = {}
     for cell in cells:
         groups.setdefault(repr({**cell.axes, VERSION_AXIS: None}) if spec.versions else cell.cell_id, []).append(cell)
     for repeat in range(spec.most_repeats):
-        shuffle = random.Random(f"{spec.seed}/{repeat}").shuffle
-        order = list(groups.values())
-        shuffle(order)
-        for group in order:
-            for cell in group[::-1] if repeat % 2 else group:
-                if repeat < cell.repeats:
-                    yield Trial(cell, repeat, spec.seed + repeat)
+        shuffled = list(groups.values())
+        random.Random(f"{spec.seed}/{repeat // 2}").shuffle(shuffled)
+        order = [cell for group in shuffled for cell in group]
+        for cell in reversed(order) if repeat % 2 else order:
+            if repeat < cell.repeats:
+                yield Trial(cell, repeat, spec.seed + repeat)

@@ -13,6 +13,7 @@ from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.parameters import used_settings
+from raybench.config.prices import Price
 from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, ComparedVersion, Examples
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
@@ -25,7 +26,6 @@ from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.validate import check_training, model_options
-from raybench.results.prices import Price
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import key_of

@@ -27,8 +27,8 @@ from raybench.sources import load_grids, mlflow_store
 from raybench.sources.result_tables import GridSource
 
 if TYPE_CHECKING:
+    from raybench.config.prices import PriceList
     from raybench.results.history import GridHistory
-    from raybench.results.prices import PriceList
 
 HTML, DATA = "report.html", "report.json"
 
@@ -82,16 +82,12 @@ def from_grid(
     """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
 
     Args:
-        grid: the grid.
-        baseline: see `from_attempts`.
         everything: whether to include every configuration with results, not only those of the latest request.
         changes: `prices` and `unit` of `from_attempts`.
     """
     attempts = grid.attempts
-    priced = (
-        (run.cell_id, each.columns.get("price_per_hour")) for run, each in zip(attempts, grid.records, strict=True)
-    )
-    own_prices = {cell: price for cell, price in priced if price is not None}
+    priced = zip(attempts, (each.columns.get("price_per_hour") for each in grid.records), strict=True)
+    own_prices = {run.cell_id: price for run, price in priced if price is not None}
     request = grid.request
     if request is None or everything:
         known = request_of_runs(grid.name or "", attempts, own_prices)
@@ -137,10 +133,8 @@ def from_sources(
     Args:
         sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
         results: the results folder.
-        everything: see `from_grid`.
         grid: the grid to report if the sources have several.
-        baseline: see `from_attempts`.
-        changes: `prices` and `unit` of `from_attempts`.
+        everything, baseline, changes: see `from_grid`.
 
     Raises:
         UsageError: a source cannot be read, or they are of several grids; the message lists them.

@@ -21,22 +21,13 @@ def effect_columns(answer: Answer) -> list[Column]:
     """Return the table of effects: the effect on speed, and on each metric of quality."""
     effects = answer.effects
     metrics = dict.fromkeys([*([answer.metric] if answer.metric else []), *(m for e in effects for m in e.quality)])
+    texts = [words.share_text(each.efficiency) for each in effects]
+    numbers = [[each.value if each else None for each in (e.speed, e.efficiency)] for e in effects]
     columns = [
-        Column("effect of", [words.effect_name(each) for each in effects], right=False, kind=LABEL),
-        Column(
-            "speed",
-            [words.effect_speed(each) for each in effects],
-            [each.speed.value if each.speed else None for each in effects],
-            right=False,
-        ),
-        Column(f"{answer.unit.counted}/s", [words.effect_rates(each) for each in effects], right=False, drop=2),
-        Column(
-            "efficiency",
-            [words.share_text(each.efficiency) for each in effects],
-            [each.efficiency.value if each.efficiency else None for each in effects],
-            right=False,
-            drop=1,
-        ),
+        Column("effect of", list(map(words.effect_name, effects)), right=False, kind=LABEL),
+        Column("speed", list(map(words.effect_speed, effects)), [each[0] for each in numbers], right=False),
+        Column(f"{answer.unit.counted}/s", list(map(words.effect_rates, effects)), right=False, drop=2),
+        Column("efficiency", texts, [each[1] for each in numbers], right=False, drop=1),
     ]
     for metric in metrics:
         own = [each.quality.get(metric) for each in effects]
@@ -60,12 +51,7 @@ def rows(answer: Answer) -> list[Configuration]:
 
 
 def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
-    """Return the table of configurations; columns without any value are left out.
-
-    Args:
-        answer: the answer.
-        shown: the configurations, one per row.
-    """
+    """Return the table of configurations; columns without any value are left out."""
     target, unit, metric = answer.target, answer.unit, answer.metric
     currency = words.currency_sign(answer)
 

@@ -1,7 +1,8 @@
 """The figures of a report: speed and quality, learning curves, loss, where the time goes, time against price.
 
-Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns. matplotlib is imported when the first
-figure is drawn, and its `pyplot` only for `managed_figures`, so no window is opened and nothing has to be closed.
+Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns; without data for it, it raises
+`NoDataError`. matplotlib is imported when the first figure is drawn, and its `pyplot` only for `managed_figures`, so no
+window is opened and nothing has to be closed.
 """
 
 from __future__ import annotations
@@ -120,12 +121,7 @@ def draw(name: str, answer: Answer) -> Figure:
 
 
 def rendered_figures(answer: Answer, names: Sequence[str] = ()) -> dict[str, RenderedFigure]:
-    """Draw the figures that the grid has data for, by name.
-
-    Args:
-        answer: the answer.
-        names: some of the figures; by default all.
-    """
+    """Draw the figures that the grid has data for, by name."""
     drawn = {}
     for name in names or FIGURES:
         try:
@@ -140,9 +136,6 @@ def speed(answer: Answer) -> Figure:
     """Draw the speed of each configuration relative to its reference, and its quality beside it.
 
     Without a single reference per workload, seconds per unit of work are drawn.
-
-    Raises:
-        NoDataError: fewer than two configurations have a time.
     """
     shown = _some([each for each in rows(answer) if each.seconds])
     if len(shown) < 2:
@@ -213,13 +206,6 @@ def learning(answer: Answer, metric: str = "") -> Figure:
     """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
 
     With a budget that is a price, over the price of the training time.
-
-    Args:
-        answer: the answer.
-        metric: a different metric than that of quality.
-
-    Raises:
-        NoDataError: no run logged the metric after several epochs.
     """
     metric = metric or answer.metric
     curves_of = {
@@ -258,11 +244,7 @@ def learning(answer: Answer, metric: str = "") -> Figure:
 
 
 def loss(answer: Answer) -> Figure:
-    """Draw the loss over training time, that of validation if it was logged.
-
-    Raises:
-        NoDataError: no run logged one after several epochs, or it is the metric of quality.
-    """
+    """Draw the loss over training time, that of validation if it was logged."""
     logged = dict.fromkeys(name for each in answer.configurations for name in each.metrics if name.endswith("/loss"))
     name = next((name for name in ("val/loss", "train/loss", *logged) if name in logged), "")
     if not name or name == answer.metric:
@@ -271,11 +253,7 @@ def loss(answer: Answer) -> Figure:
 
 
 def time_parts(answer: Answer) -> Figure:
-    """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up.
-
-    Raises:
-        NoDataError: no run recorded them.
-    """
+    """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
     shown = _some([each for each in rows(answer) if sum(each.run_parts_s.values())])
     if not shown:
         raise NoDataError("no run recorded the parts of its time")
@@ -309,11 +287,7 @@ def time_parts(answer: Answer) -> Figure:
 
 
 def time_and_price(answer: Answer) -> Figure:
-    """Draw time against price: to the target if there is one, else of a whole run.
-
-    Raises:
-        NoDataError: fewer than two configurations have a price.
-    """
+    """Draw time against price: to the target if there is one, else of a whole run."""
     points = [(each, *point) for each in rows(answer) if (point := _time_and_price(each, bool(answer.target)))]
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
@@ -332,11 +306,7 @@ def time_and_price(answer: Answer) -> Figure:
 
 
 def scaling(answer: Answer) -> Figure:
-    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law.
-
-    Raises:
-        NoDataError: no axis is an amount of hardware.
-    """
+    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law."""
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
     figure, panels = _new_figure(3.3, len(answer.scalings))
@@ -459,13 +429,9 @@ def _colours(answer: Answer) -> dict[int, str]:
 def _interval(
     panel: Axes, row: int, value: float, low: float | None, high: float | None, colour: str, hollow: bool
 ) -> None:
-    """Draw a dot with its interval, or a ring; an interval that leaves the axis ends in an arrow."""
+    """Draw a dot with its interval, or a ring."""
     if low is not None and high is not None:
-        left, right = panel.get_xlim() if panel.get_autoscalex_on() is False else (low, high)
-        panel.plot([max(low, left), min(high, right)], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-        for end, is_beyond, mark in ((left, low < left, 4), (right, high > right, 5)):
-            if is_beyond:
-                panel.plot([end], [row], marker=mark, color=colour, markersize=6, clip_on=False)
+        panel.plot([low, high], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     face = PAPER if hollow else colour
     panel.plot([value], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
 
@@ -505,12 +471,7 @@ def _log(panel: Axes, low: float, high: float, which: str) -> None:
 
 
 def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
-    """Write labels at the right margin, each with a thin line to its point.
-
-    Args:
-        figure, panel: with their final scales.
-        ends: label, x, y and colour of each point.
-    """
+    """Write labels at the right margin, each with a thin line to its point."""
     ordered = sorted(ends, key=lambda end: -end[2])
     figure.draw_without_rendering()
     height = panel.get_window_extent().height / figure.dpi * 72
@@ -559,11 +520,7 @@ def managed_figures() -> Iterator[None]:
 
 @contextmanager
 def _styled(salt: str) -> Iterator[None]:
-    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards.
-
-    Args:
-        salt: for the ids inside an SVG; figures on one page need different ones.
-    """
+    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib as mpl

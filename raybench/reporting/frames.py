@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raybench.analysis.answer import Answer, Best, Configuration, Effect
+from raybench.analysis.answer import Answer, Best, Compared, Configuration, Criterion, Effect
 from raybench.core.text import format_value
 from raybench.results.columns import NUMBER, TEXT, WHOLE, YES_NO, Column
 from raybench.sources.result_tables import frame
@@ -64,17 +64,20 @@ def _marks(_: Answer, row: Configuration | Effect | Best) -> str | None:
     return ", ".join(row.cautions) or None
 
 
+def _serial(answer: Answer, row: Effect) -> Compared | None:
+    return next((each.serial for each in answer.scalings if each.axis == row.axis), None)
+
+
+def _ties(answer: Answer, row: tuple[Best, Criterion]) -> str | None:
+    return "; ".join(str(_label(answer, index)) for index in (*row[0].indistinguishable, *row[0].unproven)) or None
+
+
 _CAUTIONS = _field("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas", _marks)
 
 _COMPARISON = (
     _field("label", TEXT, "", "the configuration's values on the axes that vary"),
     _field("reference", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row.reference)),
-    _field(
-        "rank",
-        WHOLE,
-        "",
-        "by quality with a budget, else by time to the target if there is one, else by time; from 1",
-    ),
+    _field("rank", WHOLE, "", "by quality with a budget, else by time to the target, else by time; from 1"),
     _field("planned", WHOLE, "runs", "requested runs"),
     _field("completed", WHOLE, "runs", "completed runs, which all numbers are of"),
     _field("skip", TEXT, "", "the reason why it cannot run; missing if it can"),
@@ -88,13 +91,7 @@ _COMPARISON = (
     *_interval("quality_difference", "", "quality minus that of the reference"),
     _field("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
     _field("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
-    _field(
-        "to_target_s",
-        NUMBER,
-        "s",
-        "expected time to the target, with a restart after each miss",
-        "to_target.expected_s",
-    ),
+    _field("to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected_s"),
     *_interval("to_target_ratio", "ratio", "speed to the target relative to the reference", "to_target.ratio"),
     _field("currency", TEXT, "", "of the prices, such as USD", lambda a, _: a.currency),
     _field("price", NUMBER, "currency", "price of a unit of work"),
@@ -108,6 +105,7 @@ _COMPARISON = (
     _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work"),
     *_interval("mfu", "fraction", "model FLOP/s over the measured peak, mean over runs", "mfu.share"),
     _field("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
+    _field("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
     _field("limited_by", TEXT, "", "compute, memory, input or overhead"),
     _CAUTIONS,
 )
@@ -115,21 +113,14 @@ _COMPARISON = (
 _EFFECTS = (
     _field("axis", TEXT, "", "the axis"),
     _field("value", TEXT, "", "its value", lambda _, row: format_value(row.value)),
-    _field(
-        "other", TEXT, "", "the baseline's value, which it is compared with", lambda _, row: format_value(row.other)
-    ),
+    _field("other", TEXT, "", "the baseline's value", lambda _, row: format_value(row.other)),
     _field("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
     _field("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
     *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
     _field("rate", NUMBER, "1/s", "what is counted per second with the value", lambda _, row: (row.rates or [None])[0]),
     _field("other_rate", NUMBER, "1/s", "the same with the baseline's", lambda _, row: (row.rates or [None])[-1]),
     *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
-    *_interval(
-        "serial_share",
-        "fraction",
-        "part of the time that more do not shorten",
-        lambda a, row: next((each.serial for each in a.scalings if each.axis == row.axis), None),
-    ),
+    *_interval("serial_share", "fraction", "part of the time that more do not shorten", _serial),
     _field("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
     _field("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
     _field("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
@@ -139,26 +130,12 @@ _EFFECTS = (
 )
 
 _BEST = (
-    _field(
-        "criterion",
-        TEXT,
-        "",
-        "fastest, first to target, cheapest, least energy, or quality with a budget",
-        lambda _, row: row[1].value,
-    ),
+    _field("criterion", TEXT, "", "such as fastest, first to target or cheapest", lambda _, row: row[1].value),
     _field("label", TEXT, "", "the best configuration by it", lambda a, row: _label(a, row[0].configuration)),
     _field("other", TEXT, "", "the configuration it is compared with", lambda a, row: _label(a, row[0].other)),
     *_interval("ratio", "ratio", "relative to that; above 1 is better", lambda _, row: row[0].ratios[row[1]]),
     *_interval("quality_difference", "", "quality minus that of the other", lambda _, row: row[0].quality),
-    _field(
-        "not_distinguishable",
-        TEXT,
-        "",
-        "configurations not shown to be worse, separated by semicolons",
-        lambda a, row: (
-            "; ".join(a.configurations[index].label for index in (*row[0].indistinguishable, *row[0].unproven)) or None
-        ),
-    ),
+    _field("not_distinguishable", TEXT, "", "configurations not shown to be worse, separated by semicolons", _ties),
     _field("cautions", TEXT, "", "marks of the cautions that could change it", lambda a, row: _marks(a, row[0])),
 )
 

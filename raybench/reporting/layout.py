@@ -83,11 +83,6 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
     """Yield the lines of a table that fits the width.
 
     Columns are dropped in their order, labels and headings are wrapped.
-
-    Args:
-        columns: the columns.
-        width: of the terminal.
-        below: texts below rows, by number.
     """
     shown = fitting(columns, width)
     gaps = GAP * (len(shown) - 1)
@@ -122,12 +117,7 @@ def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], 
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval.
-
-    Args:
-        columns: the columns; those of kind `AXIS` are left out, because the label has their values.
-        width: columns of the terminal.
-    """
+    """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval."""
     shown = [column for column in columns if column.kind != AXIS]
 
     def needed(column: Column) -> int:

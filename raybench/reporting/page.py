@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 
 def page(report: Report, drawn: Mapping[str, figures.RenderedFigure] | None = None) -> str:
-    """Return the report as an HTML page in one file.
-
-    Args:
-        report: the report.
-        drawn: its figures, if they are drawn already (`raybench.reporting.figures.rendered_figures`).
-    """
+    """Return the report as an HTML page in one file."""
     module: Any = _template().module
     shown = figures.rendered_figures(report.answer) if drawn is None else drawn
     return printable(str(module.page(report, shown)).lstrip())

@@ -47,14 +47,7 @@ class Report:
 
 
 def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", grid_file: str = "") -> Report:
-    """Return the report of an answer.
-
-    Args:
-        answer: the answer.
-        attempts: the attempts that it is of, for machines and versions.
-        made: the time of the report, UTC.
-        grid_file: the text of the grid file.
-    """
+    """Return the report of an answer."""
     machines: Counter[str] = Counter()
     versions: dict[str, Counter[str]] = {}
     for run in attempts:
@@ -80,6 +73,7 @@ def _machine(run: Attempt) -> str:
     parts = [device.hardware or str(device.kind)]
     parts += [plural(threads, "thread")] if isinstance(threads, int) else []
     parts += [str(run.cell.framework)] if run.cell.framework else []
+    parts += [f"linked by {link}"] if (link := run.runtime_conditions.get("link")) else []
     return f"{run.host.get('name')}: {', '.join(parts)}"
 
 

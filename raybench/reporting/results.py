@@ -102,12 +102,6 @@ class Results:
         """One row per epoch; `grid`, `trial` and `attempt` identify its trial.
 
         `columns` describes the columns, with units. Metrics have columns by their own names, such as `val/accuracy`.
-
-        Example:
-            >>> import raybench
-            >>> epochs = raybench.load("raybench-results", grid="quickstart").epochs
-            >>> len(epochs), int(epochs["epoch"].max())
-            (36, 3)
         """
         return self._tables[1]
 
@@ -116,12 +110,6 @@ class Results:
         """One row per configuration: runs, time, ratio to its reference with interval, quality, price, energy.
 
         `columns` describes the columns, with units. The axes of the grid have columns by their own names.
-
-        Example:
-            >>> import raybench
-            >>> comparison = raybench.load("raybench-results", grid="quickstart").comparison
-            >>> int(comparison["rank"].min()), bool((comparison["ratio"].dropna() > 0).all())
-            (1, True)
         """
         return frames.comparison(self._answers)
 
@@ -151,14 +139,7 @@ class Results:
 
     @property
     def columns(self) -> DataFrame:
-        """Description of every column: table, name, dtype, unit, meaning.
-
-        Example:
-            >>> import raybench
-            >>> columns = raybench.load("raybench-results", grid="quickstart").columns
-            >>> columns.set_index(["table", "name"]).loc[("trials", "steady_s"), "unit"]
-            's'
-        """
+        """Description of every column: table, name, dtype, unit, meaning."""
         from pandas import DataFrame
 
         described = {**frames.TABLES, "trials": c.TRIALS, "epochs": c.EPOCHS}
@@ -290,8 +271,8 @@ def write_report(
     unit: str,
 ) -> Path:
     """Write the report of results as a page; see `raybench.report`."""
+    from raybench.config.prices import PriceList
     from raybench.reporting.page import page
-    from raybench.results.prices import PriceList
 
     changes: dict[str, Any] = {"prices": PriceList.read(Path(prices)) if prices else None, "unit": unit}
     chosen = {"device": baseline} if isinstance(baseline, str) else baseline

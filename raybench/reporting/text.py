@@ -28,14 +28,7 @@ def report_text(answer: Answer, width: int, full: bool = False) -> str:
 
 
 def print_report(answer: Answer, console: Console, full: bool = False, only_skips: bool = False) -> None:
-    """Print the report.
-
-    Args:
-        answer: the answer.
-        console: where.
-        full: whether to add all configurations, all reasons for missing results and the notes.
-        only_skips: whether to leave out why runs failed, if something else says so.
-    """
+    """Print the report."""
     for text, style in report_lines(answer, console.width, full, only_skips):
         console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)
 

@@ -19,7 +19,6 @@ from raybench.analysis.answer import (
     Mfu,
     Ratio,
     Scaling,
-    Serial,
     Status,
     Summary,
     TrustLevel,
@@ -43,8 +42,8 @@ LEAST, MOST = 0.001, 9999
 RATIO_STEPS = 2
 """Least steps of the last digit between the ends of a ratio's interval: 12.5x (12.0–13.1), not 13x (12–13)."""
 
-ONCE = " in one run each"
-"""End of a clause on numbers without an interval."""
+ONCE, NO_INTERVAL = " in one run each", ", without an interval"
+"""Ends of a clause on numbers without an interval."""
 
 MAX_PEAKS = 4
 """Maximum number of peaks that a caption names."""
@@ -92,12 +91,7 @@ def _end(value: float, decimals: int | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
-    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4).
-
-    Args:
-        ratio: the ratio; None if there is none.
-        prefix: precedes the interval, such as "95% CI ".
-    """
+    """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4)."""
     if ratio is None:
         return NOTHING
     if ratio.low is None or ratio.high is None:
@@ -199,6 +193,27 @@ def name_of(answer: Answer, index: int, workload: str = "") -> str:
     """The label of a configuration, without a workload that the sentence has named already."""
     parts = answer.configurations[index].label.split(", ")
     return ", ".join(part for part in parts if part != workload) or answer.workload
+
+
+def _other_name(answer: Answer, best: Best) -> str:
+    """The other side: `cpu, batch 32`; by one kind of difference if the rest is the same: `with batch 32`, `on cpu`."""
+    if best.other is None:
+        return ""
+    own, other = (name_of(answer, index, best.workload) for index in (best.configuration, best.other))
+    differing = [part for part in other.split(", ") if part not in own.split(", ")]
+    device = format_value(answer.configurations[best.other].axes.get("device"))
+    if ", ".join(differing) in ("", other) or (device in differing and len(differing) > 1):
+        return other
+    return f"{'on' if device in differing else 'with'} {', '.join(differing)}"
+
+
+def _unseen(best: Best) -> list[str]:
+    """What runs of equal quality cannot show."""
+    quality = best.quality
+    if quality is None or quality.is_significant or not quality.is_equal:
+        return []
+    runs = plural(min(quality.runs, quality.other_runs), "run")
+    return [f"{runs} each can miss failures that happen in up to {100 * quality.unseen_failures:.0f}% of runs."]
 
 
 def spoken(name: str) -> str:
@@ -323,7 +338,8 @@ def _at_budget_text(answer: Answer, best: Best) -> BestText:
     difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
     others = f"{name_of(answer, best.other, best.workload)} reaches {reached(best.other)}: {difference}{_marks(best)}."
     ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
-    return BestText(f"{head};", others, f"Not distinguishable from it in {name}: {names_text(ties)}." if ties else "")
+    rest = [f"Not distinguishable from it in {name}: {names_text(ties)}."] if ties else []
+    return BestText(f"{head};", others, " ".join([*rest, *_unseen(best)]))
 
 
 def _best_text(answer: Answer, best: Best) -> BestText:
@@ -353,6 +369,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if others > 1 and len(names) == others:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
+    rest += _unseen(best)
     if best.unproven:
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
@@ -410,8 +427,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
 
 def _relative(answer: Answer, best: Best) -> Iterable[str]:
     """Ratios and the difference of quality to the other side, which the first of them names."""
-    other = name_of(answer, best.other, best.workload) if best.other is not None else ""
-    once = ""
+    other, once = _other_name(answer, best), ""
     configuration, said, first = answer.configurations[best.configuration], set[str](), Criterion.FIRST_TO_TARGET
     for criterion, ratio in best.ratios.items():
         if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
@@ -419,7 +435,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             text = ratio_words(ratio, criterion, other)
             # Of several clauses the first says so.
             yield text.removesuffix(once) if once else text
-            other, once = "", ONCE if text.endswith(ONCE) else once
+            other, once = "", next((end for end in (ONCE, NO_INTERVAL) if text.endswith(end)), once)
         counts_own = answer.unit.counted not in ("", "examples")
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
@@ -436,17 +452,12 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
 def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio: Ratio) -> Iterable[str]:
     """The price of its device at which it would cost as much as the other, if their devices have different prices."""
     if own.price_per_hour and own.price_per_hour != other.price_per_hour:
-        yield f"break-even at {money_text(float(f'{own.price_per_hour * ratio.value:.3g}'), answer.currency)} per hour"
+        price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
+        yield f"break-even at {price} per hour" + (f" of {own.axes['device']}" if "device" in own.axes else "")
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
-    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%).
-
-    Args:
-        ratio: above 1 is better.
-        criterion: the quantity.
-        other: the other side; empty if an earlier clause of the sentence named it.
-    """
+    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
     better = ratio.value >= 1
     factor, percent = (BETTER if better else WORSE)[criterion]
     if not other:
@@ -461,7 +472,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
         words = factor.format(number_text, other=other) + interval
     if not ratio.has_interval:
-        words += ONCE if ratio.runs == ratio.other_runs == 1 else ", without an interval"
+        words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
     if ratio.holds_if_no_miss and ratio.excludes_1:
         words += " as long as no run misses the target"
     return words
@@ -491,9 +502,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     name, than = metric_name(metric), f" than {other}" if other else ""
     if difference.is_equal and not difference.is_significant and difference.margin is not None:
         margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
-        runs = plural(min(difference.runs, difference.other_runs), "run")
-        unseen = f"{runs} each can miss failures that happen in up to {100 * difference.unseen_failures:.0f}% of runs"
-        return f"equal {name} within {margin} ({unseen})"
+        return f"equal {name} within {margin}"
     interval = ""
     if ends and difference.is_significant:
         low, high = sorted(abs(end) for end, _ in ends)
@@ -505,7 +514,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
             return f"{name} not distinguishable (95% CI {interval_text})"
         return f"{name} {signed(value, decimals)}{points}, not distinguishable from equal (95% CI {interval_text})"
     amount = f"{abs(value):.{decimals}f}"
-    once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else ", without an interval"
+    once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
     if not float(amount):
         return f"the same {name}{once}"
     if name == "accuracy":
@@ -603,6 +612,10 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     kinds = {"strong": "the batch size is the same for all", "weak": f"the batch size grows with the number of {nouns}"}
     if scaling.kind:
         yield f"{scaling.kind.capitalize()} scaling: {kinds[scaling.kind]}."
+    shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
+    if known := sorted(share for share in shares if share is not None):
+        ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
+        yield f"The exchange of gradients takes {ends} of a step with {name}."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
@@ -684,7 +697,7 @@ def mfu_text(mfu: Mfu | None) -> str:
     return NOTHING if mfu is None else share_text(mfu.share)
 
 
-def share_text(share: Compared | Summary | Serial | None, form: str = "{}% ({}–{})") -> str:
+def share_text(share: Compared | Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING

@@ -36,8 +36,11 @@ SUFFIX = ".zip"
 MAX_BYTES = 2**30
 """Maximum size of the files of an archive together."""
 
-MAX_SMALL_BYTES, MAX_RATIO = 2**24, 200
-"""A larger archive that shrank by more than this ratio is refused; results shrink 5 to 30 times."""
+MAX_FILE_BYTES = 2**24
+"""Maximum size of one file, which is parsed as a whole in about 20 times the memory; an epoch takes 0.3 to 3 kB."""
+
+MAX_RATIO = 200
+"""Maximum ratio by which files of more than that together may have shrunk; results shrink 5 to 30 times."""
 
 _GRID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:~[a-z]{1,20}){0,2}"
 _PART = r"\w[\w.-]{0,199}"
@@ -114,6 +117,8 @@ def extracted(path: Path) -> Iterator[Path]:
 
 
 def _extract(path: Path, folder: Path) -> Path:
+    if path.exists() and not path.is_file():  # a named pipe would be read for ever
+        raise UsageError(f"{path}: not a file; name a zip file of `raybench export`")
     try:
         with zipfile.ZipFile(path) as archive:
             entries = _entries(archive)
@@ -205,8 +210,11 @@ def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         grids.add(match["grid"])
     if len(grids) != 1:
         raise _RefusedError(f"it has results of {len(grids)} grids" if grids else "it has no results")
+    largest = max(entries, key=lambda entry: entry.file_size)
+    if largest.file_size > MAX_FILE_BYTES:
+        raise _RefusedError(f"{largest.filename} has {largest.file_size / 2**20:,.0f} MiB; a result has at most 16")
     size, packed = (sum(getattr(entry, part) for entry in entries) for part in ("file_size", "compress_size"))
-    if size > MAX_BYTES or size > max(MAX_SMALL_BYTES, MAX_RATIO * packed):
+    if size > MAX_BYTES or size > max(MAX_FILE_BYTES, MAX_RATIO * packed):
         raise _RefusedError(f"its files would take {size / 2**20:,.0f} MiB, extracted from {packed:,} bytes")
     return entries
 

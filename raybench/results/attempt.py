@@ -75,6 +75,7 @@ class Attempt:
         audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
         gaps: the epochs after which another process resumed training from a checkpoint.
         epochs: in order.
+        communication: the share of a step's time in which ranks exchange gradients; None if it is not known.
         error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
     """
 
@@ -109,6 +110,7 @@ class Attempt:
     ledger: Mapping[str, float] = field(default_factory=dict)
     wall: float | None = None
     template_import: float | None = None
+    communication: float | None = None
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, Any] | None = None
     gaps: tuple[int, ...] = ()
@@ -239,6 +241,7 @@ class Attempt:
         self.ended = text_in(event.get("t"))
         self.ledger = seconds_in(event.get("ledger"))
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
+        self.communication = time_in(event.get("communication"))
         lists = (event.get(name) for name in ("warnings", "unmatched"))
         self.warnings, self.unmatched = (list(map(str, each)) if isinstance(each, list) else [] for each in lists)
         self.error = error_in(event.get("error")) or None

@@ -14,7 +14,7 @@ from raybench.core.cell import COMMAND
 from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.core.version import __version__
-from raybench.devices import Assignment, Device, open_device
+from raybench.devices import KINDS, Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import FRAMEWORKS
@@ -99,7 +99,8 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
         return {}
     threads = device.runtime_conditions()["threads"]
     conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
-    return conditions | ({"cores": job.cores} if job.cores else {})
+    link = KINDS[job.cell.device.kind].link(job.visible)
+    return conditions | ({"cores": job.cores} if job.cores else {}) | ({"link": link} if link else {})
 
 
 def keep_others_offline(job: Job) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Device
-from raybench.engines.base import EngineParts
+from raybench.engines.base import Engine, EngineParts
 from raybench.engines.loop_facts import LoopFacts, open_loop
 from raybench.errors import DataError
 from raybench.training.clock import TrainingClock
@@ -56,6 +56,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
     checkpoints = Checkpoints(job, warnings)
     journal: TrialJournal | None = None
     trial: Trial | None = None
+    engine: Engine | None = None
     status, error = TrialStatus.COMPLETED, None
     folder, copy = Path.cwd(), ExitStack()
     try:
@@ -73,7 +74,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         trial = Trial(options_of(job), journal, lambda: clock)
         set_current(trial)
         try:
-            train(trial, device, loop)
+            engine = train(trial, device, loop)
         finally:
             loop.close()
         trial.finish()
@@ -95,19 +96,29 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         checkpoints.remove()
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
-    send(ended(job, status, error, warnings, sections, wall_s, template_import))
+    event = ended(job, status, error, warnings, sections, wall_s, template_import)
+    if engine and status == TrialStatus.COMPLETED:
+        with suppress(Exception):  # the training is done
+            event["communication"] = engine.communication()
+    send(event)
 
 
-def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], object]:
-    """The training of a job: the user's own function, or that of a declared workload."""
+def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], Engine | None]:
+    """The training of a job: the user's own function, or that of a declared workload, which returns its engine."""
     if info.is_function:
         function, arguments = load_workload(info, job.code_folder), arguments_of(info, job)
-        return lambda trial, device, loop: function(trial, **arguments)
+
+        def call(trial: Trial, device: Device, loop: LoopFacts) -> None:
+            function(trial, **arguments)
+
+        return call
     workload = workload_of(job)
 
-    def train(trial: Trial, device: Device, loop: LoopFacts) -> None:
+    def train(trial: Trial, device: Device, loop: LoopFacts) -> Engine:
         parts = EngineParts(Recipe.from_cell(job.cell), workload, device, loop, job.seed)
-        DeclaredTraining(trial, job.cell.framework, parts).run(lambda: load_data(job, workload))
+        training = DeclaredTraining(trial, job.cell.framework, parts)
+        training.run(lambda: load_data(job, workload))
+        return training.engine
 
     return train
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,14 +60,20 @@ BUDGET_GRACE = 0.1
 METRICS_GRACE_S = 5.0
 """Seconds in which a command may print metrics of its last epoch after the line that ends it."""
 
-KEPT_LINES = 20
-"""Last lines of the output that are kept with an error."""
+KEPT_LINES, SEARCHED_LINES = 20, 200
+"""Last lines of the output that are kept with an error, and those in which torchrun's report is looked for."""
+
+_ROOT_CAUSE = re.compile(r"Root Cause .*?\brank +: (?P<rank>\d+).*?\bexitcode +: (?P<code>-?\d+)", re.DOTALL)
+"""The rank that failed first, in the report of torchrun, which follows the output of the ranks."""
+
+_OF_TORCHRUN = "torch/distributed/elastic/"
+"""What the first line of that report has in it."""
 
 _NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
 """Environment variables of trackers, and those that Ray sets for its workers."""
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
+"""Exit codes of a killed program and of a shell whose command was killed."""
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
@@ -144,7 +151,7 @@ class _Run:
         assert info.command
         self._job, self._info, self._command, self._send = job, info, info.command, send
         self._channel, self._started_ns, self._warnings = channel, started_ns, warnings
-        self._last_lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._last_lines: deque[str] = deque(maxlen=SEARCHED_LINES)
         self._streams, self._is_stopping = (Lines(), Lines()), False
         self._program: Program | None = None
         self._arguments: list[str] = []
@@ -294,26 +301,34 @@ class _Run:
         reported = self._error()
         if reported:
             return reported
+        who, of_rank, root = self._info.name, {}, _ROOT_CAUSE.search("\n".join(self._last_lines))
+        if root:
+            who, code, of_rank = f"{who}: rank {root['rank']}", int(root["code"]), {"rank": int(root["rank"])}
+            self._last_lines = deque(takewhile(lambda line: _OF_TORCHRUN not in line, self._last_lines))
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
-        output = "\n".join(self._last_lines)
+        output = self._kept_output
         last = next((line.strip() for line in reversed(self._last_lines) if line.strip()), "")
-        message = f"{self._info.name} {how}" + (f": {last[:300]}" if last else ", without any output")
+        message = f"{who} {how}" + (f": {last[:300]}" if last else ", without any output")
         for option in re.findall(r"--(\w*_\w*)", " ".join(self._arguments)):
             if re.search(rf"(unrecognized|no such|unknown).*--{option}\b", output, re.IGNORECASE):
                 dashed = option.replace("_", "-")
                 message += f"; if its options have dashes, write `--{dashed}={{{option}}}` in the command"
                 break
-        by_kernel = (code in _KILLED or "SIGKILL" in output) and memory.oom_kills() > self._oom_kills
+        by_kernel = code in _KILLED and memory.oom_kills() > self._oom_kills
         if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
             memory.remove_limit()
             sizes = memory.describe(output, None, self._job.memory_limit)
             message = f"{self._info.name} was killed by the kernel because memory ran out" if by_kernel else message
-            return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes
+            return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes | of_rank
         kind = signal.Signals(-code).name if code < 0 else "Exit"
-        return TrialStatus.FAILED, self._described(kind, message)
+        return TrialStatus.FAILED, self._described(kind, message) | of_rank
+
+    @property
+    def _kept_output(self) -> str:
+        return "\n".join([*self._last_lines][-KEPT_LINES:])
 
     def _described(self, kind: str, message: str) -> dict[str, Any]:
-        return {"type": kind, "message": message, "output": "\n".join(self._last_lines)}
+        return {"type": kind, "message": message, "output": self._kept_output}
 
 
 @contextmanager
@@ -619,7 +634,7 @@ class _Reported(_Run):
         self._warn()
         rank = min(failed, key=lambda rank: failed[rank]["at"])  # others may follow from it
         of_rank = {"rank": rank} if len(self._reader.processes) > 1 else {}
-        error = {**failed[rank]["error"], **of_rank, "output": "\n".join(self._last_lines)}
+        error = {**failed[rank]["error"], **of_rank, "output": self._kept_output}
         return TrialStatus(failed[rank]["status"]), error
 
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:

@@ -40,7 +40,6 @@ CASES = {
     "stopped": {"audit": audit(stopped_s=4.0)},
     "cores_shared": {"runtime_conditions": {"exclusive": False}},
     "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
-    "limited_clocks": {"audit": gpu("power_cap", 0.5)},
     "resumed": {"gaps": (2,)},
     "energy_shared": {"audit": audit() | {"energy": {"epochs": {"device_j": 5.0}, "others_share": 0.4}}},
     "unsynchronised_clock": {"epochs": epochs(settle_s={"train": 0.5})},

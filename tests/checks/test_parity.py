@@ -84,12 +84,14 @@ def test_digits_cnn_is_the_same_job(framework: str, compared: Callable[..., Pari
     assert found.same, found.pairs[0].lines
 
 
-@pytest.mark.exhaustive
-@pytest.mark.xla
-def test_gpt_is_the_same_job_in_xla(compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "framework", [OTHERS[0], pytest.param("torch_xla", marks=[pytest.mark.xla, pytest.mark.exhaustive])]
+)
+def test_gpt_is_the_same_job(framework: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parity, "STEPS", 3)
     small = {"layers": 2, "width": 32, "heads": 2, "context": 24}
-    found = compared("gpt", ["torch", "torch_xla"], batch_size=16, model=small)
+    found = compared("gpt", ["torch", framework], batch_size=16, model=small)
     assert found.same, found.pairs[0].lines
 
 

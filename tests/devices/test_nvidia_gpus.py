@@ -121,6 +121,15 @@ def test_without_a_driver_there_is_no_gpu(nvml, monkeypatch):
     assert cuda.probe() == []
 
 
+@pytest.mark.parametrize(
+    ("names", "link"),
+    [(("0", "1"), "NVLink"), (("0", "1", OLD_A100), "PCIe, several host bridges"), (("0",), ""), (("9", "0"), "")],
+)
+def test_slowest_link_between_gpus(nvml, names, link):
+    assert cuda.KIND.link(names) == link
+    assert nvml.open == 0
+
+
 def test_the_made_up_library_has_real_functions():
     real = vars(importlib.import_module("pynvml"))
     assert [name for name in vars(Nvml) if name.startswith(("nvml", "NVML")) and name not in real] == []

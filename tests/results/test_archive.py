@@ -1,6 +1,7 @@
 """Results as one zip file: written, imported, and refused if anything in it is not a result."""
 
 import json
+import os
 import shutil
 import stat
 import zipfile
@@ -131,13 +132,21 @@ def test_archives_with_anything_else_are_refused(tmp_path, files, message):
     assert not (tmp_path / "results").exists() and len(list(tmp_path.iterdir())) == 1
 
 
-def test_links_and_bombs_are_refused(tmp_path, monkeypatch):
+def test_links_pipes_and_bombs_are_refused(tmp_path):
     link = zipfile.ZipInfo(FILE)
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as archive:
         archive.writestr(link, "/etc/passwd")
-    zipped(tmp_path / "bomb.zip", {FILE: b" " * (20 * 2**20)})
-    for name, message in (("link", "not a regular file"), ("bomb", "its files would take 20 MiB")):
+    os.mkfifo(tmp_path / "pipe.zip")
+    zipped(tmp_path / "large.zip", {FILE: b" " * (20 * 2**20)})
+    zipped(tmp_path / "bomb.zip", {FILE.replace("r0", f"r{repeat}"): b" " * (10 * 2**20) for repeat in (0, 1)})
+    refused = {
+        "link": "not a regular file",
+        "pipe": "not a file",
+        "large": f"{RUN}.jsonl has 20 MiB; a result has at most 16",
+        "bomb": "its files would take 20 MiB",
+    }
+    for name, message in refused.items():
         with pytest.raises(UsageError, match=message):
             import_archive(tmp_path / f"{name}.zip", tmp_path / "results")
     data = bytearray(zipped(tmp_path / "x.zip", {FILE: LINE * 100}).read_bytes())

@@ -23,6 +23,8 @@ class Nvml(ModuleType):
 
     NVMLError = NVMLError
     NVML_DEVICE_MIG_ENABLE = 1
+    NVML_P2P_CAPS_INDEX_NVLINK = 2
+    NVML_P2P_STATUS_OK = 0
 
     def __init__(self, gpus, driver="550.54.15"):
         super().__init__("pynvml")
@@ -51,6 +53,12 @@ class Nvml(ModuleType):
                 if device["uuid"] == uuid:
                     return device
         raise NVMLError("Not Found")
+
+    def nvmlDeviceGetP2PStatus(self, first, second, capability):
+        return int(first["name"] != second["name"])
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, first, second):
+        return 40
 
     def nvmlDeviceGetUUID(self, gpu):
         return gpu["uuid"]

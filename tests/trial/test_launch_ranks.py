@@ -97,7 +97,9 @@ def test_what_a_ranked_trial_tells(template, tmp_path):
     assert (fair["ranks"], fair["threads_per_rank"], fair["threads"]) == (2, 1, 2)
     assert fair["cores"] == usable_cores()
     assert told[0]["cell"]["device"]["replication"] == "devices"
+    assert fair["link"] == "the machine's memory"
     last = told[-1]
+    assert 0 <= last["communication"] < 1
     assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
     assert len(events_file(tmp_path / "attempt").read_text().splitlines()) == len(told)
     assert not (tmp_path / "attempt" / "ranks").exists()

@@ -379,6 +379,12 @@ ENDS = {
     ),
     "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "ended by SIGSEGV, without any output"),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
+    "rank": (
+        "import os, time\nif os.environ['RANK'] == '1': raise ValueError('no data')\ntime.sleep(9)",
+        "command: torchrun --nproc-per-node=2 script.py",
+        "failed",
+        "script.py: rank 1 exited with status 1: ValueError: no data",
+    ),
     "no program": ("", "command: no_such_program", "failed", "cannot start no_such_program: No such file"),
     "no match": ("print('my acc 1')", PATTERN + "{val/f1: 'acc: (.)'}", "failed", "the nearest is 'my acc 1'"),
     "no number": ("print('loss=low')", PATTERN + "{train/loss: 'loss=(.*)'}", "failed", "'low' is not a number"),

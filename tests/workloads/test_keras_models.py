@@ -16,7 +16,8 @@ from raybench.engines.torch.inspection import read_weights
 from raybench.engines.weights import renamed
 
 NAMES = [name for name in MODELS if "tensorflow" in workloads.get(name).frameworks]
-CASES = [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == "resnet63")) for name in NAMES]
+LARGE = ["resnet63", "gpt"]
+CASES = [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LARGE)) for name in NAMES]
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 

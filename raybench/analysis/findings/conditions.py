@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -15,9 +15,6 @@ from raybench.results.attempt import Attempt
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
 """Reasons for a GPU to slow down by heat or low power (`raybench.monitoring.nvidia.REASONS`)."""
-
-LIMITED = frozenset({"power_cap", "applications_clocks", "display_clocks", "sync_boost"})
-"""Reasons that are limits set by an administrator or the manufacturer; running at its power limit is normal."""
 
 THROTTLED_TIME = 0.05
 """Largest fraction of the epochs' time with a throttled GPU: one sample in twenty."""
@@ -153,7 +150,7 @@ def cores_shared(run: Attempt, context: Context) -> Iterator[Observation]:
 )
 def throttled(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect throttled GPUs and falling core frequencies; a throttled GPU is assumed to keep half its speed."""
-    reason, share = _worst(run, SLOWED)
+    reason, share = _worst(run)
     if share >= THROTTLED_TIME:
         text = f"the run's GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
         yield Observation(text, share, too_long=share)
@@ -162,19 +159,6 @@ def throttled(run: Attempt, context: Context) -> Iterator[Observation]:
     if first and last and last < SLOWER_CLOCK * first and core_share(run, "own_cpu_s") >= AT_WORK:
         text = f"the run's cores ended at {last:.0f} MHz, after {first:.0f} at the start"
         yield Observation(text, first / last, too_long=first / last - 1)
-
-
-@detects(
-    "limited_clocks",
-    condition="a GPU ran at a power or clock limit that is set for it",
-    remedy="compare the limits in `nvidia-smi -q -d POWER,CLOCK` with the default limits",
-)
-def limited_clocks(run: Attempt, context: Context) -> Iterator[Observation]:
-    """Detect GPUs that ran at a configured limit."""
-    reason, share = _worst(run, LIMITED)
-    if share >= THROTTLED_TIME:
-        text = f"the run's GPU ran at a configured limit ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
-        yield Observation(text, share)
 
 
 @detects(
@@ -226,14 +210,14 @@ def number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _worst(run: Attempt, reasons: Set[str]) -> tuple[str, float]:
-    """Return the throttling reason with the largest fraction of time of a GPU, and that fraction."""
+def _worst(run: Attempt) -> tuple[str, float]:
+    """Return the reason of `SLOWED` with the largest fraction of time of a GPU, and that fraction."""
     shares = {"": 0.0}
     gpus = (run.audit or {}).get("gpus")
     for gpu in gpus if isinstance(gpus, list) else []:
         throttled = gpu.get("throttled") if isinstance(gpu, Mapping) else None
         for reason, value in throttled.items() if isinstance(throttled, Mapping) else ():
-            if reason in reasons:
+            if reason in SLOWED:
                 shares[reason] = max(number(value) or 0.0, shares.get(reason, 0.0))
     worst = max(shares, key=lambda reason: shares[reason])
     return worst, shares[worst]

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -93,10 +94,10 @@ class FindingKind:
     code: str
     condition: str
     remedy: str
-    caution: bool
-    recurs: bool
-    of_hardware: bool
     detector: Detector
+    caution: bool = False
+    recurs: bool = False
+    of_hardware: bool = False
 
 
 _DECLARED: dict[str, FindingKind] = {}
@@ -115,19 +116,11 @@ def kinds() -> dict[str, FindingKind]:
     return dict(sorted(_DECLARED.items()))
 
 
-def detects(
-    code: str,
-    *,
-    condition: str,
-    remedy: str,
-    caution: bool = False,
-    recurs: bool = False,
-    of_hardware: bool = False,
-) -> Callable[[Detector], Detector]:
-    """Declare a kind of finding with its detector; the arguments are the attributes of `FindingKind`."""
+def detects(code: str, **attributes: Any) -> Callable[[Detector], Detector]:
+    """Declare a kind of finding with its detector; the attributes are those of `FindingKind`."""
 
     def declare(detector: Detector) -> Detector:
-        _DECLARED[code] = FindingKind(code, condition, remedy, caution, recurs, of_hardware, detector)
+        _DECLARED[code] = FindingKind(code, detector=detector, **attributes)
         return detector
 
     return declare

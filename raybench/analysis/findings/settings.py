@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from raybench.analysis.findings.finding import Context, Observation, detects, in_groups
@@ -90,42 +91,32 @@ def _metrics(run: Attempt) -> list[Any]:
     return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
 
 
-@detects(
+def _noted(code: str, run: Attempt, context: Context) -> Iterator[Observation]:
+    """Yield the observation that `same_results` made."""
+    if observation := context.same.get(code):
+        yield observation
+
+
+detects(
     "optimizer_unchanged",
     condition="in a training function the optimizer's learning rate and weight decay are the same for all values of "
     "the axis `weight_decay` or `learning_rate`",
     remedy="pass the setting to the optimizer",
     caution=True,
-)
-def optimizer_unchanged(run: Attempt, context: Context) -> Iterator[Observation]:
-    """Detect an axis that does not reach the optimizer."""
-    yield from _noted("optimizer_unchanged", context)
+)(partial(_noted, "optimizer_unchanged"))
 
-
-@detects(
+detects(
     "no_effect",
     condition="all metrics are the same to the last digit for all values of an axis that affects convergence",
     remedy="check that the setting is used; if it is meant to change only the speed, ignore this",
-)
-def no_effect(run: Attempt, context: Context) -> Iterator[Observation]:
-    """Detect an axis without effect on what is learned."""
-    yield from _noted("no_effect", context)
+)(partial(_noted, "no_effect"))
 
-
-@detects(
+detects(
     "seed_unused",
     condition="all metrics are the same to the last digit in repeats, which have different seeds",
     remedy="seed all random generators with `trial.seed`, or `{seed}` in a command: the repeats then show how much "
     "results vary",
-)
-def seed_unused(run: Attempt, context: Context) -> Iterator[Observation]:
-    """Detect repeats that do not depend on their seeds."""
-    yield from _noted("seed_unused", context)
-
-
-def _noted(code: str, context: Context) -> Iterator[Observation]:
-    if observation := context.same.get(code):
-        yield observation
+)(partial(_noted, "seed_unused"))
 
 
 @detects(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,15 +23,8 @@ BATCHES = 32
 """Number of values that are tested, each a mean of consecutive times: consecutive times are correlated."""
 
 
-@dataclass(frozen=True)
-class SlowStart:
-    """A slow start in a series of times.
-
-    Attributes:
-        part: the fraction of the series before the change.
-        slower: the ratio of times before the change to those after it.
-        excess: the fraction by which the whole series is longer than at its later pace.
-    """
+class SlowStart(NamedTuple):
+    """The part of a series before it became faster, the ratio of its times to later ones, and the excess of all."""
 
     part: float
     slower: float

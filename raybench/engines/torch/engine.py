@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from itertools import chain, islice
 from pathlib import Path
+from statistics import median
 from typing import Any, cast
 
 import torch
@@ -29,6 +32,9 @@ LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
 REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
 
+COMPARED_STEPS = 12
+"""Steps with and without exchange of gradients that are compared; the first of each is left out."""
+
 
 class TorchEngine(Engine):
     """The `torch` engine, for any device kind that torch supports."""
@@ -42,7 +48,7 @@ class TorchEngine(Engine):
         self._group = self._join_group()
         if self._rank.count > 1:
             parts.loop.meet, parts.loop.agree = self._group.wait, self._group.agree
-        self._is_checked = False
+        self._is_checked, self._exchanges = False, True
 
     def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
         recipe, workload, augmenter = self._recipe, self._workload, None
@@ -187,7 +193,7 @@ class TorchEngine(Engine):
         self._overwrite()
         batch = self._input.take(self._draws_of(step), *examples)
         for number, part in enumerate(zip(*(each.chunk(self._parts) for each in batch), strict=True), 1):
-            with self._without_average() if number < self._parts else nullcontext():
+            with nullcontext() if self._exchanges and number == self._parts else self._without_average():
                 losses, values = self._forward(*part)
                 if not self._is_checked:
                     check_per_example(values, len(share))
@@ -196,6 +202,23 @@ class TorchEngine(Engine):
             with torch.no_grad():
                 self._sums.add(values)
         self._update()
+
+    def communication(self) -> float | None:
+        """The part of a step that DistributedDataParallel adds: steps with and without it alternate."""
+        if self._rank.count == 1:
+            return None
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        batches = chain.from_iterable(iter(self.begin_epoch, None))
+        for number, batch in enumerate(islice(batches, 2 * COMPARED_STEPS)):
+            self._exchanges = number % 2 == 0
+            self._group.wait()
+            self._device.synchronize()
+            start = time.perf_counter()
+            self.train_step(batch)
+            self._device.synchronize()
+            seconds[self._exchanges].append(time.perf_counter() - start)
+        with_exchange, without = (median(seconds[each][1:]) for each in (True, False))
+        return max(0.0, 1 - without / with_exchange)
 
     def _overwrite(self) -> None:
         """Let CUDA graphs overwrite the outputs of the step before from here on."""

@@ -31,7 +31,10 @@ def crop(data: Data, context: int = 256, vocabulary: int = 256) -> Data:
 
 WORKLOAD = Workload(
     name="gpt",
-    model={"torch": "raybench.workloads.gpt.torch:build"},
+    model={
+        "torch": "raybench.workloads.gpt.torch:build",
+        "tensorflow": "raybench.workloads.gpt.tensorflow:build",
+    },
     options={"layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 256},
     prepare=crop,
     data_options=("context", "vocabulary"),

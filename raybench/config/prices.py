@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from raybench.core.cell import CellDevice
 from raybench.core.text import names_text
+from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
@@ -117,8 +118,8 @@ class PriceList:
         """
         if found := self.find(name, device):
             line, price = found
-            # The processes of a CPU trial share one machine, and its price.
-            is_each = device.kind != "cpu" and line.casefold() != (name or "").casefold()
+            # What computes on the host shares one machine, and its price.
+            is_each = not hosted(str(device.kind)) and line.casefold() != (name or "").casefold()
             return replace(price, per_hour=price.per_hour * device.known_count) if is_each else price
         return None if self.currency and self.currency != currency else own
 
