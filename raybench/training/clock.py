@@ -67,7 +67,7 @@ class TrainingClock:
     def _change(self, name: str) -> None:
         self._synchronize()
         self._charge_waits()
-        self._section = name
+        self._section, self.ledger.failed = name, ""
         self.ledger.enter(name)
 
     def _synchronize(self) -> None:
