@@ -83,7 +83,6 @@ class Options:
         where: (axis, value as text): only these cells.
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
-        strict: exit with status 3 if any cell fits no node, even if other cells can run.
         checks: run the weight-decay check and the roofline measurement before the trials.
         keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
@@ -95,7 +94,6 @@ class Options:
     where: Sequence[tuple[str, str]] = ()
     retry: Collection[str] = ()
     rerun: bool = False
-    strict: bool = False
     checks: bool = True
     keep_going: bool = False
     report: bool = True
@@ -124,7 +122,6 @@ class Outcome:
     history: GridHistory
     store: Store | None
     interrupted: bool = False
-    strict: bool = False
     warnings: Sequence[str] = ()
 
     @property
@@ -134,10 +131,7 @@ class Outcome:
 
     @property
     def exit_status(self) -> int:
-        """The first that applies: 130 interrupted by the user, 1 a trial failed or was lost, 3 nothing could run, 0.
-
-        With `strict`, 3 if any cell could not run here.
-        """
+        """The first that applies: 130 interrupted by the user, 1 a trial failed or was lost, 3 nothing could run, 0."""
         if self.interrupted:
             return 130
         statuses = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
@@ -145,7 +139,7 @@ class Outcome:
         if any(status.is_failure for status in map(TrialStatus.parse, statuses) if status):
             return 1
         any_ran = bool(statuses - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
-        return 3 if any(cell.skip for cell in self.plan.cells) and (self.strict or not any_ran) else 0
+        return 0 if any_ran else 3
 
 
 def run_grid(
@@ -463,6 +457,5 @@ class _Session:
             history=self._history,
             store=self._store,
             interrupted=self._interrupted,
-            strict=self._options.strict,
             warnings=tuple(self._warnings),
         )
