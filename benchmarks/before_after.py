@@ -2,11 +2,12 @@
 
     python benchmarks/before_after.py [--pairs 20] [--folder WORK] [--json FILE]
 
-Each round compares three changes of a training function, whose steps are matrix products on one thread: none, 22
-products for every 20, and 3 % fewer products with 2 % more loss. Each is compared in two ways: until there is a verdict
-with short trials, and strictly with 5 repeats of long trials. The order of the six changes from round to round.
-Each command is a process of its own, as in a pipeline. Goals for 20 pairs: at most 1 alarm without a change, at least
-18 slow-downs found, at least 16 worse versions discarded, in no more time than the strict way takes.
+Three changes of a training function, whose steps are matrix products on one thread: none, 110 products for every 100,
+and 3 % fewer products with 2 % more loss. In each round one `raybench compare --interleave` judges all three, as values
+of an axis: up to four configurations are each tested at 5 %, as if alone. Every fourth round also compares strictly
+with 5 repeats of trials that are twice as long. Each command is a process of its own, as in a pipeline. Goals for 20
+pairs: at most 1 alarm without a change, at least 18 slow-downs found, at least 16 worse versions discarded, in no more
+time than the strict way takes.
 """
 
 from __future__ import annotations
@@ -17,118 +18,106 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-GRID = """
+CHANGES = {"none": (100, 1.0), "10 % slower": (110, 1.0), "3 % faster, 2 % worse": (97, 1.02)}
+"""Products of a step and loss after each change; before it they are those of `none`."""
+
+GRID = f"""
 name: products
 workload: train.py:train
-epochs: {epochs}
-steps_per_epoch: 8
+epochs: 3
+steps_per_epoch: 4
 threads: 1
-axes: {{device: [cpu], params.width: [256]}}
+axes: {{device: [cpu], params.change: {json.dumps([*CHANGES])}}}
 """
 TRAIN = """
 import random
 
 import torch
-from work import LOSS, PRODUCTS
+from work import CHANGES, VERSION
 
-def train(trial, *, width: int):
-    weights = torch.full((width, width), 1 / width)
-    noise = random.Random(trial.seed)
+def train(trial, *, change: str):
+    products, loss = CHANGES[change]
+    weights = torch.full((256, 256), 1 / 256)
+    noise = random.Random(f"{VERSION} {change} {trial.seed}")
     for epoch in trial.epochs():
         for step in trial.steps(range(10**6), examples=1):
             value = weights
-            for _ in range(PRODUCTS):
+            for _ in range(products):
                 value = value @ weights
-        trial.log({"val/loss": LOSS * noise.gauss(1, 0.003) * float(value[0, 0] * width)})
+        trial.log({"val/loss": loss * noise.gauss(1, 0.003) * float(value[0, 0] * 256)})
 """
-CHANGES = {"none": (100, 1.0), "10 % slower": (110, 1.0), "3 % faster, 2 % worse": (97, 1.02)}
-"""Products of a step and loss of each change; base is as without one."""
+WAYS = {"until verdict": (1, ()), "strict, 5 repeats": (4, ("--set", "epochs=6", "--repeats", "5", "--strict"))}
+"""Each way of comparing: every how many rounds, and its options."""
 
 QUALITY = ("--quality", "val/loss", "--max-quality-loss", "1%")
-WAYS = {
-    "until verdict, 3 epochs": ("--set", "epochs=3", *QUALITY),
-    "strict, 5 x 6 epochs": ("--set", "epochs=6", "--repeats", "5", "--strict", *QUALITY),
-}
-STATUSES = {0: "keep", 4: "discard", 5: "undecided"}
-
-
-@dataclass
-class Outcomes:
-    """The decisions about one change in one way, with the ratios of times and the seconds of each comparison."""
-
-    decisions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES.values(), 0))
-    ratios: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
+STATUSES = (0, 4, 5)
 
 
 def main() -> int:
-    """Run all rounds and print the decisions."""
+    """Run all rounds; print the decisions after each, since a long series may be interrupted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=20, metavar="N", help="comparisons of each kind")
+    parser.add_argument("--pairs", type=int, default=20, metavar="N", help="comparisons of each change")
     parser.add_argument("--folder", type=Path, metavar="WORK", help="keep code and results here")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write each comparison here as well")
     asked = parser.parse_args()
+    found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="before-after-") as scratch:
-        outcomes = measure(asked.folder or Path(scratch), asked.pairs, asked.json)
-    print(f"{'change':<23}{'how':<25}{'keep':>5}{'discard':>9}{'undecided':>11}{'mean s':>8}  new ÷ base")
-    for (change, way), found in outcomes.items():
-        counts = "{keep:>5}{discard:>9}{undecided:>11}".format(**found.decisions)
-        mean_s = sum(found.seconds) / len(found.seconds)
-        spread = f"{min(found.ratios):.3f} to {max(found.ratios):.3f}" if found.ratios else ""
-        print(f"{change:<23}{way:<25}{counts}{mean_s:>8.0f}  {spread}")
+        for number in range(asked.pairs):
+            for way, (every, options) in WAYS.items():
+                if number % every == 0:
+                    found += compare((asked.folder or Path(scratch)) / f"{number}-{every}", number, way, *options)
+            if asked.json:
+                asked.json.write_text(json.dumps(found, indent=1))
+            print(f"round {number + 1} of {asked.pairs}", *summary(found), sep="\n", flush=True)
     return 0
 
 
-def measure(folder: Path, pairs: int, file: Path | None) -> dict[tuple[str, str], Outcomes]:
-    """Run all rounds; the outcomes by change and way, also written to the file after each round."""
-    outcomes = {(change, way): Outcomes() for change in CHANGES for way in WAYS}
-    for number in range(pairs):
-        kinds = [*outcomes][number % len(outcomes) :] + [*outcomes][: number % len(outcomes)]
-        for count, (change, way) in enumerate(kinds):
-            place = folder / f"round-{number}-{count}"
-            base, new = (write(place / name, *CHANGES[each]) for name, each in (("base", "none"), ("new", change)))
-            began = time.monotonic()
-            status, comparison = compare(
-                "--interleave", base, new, "--results", place / "results", "--no-tracking", *WAYS[way]
-            )
-            found = outcomes[change, way]
-            found.seconds.append(time.monotonic() - began)
-            found.decisions[STATUSES[status]] += 1
-            found.ratios += [1 / each["speed"]["value"] for each in comparison["changes"] if each["speed"]]
-        print(f"round {number + 1} of {pairs}", file=sys.stderr, flush=True)
-        if file:
-            rows = [{"change": change, "how": way, **asdict(found)} for (change, way), found in outcomes.items()]
-            file.write_text(json.dumps(rows, indent=1))
-    return outcomes
-
-
-def write(folder: Path, products: int, loss: float) -> Path:
-    """Write a version of the code; return its grid file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "work.py").write_text(f"PRODUCTS, LOSS = {products}, {loss}\n")
-    (folder / "grid.yaml").write_text(GRID.format(epochs=3))
-    return folder / "grid.yaml"
-
-
-def compare(*arguments: object) -> tuple[int, dict[str, Any]]:
-    """The exit status of a comparison, and what it says."""
-    done = run("compare", *arguments, "--json", "-", expected=tuple(STATUSES))
-    return done.returncode, json.loads(done.stdout)
-
-
-def run(*arguments: object, expected: Sequence[int] = (0,)) -> subprocess.CompletedProcess[str]:
-    """Run a command of raybench; end with its output if it fails."""
-    command = [sys.executable, "-m", "raybench", *map(str, arguments)]
+def compare(folder: Path, number: int, way: str, *options: str) -> list[dict[str, Any]]:
+    """Write both versions and compare them; what is found of each change."""
+    for version, changes in (("base", dict.fromkeys(CHANGES, CHANGES["none"])), ("new", CHANGES)):
+        (folder / version).mkdir(parents=True)
+        (folder / version / "grid.yaml").write_text(GRID)
+        (folder / version / "train.py").write_text(TRAIN)
+        (folder / version / "work.py").write_text(f"VERSION = '{version} {number}'\nCHANGES = {changes}\n")
+    files = (str(folder / version / "grid.yaml") for version in ("base", "new"))
+    command = [sys.executable, "-m", "raybench", "compare", "--interleave", *files, *QUALITY, *options]
+    began = time.monotonic()
+    command += ["--results", str(folder / "results"), "--no-tracking", "--no-checks", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in expected:
+    if done.returncode not in STATUSES:
         raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done
+    seconds = (time.monotonic() - began) / len(CHANGES)
+    comparison = json.loads(done.stdout)
+    return [
+        {"way": way, "change": name, "seconds": seconds, "cautions": [each["code"] for each in comparison["cautions"]]}
+        | each
+        for name, each in zip(CHANGES, comparison["changes"], strict=True)
+    ]
+
+
+def summary(found: list[dict[str, Any]]) -> list[str]:
+    """The verdicts about each change in each way."""
+    verdicts = ("within the limit", "slower", "lower quality", "inconclusive")
+    lines = [f"{'change':<23}{'how':<19}{'  '.join(verdicts)}  repeats  mean s  speed of new: mean (range)  half-width"]
+    for way in WAYS:
+        for name in CHANGES:
+            rows = [each for each in found if (each["way"], each["change"]) == (way, name)]
+            if not rows:
+                continue
+            counts = Counter(each["verdict"] for each in rows)
+            speeds = [each["speed"] for each in rows]
+            values = [each["value"] for each in speeds]
+            half = sum(each["high"] / each["low"] for each in speeds) / len(rows) / 2 - 0.5
+            cells = "  ".join(f"{counts[each]:>{len(each)}}" for each in verdicts)
+            repeats = sum(each["runs"] for each in speeds) / len(rows)
+            seconds = sum(each["seconds"] for each in rows) / len(rows)
+            spread = f"{sum(values) / len(rows):.3f} ({min(values):.3f} to {max(values):.3f})"
+            lines.append(f"{name:<23}{way:<19}{cells}  {repeats:>7.1f}  {seconds:>6.0f}  {spread:<26}  ±{half:.1%}")
+    return lines
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import format_value
 from raybench.errors import UsageError, nearest
 from raybench.results import timing
-from raybench.results.attempt import Attempt
+from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest
 
 VERSION = 1
@@ -210,9 +210,8 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     matching = Matching(measured, {VERSION_AXIS: BASE})
     pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
     answer = analyze(attempts, request, {VERSION_AXIS: BASE})
-    metric = limits.metric or answer.metric
+    judge = _judge(limits, request, measured)
     bases = [each for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
-    judge = _Judge(limits, metric, is_higher_better(metric, request.target), _alpha(len(bases)))
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
     news = {base: measured[index] for base, index in pairs.items()}
@@ -224,28 +223,30 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     return Comparison(
         limits,
         unit,
-        metric,
+        judge.metric,
         tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases),
         tuple(labels[each.index] for each in only_in_new),
-        tuple(_differences(*map(_values, sides))),
+        tuple(changed_values(*sides)),
         _are_same(*sides),
         answer.trust.cautions,
     )
 
 
-def _alpha(configurations: int) -> float:
-    """Return the level of each test."""
-    return ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, configurations))
-
-
 def is_decided(limits: Limits) -> IsCertain:
     """Return the test of whether a comparison needs no more repeats, since it has a verdict within these limits."""
 
-    def decided(new: Measured, base: Measured, slowdown: Estimate, comparisons: int) -> bool:
-        judge = _Judge(limits, limits.metric, is_higher_better(limits.metric, None), _alpha(comparisons))
+    def decided(new: Measured, base: Measured, slowdown: Estimate, request: GridRequest) -> bool:
+        judge = _judge(limits, request, (base, new))
         return judge.judge(base, new, slowdown)[0] is not Verdict.INCONCLUSIVE
 
     return decided
+
+
+def _judge(limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> _Judge:
+    metric = limits.metric or main_metric(dict.fromkeys(n for each in measured for n in each.qualities), request.metric)
+    bases = sum(not cell.skip and format_value(cell.axes.get(VERSION_AXIS)) == BASE for cell in request.cells)
+    alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, bases))
+    return _Judge(limits, metric, is_higher_better(metric, request.target), alpha)
 
 
 @dataclass(frozen=True)
@@ -348,10 +349,11 @@ def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:
     return bool(base) and sides[0] == sides[1]
 
 
-def _differences(base: Mapping[str, set[str]], new: Mapping[str, set[str]]) -> Iterator[ChangedValue]:
-    """Yield the names whose values differ."""
-    for name in {**base, **new}:
-        values = [tuple(sorted(side.get(name, ()))) for side in (base, new)]
+def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:
+    """Yield what differs between the runs of two versions, besides times and quality."""
+    sides = [_values(runs) for runs in (base, new)]
+    for name in {**sides[0], **sides[1]}:
+        values = [tuple(sorted(side.get(name, ()))) for side in sides]
         if values[0] != values[1]:
             yield ChangedValue(name, *values)
 

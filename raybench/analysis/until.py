@@ -23,8 +23,8 @@ from raybench.results.grid_request import GridRequest
 EQUALLY_FAST = math.log1p(0.05)
 """Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
 
-IsCertain = Callable[[Measured, Measured, Estimate, int], bool]
-"""Whether a comparison of a configuration with its reference, one of so many, is certain enough."""
+IsCertain = Callable[[Measured, Measured, Estimate, GridRequest], bool]
+"""Whether a comparison of a configuration with its reference, in the grid of a request, is certain enough."""
 
 
 def tried(own: Measured, other: Measured) -> int:
@@ -58,7 +58,7 @@ def progress(
         if estimate and half is not None:
             away = abs(estimate.value)
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
-            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate, len(compared))
+            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate, request)
             needed = estimate.repeats_until(margin, tried(own, other))
         label = configuration_label(own.axes, matching.axes) or request.workload
         cells = tuple(request.cells[each.index] for each in (own, other))
@@ -88,7 +88,7 @@ def progress_of(
 def _is_narrow(half: float) -> IsCertain:
     """Return the test of an interval's half-width; of a verdict if it is 0."""
 
-    def is_certain(own: Measured, other: Measured, estimate: Estimate, comparisons: int) -> bool:
+    def is_certain(own: Measured, other: Measured, estimate: Estimate, request: GridRequest) -> bool:
         if half:
             return (estimate.half or 0.0) <= half
         ends = estimate.interval()

@@ -86,7 +86,7 @@ def run_parity(
     tell: Tell = lambda text: None,
     model: Mapping[str, Any] | None = None,
 ) -> Parity:
-    """Compare a workload's frameworks, each on the CPU.
+    """Compare a workload's frameworks, each on the CPU, in this interpreter or else in raybench's own environment.
 
     Args:
         workload: a built-in workload's name, or the user's own as `file.py:name`.
@@ -95,7 +95,7 @@ def run_parity(
         model: model options, as in a grid's `model:`.
 
     Raises:
-        UsageError: the workload, its data, a framework or an environment cannot be used; the message names the remedy.
+        UsageError: the workload, its data, a framework cannot be used; the message names the remedy.
         ExecutionError: a framework's process failed.
     """
     info = read_workload(workload, Path())
@@ -138,7 +138,9 @@ def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
             raise UsageError(f"{info.name} has no {FRAMEWORKS[name].models} model; use {', '.join(info.frameworks)}")
     selection = list(dict.fromkeys(requested or supported))
     if len(selection) < 2:
-        raise UsageError(f"parity needs at least two frameworks, not only {', '.join(selection) or 'none'}")
+        raise UsageError(
+            f"parity needs at least two frameworks, not only {', '.join(selection) or 'none'}; see `raybench env`"
+        )
     return selection
 
 

@@ -121,15 +121,20 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
     """The price of the missing trials, if their devices have one and their time can be estimated; unused prices."""
     if unused := plan.spec.prices.unused((c.profile, c.content.device) for c in plan.cells):
         yield f"{unused}."
+    if price := price_text(plan, todo, estimator):
+        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
+        yield f"Price: {price} (prices: {sources})."
+
+
+def price_text(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
+    """About what some trials cost; empty if it is not known."""
     prices = [
         (cell.price.per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
         if cell.price and cell.price.per_hour
     ]
-    if prices:
-        total, coverage = _sum(prices, todo)
-        sources = join_words(list(dict.fromkeys(c.price.source for c in plan.cells if c.price)))
-        yield f"Price: about {money_text(total, plan.spec.price_currency)}{coverage} (prices: {sources})."
+    total, coverage = _sum(prices, todo)
+    return f"about {money_text(total, plan.spec.price_currency)}{coverage}" if prices else ""
 
 
 def budget_line(plan: Plan) -> Iterator[str]:

@@ -221,7 +221,7 @@ def _run_both(
     if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
         changes["until"] = given["until"] or "verdict"
     (first, _), (second, cells) = (requested_grid(_grid_file(source), **changes) for source in (base, new))
-    spec = compared(first, second)
+    spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.compare import compare, is_decided
     from raybench.cli.console import Terminal, page

@@ -63,7 +63,15 @@ def command(
     costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, states, statuses
+    from raybench.cli.cell_table import (
+        budget_line,
+        cell_columns,
+        headline,
+        price_lines,
+        price_text,
+        states,
+        statuses,
+    )
     from raybench.cli.console import page, print_columns, print_text
     from raybench.cli.durations import rough
     from raybench.core.text import plural
@@ -99,9 +107,10 @@ def command(
         say(f"… and {hidden:,} more (--all)")
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)
-        time = f", about {rough(seconds)}" if seconds else ""
+        parts = [plural(len(later), "more trial"), f"about {rough(seconds)}" if seconds else ""]
+        parts.append(price_text(plan, later, estimator))
         known = "" if attempts else f"; how many is known after repeat {spec.rule.at_least}"
-        print_text(console, f"Up to {plural(len(later), 'more trial')}{time}, until each ratio is certain{known}.")
+        print_text(console, f"Up to {', '.join(filter(None, parts))}, until each ratio is certain{known}.")
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")

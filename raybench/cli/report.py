@@ -26,6 +26,7 @@ Examples:
   raybench report quickstart --json - | jq .sentences.best
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
+  raybench report --over nightly/*.zip --html over.html
 """
 
 
@@ -52,6 +53,11 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option(
     "--all", "everything", is_flag=True, help="Include all configurations with results, not only the last request's."
 )
+@click.option(
+    "--over",
+    is_flag=True,
+    help="Show how speeds changed from execution to execution, such as those of a nightly job.",
+)
 def command(
     sources: tuple[str, ...],
     results: Path,
@@ -63,6 +69,7 @@ def command(
     data: Path | None,
     full: bool,
     everything: bool,
+    over: bool,
 ) -> int:
     """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
 
@@ -71,6 +78,10 @@ def command(
 
     Several are united: a run that is in two of them counts once.
     """
+    if over:
+        if baseline or prices or unit or full or everything:
+            raise UsageError("--over takes --results, --grid, --html and --json alone; leave out the other options")
+        return _over(sources, results, grid, html, data)
     from raybench.cli.console import page as terminal
     from raybench.config.prices import PriceList
     from raybench.reporting import build
@@ -89,6 +100,30 @@ def command(
         write_file(data, as_json(report))
     if not {html, data} & {Path("-")}:
         print_report(report.answer, terminal(), full)
+        _say_written(html, data)
+    return 0
+
+
+def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path | None, data: Path | None) -> int:
+    """Show a grid over its executions."""
+    from raybench.analysis.over import over_time
+    from raybench.cli.console import page as terminal
+    from raybench.cli.console import print_columns, print_text
+    from raybench.reporting import build, over
+
+    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
+        found = build.one_grid(sources, results, grid)
+        shown = over_time(found.history) if found.history else None
+    if not (shown and shown.series):
+        raise UsageError("--over: no execution with a completed run in them; name results folders or exports")
+    if html:
+        write_file(html, over.page(shown))
+    if data:
+        write_file(data, over.as_json(shown))
+    if not {html, data} & {Path("-")}:
+        for sentence in over.sentences(shown):
+            print_text(terminal(), sentence)
+        print_columns(terminal(), over.columns(shown))
         _say_written(html, data)
     return 0
 

@@ -19,6 +19,7 @@ Examples:
   raybench run --work examples=60000 -- python train.py --batch-size '{16,64}'
   raybench run --repeats 5 -- python train.py --lr '{0.1,0.2}' --threads '{1..4}'
   raybench run --epoch 'epoch (\\d+)' --metric val/loss='val loss ([\\d.]+)' -- ./train
+  raybench run --repeats 5 -- python a.py --vs python b.py
   raybench run --save grid.yaml -- torchrun --nproc-per-node '{1,2}' train.py
 
 \b
@@ -65,29 +66,42 @@ def command(
 
     '{16,64}' and '{1..4}' are axes, named by the option before them. The time of an epoch is measured if its lines are
     recognised in the output or matched by --epoch, else that of a whole run.
+
+    `--vs` between two commands compares them: in each repeat they run one after the other, and the first alternates.
     """
-    from raybench.config.one_line import as_yaml, expanded_braces, grid_of
+    from raybench.config.one_line import as_yaml, commands_of, expanded_braces, grid_of
     from raybench.devices import hosted
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
+    from raybench.planning.versions import compared
 
+    commands = commands_of(words)
+    several = len(commands) > 1
+    if several and (save or options["baseline"]):
+        reason = "a grid file has one command" if save else "the first command is the baseline"
+        raise UsageError(f"{'--save' if save else '--baseline'} does not go with --vs: {reason}")
     executor = make_executor(address, inline=False)
-    grid = grid_of(words, **options)
-    axes = grid.get("axes", {})
-    if not axes and (braces := expanded_braces(words)):
+    grids = [grid_of(each, **options) for each in commands.values()]
+    if not any(grid.get("axes") for grid in grids) and (braces := expanded_braces(words)):
         say(f"note: your shell seems to have expanded braces; to compare their values, quote them: {braces}", err=True)
     kinds = [each.kind for node in executor.nodes() for each in node.hardware if not hosted(each.kind)]
-    if kinds and "device" not in axes:
-        grid["axes"] = {"device": kinds[:1], **axes}
-    source: Any = grid
+    name = "-vs-".join(dict.fromkeys(grid["name"] for grid in grids))
+    for grid in grids:
+        axes = grid.get("axes", {})
+        if kinds and "device" not in axes:
+            grid["axes"] = {"device": kinds[:1], **axes}
+        grid["name"] = name
+    if several:
+        specs = [requested_grid(grid)[0] for grid in grids]
+        return run(compared(specs, [*commands]), [], executor)
+    source: Any = grids[0]
     if save:
         if save.exists():
             raise UsageError(f"{save}: is there already; name a new file, or use `raybench grid {save}`")
         if save.absolute().parent != Path.cwd():
             raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
-        text = as_yaml(grid)
-        requested_grid(grid)  # a grid that is not valid is not written
-        save.write_text(text)
+        requested_grid(source)  # a grid that is not valid is not written
+        save.write_text(as_yaml(source))
         source = save
     spec, cells = requested_grid(source)
     return run(spec, cells, executor)

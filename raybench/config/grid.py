@@ -42,7 +42,7 @@ class DeviceProfile(Settings):
     count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
     price_per_hour: v.NotNegative | None = key(
-        "Price per hour of all that a trial uses, such as a rented machine, in `currency`.", 0.35, None
+        "Price per hour of one accelerator or, for a CPU, of its machine, in `currency`.", 0.35, None
     )
     resources: dict[v.Text, v.Positive] | None = key(
         "Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from pathlib import PurePath
@@ -16,6 +17,9 @@ from raybench.devices import KINDS
 from raybench.errors import UsageError
 from raybench.workloads.command import SPECIAL
 from raybench.workloads.parameters import PASSED
+
+VS = "--vs"
+"""The word between two commands that are compared."""
 
 MAX_RANGE = 1_000
 """Most values of a range such as {1..8}."""
@@ -90,6 +94,26 @@ def grid_of(
         known = {key.removeprefix(PARAM): key for key in axes}
         grid["baseline"] = {known.get(key, key): yaml.safe_load(value) for key, value in pairs}
     return grid
+
+
+def commands_of(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the commands that `--vs` separates, each under what distinguishes it; one command under any name.
+
+    Raises:
+        UsageError: a side has no command, or two are equal.
+    """
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == VS:
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    common = sum(1 for _ in takewhile(lambda each: len({*each}) == 1, zip(*commands, strict=False)))
+    own = [command[common:] for command in commands]
+    named = {shlex.join(part): command for part, command in zip(own if all(own) else commands, commands, strict=True)}
+    if not all(commands) or len(named) < len(commands):
+        raise UsageError(f"{VS} separates two commands that differ: raybench run -- python a.py {VS} python b.py")
+    return named
 
 
 def as_yaml(grid: Mapping[str, Any]) -> str:

@@ -32,6 +32,10 @@ class Price:
     per_hour: float
     source: str
 
+    def of_all(self, device: CellDevice) -> Price:
+        """Return the price of all accelerators of a trial; what computes on the host has one machine, and its price."""
+        return self if hosted(str(device.kind)) else replace(self, per_hour=self.per_hour * device.known_count)
+
 
 @dataclass(frozen=True)
 class PriceList:
@@ -111,16 +115,9 @@ class PriceList:
         return None
 
     def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
-        """Return the price of a device.
-
-        A price by model or kind is of one accelerator. Without a price in the file it is the grid's own, unless that is
-        in a different currency.
-        """
+        """Return the price of a device: its own if the file has none, unless that is in a different currency."""
         if found := self.find(name, device):
-            line, price = found
-            # What computes on the host shares one machine, and its price.
-            is_each = not hosted(str(device.kind)) and line.casefold() != (name or "").casefold()
-            return replace(price, per_hour=price.per_hour * device.known_count) if is_each else price
+            return found[1].of_all(device)
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Attempt]) -> tuple[GridRequest, str]:

@@ -36,7 +36,7 @@ KIND = DeviceKind(
     sensors="raybench.monitoring.nvidia:NvidiaSensors",
     energy="raybench.monitoring.nvidia:NvidiaEnergy",
     aliases=("gpu",),
-    visible_variable="CUDA_VISIBLE_DEVICES",
+    visible_variables=("CUDA_VISIBLE_DEVICES",),
     link=nvidia.link,
     program_variables={"JAX_PLATFORMS": "cuda"},
 )
@@ -44,16 +44,6 @@ KIND = DeviceKind(
 
 class Nvidia(Device):
     """A host with NVIDIA GPUs, under any framework."""
-
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
-        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
-        super().hide_others()
-        devices = ",".join(self.assignment.visible) or inherited
-        if devices is None:
-            del os.environ["CUDA_VISIBLE_DEVICES"]
-        else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = devices
 
     def visible_hardware(self, name: str) -> Hardware:
         """The visible GPU of that name according to the driver, which adds the profile of a MIG slice."""

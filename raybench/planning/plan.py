@@ -169,7 +169,7 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
         for cell in plan.cells
-        if plan.spec.versions
+        if BASE in plan.spec.versions
     ]
     if shared := sorted(set.intersection(*files)) if files else []:
         yield f"both versions use the same {join_words(shared)}; to compare versions of it, give each its own"
@@ -215,6 +215,9 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}
+    if len(infos) > 1:  # commands have the names of their programs, and only runs of one workload are compared
+        job = next(iter(versions.values())).name
+        infos = {name: replace(info, name=job) if info.command else info for name, info in infos.items()}
     locks = {
         name: [[key, *(node.interpreter(key).lock for node in nodes)] for key in versions[name].environments]
         for name in versions

@@ -149,7 +149,7 @@ class Resolver:
 
     def _price(self, name: str, device: CellDevice) -> Price | None:
         per_hour = self._spec.profile(name).price_per_hour
-        own = None if per_hour is None else Price(per_hour, GRID_FILE)
+        own = None if per_hour is None else Price(per_hour, GRID_FILE).of_all(device)
         return self._spec.prices.price(name, device, own, self._spec.currency)
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:

@@ -1,6 +1,8 @@
-"""Two versions of a grid as one: its axis `version` has the values `base` and `new`."""
+"""Versions of a grid as one with the axis `version`: its values are `base` and `new`, or commands."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from raybench.config import GridSpec
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
@@ -11,24 +13,26 @@ from raybench.errors import UsageError
 _MAY_DIFFER = {"name", "description", "workload", "inputs", "environment", "tracking_uri", "baseline"}
 
 
-def compared(base: GridSpec, new: GridSpec) -> GridSpec:
-    """Return the grid that runs each cell with the code and the environments of both versions.
+def compared(specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW)) -> GridSpec:
+    """Return the grid that runs each cell with the code, the command and the environments of every version.
 
     Args:
-        base, new: the same grid in two folders of code, or with two environments. What concerns the whole grid, such as
-            the MLflow store, is that of the new version.
+        specs: the same grid in several folders of code, with several environments or commands. What concerns the whole
+            grid, such as the MLflow store, is that of the last one.
+        names: of the versions; the others are compared with the first.
 
     Raises:
         UsageError: they differ in something else.
     """
-    devices = sorted({*base.devices, *new.devices})
-    values = [spec.model_dump(exclude=_MAY_DIFFER) for spec in (base, new)]
-    for spec, tree in zip((base, new), values, strict=True):
-        names = [name for name in devices if name in spec.devices or name in KINDS]
-        tree["devices"] = {name: spec.profile(name).model_dump(exclude={"environment"}) for name in names}
-    files = [str(spec.source_path or spec.name) for spec in (base, new)]
-    for name, value in values[0].items():
-        if value != values[1][name]:
-            texts = [f"{format_value(tree[name])} in {file}" for tree, file in zip(values, files, strict=True)]
+    devices = sorted({device for spec in specs for device in spec.devices})
+    trees = [spec.model_dump(exclude=_MAY_DIFFER) for spec in specs]
+    for spec, tree in zip(specs, trees, strict=True):
+        known = [name for name in devices if name in spec.devices or name in KINDS]
+        tree["devices"] = {name: spec.profile(name).model_dump(exclude={"environment"}) for name in known}
+    places = [str(spec.source_path or name) for spec, name in zip(specs, names, strict=True)]
+    for name, value in trees[0].items():
+        if any(tree[name] != value for tree in trees):
+            texts = [f"{format_value(tree[name])} in {place}" for tree, place in zip(trees, places, strict=True)]
             raise UsageError(f"{name} is {' and '.join(texts)}; to compare them, give both the same")
-    return new.with_versions({BASE: base, NEW: new}).model_copy(update={"baseline": {VERSION_AXIS: BASE}})
+    versions = dict(zip(names, specs, strict=True))
+    return specs[-1].with_versions(versions).model_copy(update={"baseline": {VERSION_AXIS: names[0]}})

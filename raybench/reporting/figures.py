@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from io import BytesIO, StringIO
 from itertools import cycle
 from statistics import fmean
@@ -29,6 +30,8 @@ from raybench.reporting.columns import rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from raybench.analysis.over import OverTime
 
 WIDTH = 5.4
 """Width of a figure in inches."""
@@ -303,6 +306,37 @@ def time_and_price(answer: Answer) -> Figure:
     panel.grid(linewidth=0.4, color=LINE)
     _label_ends(figure, panel, [(_fitted(each.label), x, y, colours[each.index]) for each, x, y in points])
     return figure
+
+
+def over_time(over: OverTime) -> RenderedFigure:
+    """Draw the speed of each configuration over the executions of a grid, relative to its first level."""
+    from matplotlib import dates
+
+    axis: Any = dates
+    with _styled("over"):
+        figure, (panel,) = _new_figure(3.3)
+        ends = []
+        for each, colour in zip(over.series[:MAX_CURVES], cycle(COLOURS), strict=False):
+            base = each.levels[0].seconds
+            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
+            speeds = [base / one.seconds.value for one in each.sessions]
+            panel.plot(days, speeds, "o", color=colour, markersize=3, alpha=0.5)
+            at = 0
+            for level in each.levels:
+                own = days[at : at + level.sessions]
+                panel.plot([own[0], own[-1]], [base / level.seconds] * 2, color=colour, linewidth=1.6)
+                at += level.sessions
+            ends.append((_fitted(each.label), days[-1], base / each.levels[-1].seconds, colour))
+        first, last = panel.dataLim.intervalx
+        margin = max(0.03 * (last - first), 1 / 24)
+        panel.set_xlim(first - margin, last + margin)
+        panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
+        panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
+        panel.set_ylabel("speed relative to the first level")
+        panel.grid(axis="y", linewidth=0.4, color=LINE)
+        _label_ends(figure, panel, ends)
+    caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
+    return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
 
 
 def scaling(answer: Answer) -> Figure:

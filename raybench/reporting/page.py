@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 def page(report: Report, drawn: Mapping[str, figures.RenderedFigure] | None = None) -> str:
     """Return the report as an HTML page in one file."""
-    module: Any = _template().module
+    module: Any = template().module
     shown = figures.rendered_figures(report.answer) if drawn is None else drawn
     return printable(str(module.page(report, shown)).lstrip())
 
 
 def overview(answer: Answer) -> str:
     """Return the answer, the table of effects and the figure of speeds as HTML, for a notebook."""
-    module: Any = _template().module
+    module: Any = template().module
     return str(module.overview(answer, figures.rendered_figures(answer, ["speed"])))
 
 
 @cache
-def _template() -> Template:
+def template() -> Template:
     """Return the template of the page; everything in it is escaped, because names come from users' files."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

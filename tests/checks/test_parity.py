@@ -73,10 +73,8 @@ def test_small_model_is_the_same_in_xla(compared: Callable[..., Parity]) -> None
     assert found.same, found.pairs[0].lines
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "framework", [OTHERS[0], pytest.param("torch_xla", marks=[pytest.mark.xla, pytest.mark.exhaustive])]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("framework", OTHERS)
 def test_digits_cnn_is_the_same_job(framework: str, compared: Callable[..., Parity]) -> None:
     found = compared("digits_cnn", ["torch", framework], batch_size=32)
     assert (found.reference, [pair.framework for pair in found.pairs]) == ("torch", [framework])

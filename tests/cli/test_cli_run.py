@@ -1,6 +1,7 @@
 """`raybench run`: one command line as a grid."""
 
 import pytest
+from support.executors import DrawnTimes
 
 from raybench import load
 from raybench.config.one_line import as_yaml, expanded_braces, grid_of
@@ -70,6 +71,39 @@ def test_expanded_braces(words, quoted):
     assert expanded_braces(words.split()) == quoted
 
 
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("python a.py -x 1 --vs python b.py -x 1", ["a.py -x 1", "b.py -x 1"]),
+        ("python a.py --vs python a.py --fast", ["python a.py", "python a.py --fast"]),
+        ("./a --vs ./b --vs ./c", ["./a", "./b", "./c"]),
+    ],
+)
+def test_two_commands_are_versions_of_one_grid(raybench, tmp_path, monkeypatch, words, names):
+    for name in "abc":
+        (tmp_path / f"{name}.py").write_text(PROGRAM)
+    drawn = DrawnTimes(lambda job: 1.0 + names.index(job.cell.compared.version) + 0.01 * job.repeat)
+    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_, **__: drawn)
+    said = raybench("run", "--repeats", 4, "--no-tracking", "--", *words.split())
+    assert said.status == 0, said.err
+    assert f"Fastest: {names[0]} (the reference): " in said.out
+    assert all(f"version {each} vs. {names[0]}" in said.out for each in names[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-- a --vs", "--vs separates two commands that differ"),
+        ("-- a --vs a", "--vs separates two commands that differ"),
+        ("--save g.yaml -- a --vs b", "--save does not go with --vs: a grid file has one command"),
+        ("-- a {1,2} --vs b", "axes is {params.argument_1:[1,2]} in a '{1,2}' and {} in b; to compare"),
+    ],
+)
+def test_wrong_use_of_two_commands(raybench, words, message):
+    said = raybench("run", *words.split())
+    assert (said.status, message in said.err) == (2, True), said.err
+
+
 @pytest.mark.slow
 def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -97,8 +131,8 @@ flops_precision: "{dtype}"
 def test_mfu_of_stated_flops(raybench, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "own.yaml").write_text(STATED)
-    said = raybench("grid", "own.yaml", "--no-tracking")
-    (row,) = load("raybench-results/own").trials.to_dict("records")
+    said = raybench("grid", "own.yaml", "--no-tracking", "--inline")
+    (row,) = load("raybench-results/own~inline").trials.to_dict("records")
     assert said.status == 0 and row["flop_rate"] == pytest.approx(2 * 1000 * 1000 / row["steady_s"], rel=0.01)
     assert 0 < row["mfu"] < 0.1
     assert "(fp32 product)" in said.out or "(fp32 convolution)" in said.out

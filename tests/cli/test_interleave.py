@@ -136,7 +136,7 @@ def test_two_environments(tmp_path, fork_server):
         file.write_text(GRID + f"devices: {{cpu: {{kind: cpu, environment: ../{version}}}}}\n")
         specs.append(load_grid(file))
     options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
-    outcome = run_grid(compared(*specs), MadeUpTimes(ForkingExecutor(fork_server)), options=options)
+    outcome = run_grid(compared(specs), MadeUpTimes(ForkingExecutor(fork_server)), options=options)
     assert outcome.exit_status == 0
     changes = compare_versions(list(outcome.history.attempts.values()), request_of(outcome.plan)).changes
     assert [change.verdict for change in changes] == ["slower"] * 2

@@ -9,7 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from raybench.config import DeviceProfile, GridSpec, Settings, load_grid
+from raybench.config.prices import Price
 from raybench.config.yaml_document import read_yaml
+from raybench.core.cell import CellDevice
 from raybench.core.settings import SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -156,3 +158,8 @@ def test_heavy_libraries_are_not_imported():
     code = f"import sys, raybench.config; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("kind", "times"), [("cuda", 4), ("tpu", 4), ("cpu", 1), ("xla_cpu", 1)])
+def test_price_is_of_one_accelerator_or_the_machine(kind, times):
+    assert Price(2.0, "").of_all(CellDevice(kind=kind, count=4)).per_hour == 2.0 * times

@@ -49,7 +49,7 @@ class Versions:
 
     def plan(self, where=(), nodes=(NODE,)):
         specs = [load_grid(self.folder / version / "grid.yaml") for version in (BASE, NEW)]
-        return make_plan(compared(*specs), nodes, self.folder, where)
+        return make_plan(compared(specs), nodes, self.folder, where)
 
 
 @pytest.fixture

@@ -74,7 +74,6 @@ class DrawnTimes:
 
     def __init__(self, draw: Callable[[Job], float | None], stop_after: int | None = None) -> None:
         self._draw, self._stop_after = draw, stop_after
-        self._now = datetime.now(UTC)
         self.trials: list[str] = []
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
@@ -87,6 +86,7 @@ class DrawnTimes:
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """End each trial at once."""
+        self._now = datetime.now(UTC)
         while placement := dispatcher.next():
             if len(self.trials) == self._stop_after:
                 raise KeyboardInterrupt

@@ -1,0 +1,168 @@
+"""One grid over time: the level of each configuration's time, and since when it is another one.
+
+The runs of one execution, such as those of a night, are one number: nights have conditions of their own, so that their
+runs are not independent. After each execution, a rank test (Pettitt's) looks for a change since the last one; its most
+likely place is by least squares. The level makes up for the looks of 60 nights: by simulation, at most 5% of series of
+independent nights without a change have an alarm, whatever their distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean
+
+import numpy as np
+
+from raybench.analysis.answer import Ratio, Summary, Unit
+from raybench.analysis.compare import ChangedValue, changed_values
+from raybench.analysis.intervals import Sample, difference, quantile
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured, measure_all
+from raybench.analysis.ratios import as_ratio, cost_summary
+from raybench.core.labels import configuration_label
+from raybench.results.attempt import Attempt
+from raybench.results.executions import as_name
+from raybench.results.grid_request import GridRequest
+from raybench.results.history import GridHistory
+
+LOOK_ALPHA = 2.5e-4
+"""Level of each look for a change; of several configurations divided by their number."""
+
+MILLISECONDS = len("2026-11-21T09-00-00-000")
+"""Characters of the time at the beginning of an execution's name."""
+
+BEGAN = "began"
+"""The axis of the executions: when each began."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """The runs of a configuration in one execution: when it began (UTC), and their seconds per unit of work."""
+
+    began: str
+    seconds: Summary
+
+
+@dataclass(frozen=True)
+class Level:
+    """Successive sessions without a change.
+
+    Attributes:
+        since: when the first one began.
+        sessions, runs: how many.
+        seconds: geometric mean of the sessions.
+        speed: relative to the level before, above 1 if faster; None for the first.
+        differences: what else differs between the last session before and the first one.
+    """
+
+    since: str
+    sessions: int
+    runs: int
+    seconds: float
+    speed: Ratio | None = None
+    differences: tuple[ChangedValue, ...] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """A configuration over time."""
+
+    label: str
+    sessions: tuple[Session, ...]
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """A grid over time."""
+
+    grid: str
+    unit: Unit
+    series: tuple[Series, ...]
+
+
+def over_time(history: GridHistory) -> OverTime:
+    """Return the configurations of a grid over its executions."""
+    attempts, cells, last = [], [], GridRequest("")
+    for number, (began, own, request) in enumerate(_executions(history)):
+        attempts += [replace(run, trial=f"{number} {run.trial}") for run in own]
+        cells += [
+            replace(cell, cell_id=f"{number} {cell.cell_id}", axes={**cell.axes, BEGAN: began})
+            for cell in request.cells
+        ]
+        last = request
+    measured, unit, _ = measure_all(attempts, replace(last, cells=cells, rule=None, first_look=0))
+    varied = [axis for axis in Matching(measured, {}).axes if axis != BEGAN]
+    found: dict[str, list[Measured]] = {}
+    for each in measured:
+        if each.times:
+            found.setdefault(configuration_label(each.axes, varied) or last.workload, []).append(each)
+    series = (_series(label, own, LOOK_ALPHA / len(found)) for label, own in found.items())
+    return OverTime(last.name, unit, tuple(series))
+
+
+def _executions(history: GridHistory) -> Iterator[tuple[str, list[Attempt], GridRequest]]:
+    """Yield the executions that ran trials: when each began, its attempts and its request."""
+    by_origin: dict[str, list[str]] = {}
+    for each in history.executions:
+        by_origin.setdefault(each.origin, []).append(each.name[:MILLISECONDS])
+    ends = {name: end for names in by_origin.values() for name, end in pairwise([*names, "~"])}
+    for each in history.executions:
+        request, begin = GridRequest.from_json(each.request, each.grid), each.name[:MILLISECONDS]
+        own = [
+            run
+            for run in history.attempts.values()
+            if run.origin == each.origin and begin <= as_name(run.started or "")[:MILLISECONDS] < ends[begin]
+        ]
+        if request and own:
+            yield min(run.started or "" for run in own)[:16].replace("T", " "), own, request
+
+
+def changes(values: Sequence[float], alpha: float) -> list[int]:
+    """Return the positions of values with which a new level begins, as found by looking after each of them.
+
+    Args:
+        values: in the order of time.
+        alpha: level of each look.
+    """
+    found, start = [], 0
+    for end in range(1, len(values) + 1):
+        own, count = np.array(values[start:end]), end - start
+        if count < 3:
+            continue
+        ordered, before = np.sort(own), np.arange(1, count)
+        ranks = (np.searchsorted(ordered, own) + np.searchsorted(ordered, own, "right")) / 2
+        # The share of the variance, of ranks without ties, that two levels explain; of the values up to a factor.
+        of_ranks, of_values = (
+            12 * np.cumsum(each - each.mean())[:-1] ** 2 / (before * (count - before) * (count**2 - 1))
+            for each in (ranks, own)
+        )
+        share = float(of_ranks.max())
+        if math.sqrt((count - 2) * share / (1 - share)) > quantile(count - 2, 1 - alpha / 2):
+            start += int(of_values.argmax()) + 1
+            found.append(start)
+    return found
+
+
+def _series(label: str, measured: Sequence[Measured], alpha: float) -> Series:
+    began = [str(each.axes[BEGAN]) for each in measured]
+    means = [Sample(number, fmean(run.value for run in each.times)) for number, each in enumerate(measured)]
+    starts = [0, *changes([each.value for each in means], alpha)]
+    levels = []
+    for number, (start, end) in enumerate(pairwise([*starts, len(means)])):
+        own, before = means[start:end], means[starts[number - 1] : start] if number else []
+        estimate = difference(before, own)
+        level = Level(
+            began[start],
+            len(own),
+            sum(len(each.times) for each in measured[start:end]),
+            math.exp(fmean(each.value for each in own)),
+            as_ratio(estimate, runs=(len(own), len(before))) if estimate else None,
+            tuple(changed_values(measured[start - 1].completed, measured[start].completed)) if number else (),
+        )
+        levels.append(level)
+    summaries = [(each, cost_summary(own.times)) for each, own in zip(began, measured, strict=True)]
+    return Series(label, tuple(Session(each, summary) for each, summary in summaries if summary), tuple(levels))
