@@ -3,7 +3,7 @@
 - `run_grid`: run a grid and get its results.
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
-- `export`: write the results of a grid to one small file, for another machine.
+- `export`: write the results of a grid to one small file, for a different machine.
 - `Results`: what `run_grid` and `load` return.
 - `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
@@ -99,7 +99,7 @@ def run_grid(
             why.
         KeyboardInterrupt: the user stopped the grid; finished trials are kept.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> tiny = {"name": "tiny", "workload": "digits_cnn", "epochs": 2, "axes": {"batch_size": [32, 128]}}
         >>> results = raybench.run_grid(tiny, inline=True, checks=False, tracking=None, progress=False)
@@ -160,7 +160,7 @@ def load(
     Raises:
         RaybenchError: there is no such source, its content is invalid, or the MLflow store cannot be reached.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
         >>> results.effects[["axis", "value", "other", "runs"]]
@@ -206,7 +206,7 @@ def report(
     Raises:
         RaybenchError: there is no such source, grid or baseline, or the page cannot be written.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> page = raybench.report("quickstart", "quickstart.html")
         >>> page.read_text()[:15]
@@ -218,7 +218,7 @@ def report(
 
 
 def export(grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results") -> Path:
-    """Write the results of a grid to a zip file, for another machine.
+    """Write the results of a grid to a zip file, for a different machine.
 
     `load`, `report` and `raybench import` read it. Trials that still run are left out, and so are checkpoints, data and
     code.
@@ -234,7 +234,7 @@ def export(grid: str | Path, file: str | Path | None = None, *, results: str | P
     Raises:
         RaybenchError: there is no such grid, none of its trials has ended, or the file cannot be written.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> raybench.export("quickstart", "colab.zip")
         PosixPath('colab.zip')

@@ -157,6 +157,15 @@ def test_grid_of_the_readme_is_shipped():
     assert any(path.read_text().endswith(grid) for path in (ROOT / "grids").glob("*.yaml"))
 
 
+@pytest.mark.slow
+def test_function_of_the_readme_runs(tmp_path, monkeypatch):
+    (function,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    _, grid = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "my.py").write_text(f"import torch\nfrom torch import nn\n{function}")
+    (tmp_path / "grid.yaml").write_text(grid)
+    run("raybench grid grid.yaml --inline --repeats 1 --no-tracking", tmp_path, monkeypatch)
+
+
 def test_every_verb_is_listed():
     assert [verb for verb in VERBS if f"`raybench {verb}" not in README] == []
 

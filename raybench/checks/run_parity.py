@@ -82,23 +82,20 @@ class Parity:
 def run_parity(
     workload: str,
     requested: Sequence[str] = (),
-    environments: Mapping[str, str] | None = None,
     batch_size: int = BATCH_SIZE,
     tell: Tell = lambda text: None,
     model: Mapping[str, Any] | None = None,
 ) -> Parity:
-    """Compare a workload's frameworks, each on the CPU.
+    """Compare a workload's frameworks, each on the CPU, in this interpreter or else in raybench's own environment.
 
     Args:
         workload: a built-in workload's name, or the user's own as `file.py:name`.
         requested: frameworks, the reference first; if empty, all that run here and for which the workload has a model.
-        environments: by framework, its Python environment, as in a device profile; by default this interpreter if it
-            has the framework, else raybench's own recipe.
         batch_size: examples in one step.
         model: model options, as in a grid's `model:`.
 
     Raises:
-        UsageError: the workload, its data, a framework or an environment cannot be used; the message names the remedy.
+        UsageError: the workload, its data, a framework cannot be used; the message names the remedy.
         ExecutionError: a framework's process failed.
     """
     info = read_workload(workload, Path())
@@ -109,7 +106,7 @@ def run_parity(
             raise UsageError(f"{info.name}: parity_tolerance has no key {name!r}; {nearest(name, PARITY_TOLERANCE)}")
     selection = _chosen(info, requested)
     root = datasets.data_root()
-    plan = _plan(info, workload, selection, environments or {}, batch_size, root, model or {})
+    plan = _plan(info, workload, selection, batch_size, root, model or {})
     cells = {cell.content.framework: cell for cell in plan.cells}
     missing = {name: cells[name].skip or "" for name in selection if cells[name].skip}
     ready = [name for name in selection if name not in missing]
@@ -120,9 +117,8 @@ def run_parity(
         reference = next(measured)
         tolerance = {**PARITY_TOLERANCE, **info.parity_tolerance}
         pairs = tuple(ParityPair(other.framework, tuple(compare(reference, other, tolerance))) for other in measured)
-    own_fits = {name: cells[name].fit for name in ready if name not in (environments or {})}
-    recipe_environments = {name: fit.environment for name, fit in own_fits.items() if fit and fit.environment}
-    return Parity(info.name, batch_size, reference.framework, pairs, missing, recipe_environments)
+    environments = {name: fit.environment for name in ready if (fit := cells[name].fit) and fit.environment}
+    return Parity(info.name, batch_size, reference.framework, pairs, missing, environments)
 
 
 def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
@@ -143,7 +139,7 @@ def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
     selection = list(dict.fromkeys(requested or supported))
     if len(selection) < 2:
         raise UsageError(
-            f"parity needs at least two frameworks, not only {', '.join(selection) or 'none'}; use --environment"
+            f"parity needs at least two frameworks, not only {', '.join(selection) or 'none'}; see `raybench env`"
         )
     return selection
 
@@ -152,20 +148,15 @@ def _plan(
     info: WorkloadInfo,
     workload: str,
     selection: Sequence[str],
-    environments: Mapping[str, str],
     batch_size: int,
     root: Path,
     model: Mapping[str, Any],
 ) -> Plan:
     """Plan a grid of one cell per framework: ten epochs of one step."""
-    unknown = next((name for name in environments if name not in selection), None)
-    if unknown:
-        raise UsageError(f"--environment {unknown}=…: {unknown} is not compared; use {', '.join(selection)}")
     devices: dict[str, Any] = {}
     for name in selection:
         kind = next(kind for kind in KINDS if hosted(kind) and name in frameworks(kind))
-        environment = environments.get(name)
-        devices[name] = {"kind": kind, "framework": name} | ({"environment": environment} if environment else {})
+        devices[name] = {"kind": kind, "framework": name}
     spec = load_grid(
         {
             "name": "parity",

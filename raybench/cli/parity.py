@@ -23,13 +23,6 @@ SAME, DIFFERENT = 0, 1
     help="Frameworks to compare, the reference first; by default all that can run here.",
 )
 @click.option(
-    "--environment",
-    "environments",
-    multiple=True,
-    metavar="FRAMEWORK=NAME",
-    help="Environment of a framework (see `raybench env`) or a Python. Repeatable.",
-)
-@click.option(
     "--batch-size",
     type=click.IntRange(min=16),
     default=128,
@@ -47,7 +40,6 @@ SAME, DIFFERENT = 0, 1
 def command(
     workload: str,
     frameworks: str | None,
-    environments: tuple[str, ...],
     batch_size: int,
     choices: tuple[str, ...],
 ) -> int:
@@ -68,30 +60,26 @@ def command(
         parity = run_parity(
             workload,
             [name.strip() for name in frameworks.split(",")] if frameworks else [],
-            _named("--environment", "FRAMEWORK=NAME", "torch_xla=xla", environments),
             batch_size,
             tell,
-            {name: _value(name, text) for name, text in _named("--model", "NAME=VALUE", "width=64", choices).items()},
+            {name: _value(name, text) for name, text in map(_named, choices)},
         )
     _print_tables(parity)
     return SAME if parity.same else DIFFERENT
 
 
-def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse the texts of an option of a form such as `FRAMEWORK=NAME`.
+def _named(text: str) -> tuple[str, str]:
+    """The name and the value of a model option.
 
     Raises:
-        UsageError: a text is not of that form.
+        UsageError: the text has none.
     """
     from raybench.errors import UsageError
 
-    values = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise UsageError(f"{option} {text}: use {form}, such as {option} {example}")
-        values[name] = value
-    return values
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not (name and value):
+        raise UsageError(f"--model {text}: use NAME=VALUE, such as --model width=64")
+    return name, value
 
 
 def _value(name: str, text: str) -> Any:

@@ -1,6 +1,6 @@
 """Device kinds: hardware types and their framework adapters.
 
-A new kind is one new file in this package.
+A new kind is one new file in this package, and its name here.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import pkgutil
 from collections.abc import Sequence
-from importlib import import_module
 
+from raybench.devices import cpu, cuda, mps, rocm, tpu, xla
 from raybench.devices.base import Assignment, Device, DeviceKind, Hardware
 
 ACCELERATORS = "RAYBENCH_ACCELERATORS"
@@ -17,23 +17,11 @@ ACCELERATORS = "RAYBENCH_ACCELERATORS"
 
 For example `cuda,tpu`, or `none`; unset: all."""
 
-_SHARED = frozenset(
-    {"energy", "base", "host", "jax", "no_framework", "nvidia", "program", "tensorflow", "torch_tpu", "visible"}
-)
-"""Modules that serve several kinds and declare none.
-
-Importing `tensorflow` changes variables that Keras reads."""
-
-KINDS: dict[str, DeviceKind] = {}
+KINDS: dict[str, DeviceKind] = {
+    module.KIND.name: module.KIND
+    for module in (cpu, cuda, mps, rocm, tpu, xla)  # none of them loads a framework
+}
 """Device kinds of this release by name, the CPU first."""
-
-
-def register_kinds() -> None:
-    """Fill `KINDS` from the `KIND` of each module, without loading a framework."""
-    names = sorted({module.name for module in pkgutil.iter_modules(__path__)} - _SHARED)
-    kinds: list[DeviceKind] = [import_module(f"{__name__}.{name}").KIND for name in names]
-    KINDS.clear()
-    KINDS.update((kind.name, kind) for kind in sorted(kinds, key=lambda kind: (kind.name != "cpu", kind.name)))
 
 
 def frameworks(kind: str) -> tuple[str, ...]:
@@ -118,8 +106,6 @@ def probe() -> list[Hardware]:
     return [entry for kind in KINDS.values() if kind.probe and kind.name in names for entry in kind.probe()]
 
 
-register_kinds()
-
 __all__ = [
     "ACCELERATORS",
     "KINDS",
@@ -134,5 +120,4 @@ __all__ = [
     "neighbours",
     "open_device",
     "probe",
-    "register_kinds",
 ]

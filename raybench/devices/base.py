@@ -35,7 +35,7 @@ class Assignment:
 
     `devices` is the number of devices that the process computes on: more than one if a framework spreads a batch over
     several (on a host without accelerators, virtual ones). `own_loop`: the training loop is the user's, whose modes of
-    arithmetic are left alone.
+    arithmetic are left alone. `own`: the number of this process's own accelerator among the visible ones.
     """
 
     cores: Sequence[int]
@@ -43,6 +43,7 @@ class Assignment:
     threads: int
     devices: int = 1
     own_loop: bool = False
+    own: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +70,11 @@ class DeviceKind:
         energy: the class that reads its energy counters during a trial (`raybench.devices.energy`).
         environments: by framework, the name of the Python environment, if it needs its own on this kind.
         aliases: other names, which error messages for a grid file translate.
-        visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
-        program_variables: environment variables by which JAX and PyTorch/XLA choose the kind in a program of the user.
+        visible_variables: the environment variables that select the accelerators a process sees, of which the first is
+            set.
+        program_variables: environment variables by which JAX and PyTorch/XLA choose the kind.
         link: returns the slowest connection between its devices of these names; empty if it is not known.
-        show: shows this process and its programs some accelerators only, where `visible_variable` alone does not.
+        show: shows this process and its programs some accelerators only, if `visible_variables` alone do not.
     """
 
     name: str
@@ -91,7 +93,7 @@ class DeviceKind:
     energy: str = ""
     environments: Mapping[str, str] = field(default_factory=dict)
     aliases: Sequence[str] = ()
-    visible_variable: str = ""
+    visible_variables: Sequence[str] = ()
     program_variables: Mapping[str, str] = field(default_factory=dict)
     link: Callable[[Sequence[str]], str] = lambda names: ""
     show: Callable[[Sequence[str]], None] | None = None
@@ -131,16 +133,28 @@ class Device:
         self.assignment = assignment
 
     def hide_others(self) -> None:
-        """Pin the process to its cores and hide NVIDIA and AMD GPUs.
+        """Pin the process to its cores, and show it and its programs only the assigned accelerators of its kind.
 
-        Called after the framework's import, before its first device call. An adapter then shows the trial's assigned
-        devices of its kind.
+        If none is assigned, those visible to the caller stay. Called after the framework's import, before its first
+        device call.
         """
+        from raybench.devices import KINDS
+
         if self.assignment.cores and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, self.assignment.cores)
+        kind = KINDS[self.kind]
+        inherited = next((os.environ[name] for name in kind.visible_variables if name in os.environ), None)
+        visible = ",".join(self.assignment.visible) or inherited
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         os.environ["HIP_VISIBLE_DEVICES"] = "-1"  # HIP ignores an empty value
+        for name in kind.visible_variables:
+            os.environ.pop(name, None)
+        if kind.visible_variables and visible is not None:
+            os.environ[kind.visible_variables[0]] = visible
+        if kind.show:
+            kind.show(self.assignment.visible)
+        os.environ.update(kind.program_variables)
 
     def open(self, precision: str) -> None:
         """Set the number of threads through the framework and, unless the precision is empty, its arithmetic.

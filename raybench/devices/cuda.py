@@ -36,7 +36,7 @@ KIND = DeviceKind(
     sensors="raybench.monitoring.nvidia:NvidiaSensors",
     energy="raybench.monitoring.nvidia:NvidiaEnergy",
     aliases=("gpu",),
-    visible_variable="CUDA_VISIBLE_DEVICES",
+    visible_variables=("CUDA_VISIBLE_DEVICES",),
     link=nvidia.link,
     program_variables={"JAX_PLATFORMS": "cuda"},
 )
@@ -45,16 +45,6 @@ KIND = DeviceKind(
 class Nvidia(Device):
     """A host with NVIDIA GPUs, under any framework."""
 
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
-        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
-        super().hide_others()
-        devices = ",".join(self.assignment.visible) or inherited
-        if devices is None:
-            del os.environ["CUDA_VISIBLE_DEVICES"]
-        else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = devices
-
     def visible_hardware(self, name: str) -> Hardware:
         """The visible GPU of that name according to the driver, which adds the profile of a MIG slice."""
         entries = [entry for entry in probe() if entry.model == name or entry.model.startswith(f"{name} MIG ")]
@@ -62,7 +52,7 @@ class Nvidia(Device):
 
 
 class Cuda(Nvidia, TorchDevice):
-    """One or more NVIDIA GPUs; the trial uses the first visible one."""
+    """One of the visible NVIDIA GPUs; of several ranks, each has its own."""
 
     synchronous, own_clock = False, True
     torch_name = "cuda"
@@ -89,7 +79,8 @@ class Cuda(Nvidia, TorchDevice):
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
         if not self.assignment.own_loop:
             torch.backends.cudnn.benchmark = True
-        torch.cuda.set_device(0)
+        torch.cuda.set_device(self.assignment.own)
+        self._used = (self.assignment.own,)
         torch.cuda.reset_peak_memory_stats()
         self._is_opened = True
 

@@ -39,18 +39,13 @@ class Cpu(JaxDevice):
     """A CPU trial: it owns its cores, by default all of the node."""
 
     def hide_others(self) -> None:
-        """Pin the process to its cores and let JAX use only them."""
+        """Pin the process to its cores, as virtual devices if several are assigned."""
         super().hide_others()
-        os.environ["JAX_PLATFORMS"] = "cpu"
+        os.environ["JAX_NUM_CPU_DEVICES"] = str(self.assignment.devices)
 
 
 class Cuda(cuda.Nvidia, JaxDevice):
-    """NVIDIA GPUs: JAX computes on the first visible one by default."""
-
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs, and let JAX fail without one instead of using the CPU."""
-        super().hide_others()
-        os.environ["JAX_PLATFORMS"] = "cuda"
+    """NVIDIA GPUs: JAX computes on the first visible one by default, and fails without one."""
 
     def peak_memory(self) -> int:
         """Peak bytes of JAX's allocator, of the GPU that held most."""

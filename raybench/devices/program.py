@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
-from raybench.devices import KINDS, hosted, no_framework, probe
+from raybench.devices import hosted, no_framework, probe
 from raybench.devices.base import Assignment, Hardware
 
 THREAD_VARIABLES = (
@@ -20,21 +19,6 @@ THREAD_VARIABLES = (
 
 class ProgramDevice(no_framework.Cpu):
     """A device of any kind, which is only described: no framework is loaded, and no memory taken on it."""
-
-    def hide_others(self) -> None:
-        """Pin the process to its cores and show programs that it starts only the assigned accelerators."""
-        declared = KINDS.get(self.kind)
-        variable = declared.visible_variable if declared else ""
-        inherited = os.environ.get(variable) if variable else None
-        super().hide_others()
-        visible = ",".join(self.assignment.visible) or inherited
-        if variable and visible is not None:
-            os.environ[variable] = visible
-        elif variable:
-            os.environ.pop(variable, None)
-        if declared and declared.show:
-            declared.show(self.assignment.visible)
-        os.environ.update(declared.program_variables if declared else {})
 
     def set_threads(self, count: int) -> None:
         """Do nothing: the program's own number of threads is changed only if the grid sets one."""

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from raybench.devices.base import Device, DeviceKind, Hardware
+from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cuda import Cuda
 from raybench.devices.visible import selected
 
@@ -55,7 +55,8 @@ def _visible_numbers(identities: list[dict[str, Any]]) -> dict[str, Any]:
     `amd-smi`, ROCR and HIP number them in different orders
     (https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html).
     """
-    rocr, hip = os.environ.get("ROCR_VISIBLE_DEVICES"), _visible_to_hip()
+    rocr = os.environ.get("ROCR_VISIBLE_DEVICES")
+    hip = os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES"))
     ordered = sorted(identities, key=lambda entry: int(entry["hip_id" if rocr is None else "hsa_id"]))
     if rocr is not None:
         ordered = [ordered[position] for position in selected(rocr, _names(ordered))]
@@ -69,11 +70,6 @@ def _names(identities: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(str(position), str(entry["hip_uuid"])) for position, entry in enumerate(identities)]
 
 
-def _visible_to_hip() -> str | None:
-    """The value of the variable that HIP reads; None if both are unset."""
-    return os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES"))
-
-
 KIND = DeviceKind(
     name="rocm",
     label="AMD GPU",
@@ -84,22 +80,13 @@ KIND = DeviceKind(
     ray_resource="GPU",
     energy="raybench.devices.energy:AmdGpus",
     aliases=("amd", "hip"),
-    visible_variable="HIP_VISIBLE_DEVICES",
+    visible_variables=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),  # HIP and torch read both
     program_variables={"JAX_PLATFORMS": "rocm"},
 )
 
 
 class Rocm(Cuda):
     """One or more AMD GPUs; the trial uses the first visible one."""
-
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
-        devices = ",".join(self.assignment.visible) or _visible_to_hip()
-        Device.hide_others(self)
-        for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):  # HIP and torch read both
-            del os.environ[name]
-        if devices is not None:
-            os.environ["HIP_VISIBLE_DEVICES"] = devices
 
     def open(self, precision: str) -> None:
         """Set the host's threads and MIOpen's algorithm search.

@@ -30,7 +30,6 @@ class TorchTpu(AsynchronousDevice, TorchDevice):
     def hide_others(self) -> None:
         """Show only the assigned chip; if none is assigned, those visible to the caller."""
         super().hide_others()
-        tpu.show(self.assignment.visible)
         if self.assignment.visible:
             os.environ["TPU_VISIBLE_DEVICES"] = ",".join(self.assignment.visible)  # has precedence over _CHIPS
 

@@ -139,7 +139,7 @@ KIND = DeviceKind(
     counts=(1, 2, 4, 8),
     devices_per_accelerator=cores,
     environments={"torch_xla": "tpu", "torch_tpu": "torch_tpu"},
-    visible_variable="TPU_VISIBLE_CHIPS",
+    visible_variables=("TPU_VISIBLE_CHIPS",),
     program_variables={"PJRT_DEVICE": "TPU"},
     show=show,
 )
@@ -147,16 +147,6 @@ KIND = DeviceKind(
 
 class Tpu(Xla):
     """TPU chips of this host."""
-
-    pjrt = "TPU"
-
-    def hide_others(self) -> None:
-        """Show only the assigned chips.
-
-        If no chip is assigned, the caller's visible chips are kept.
-        """
-        super().hide_others()
-        show(self.assignment.visible)
 
     def peak_memory(self) -> int:
         """Peak bytes held, of the device that held most."""

@@ -28,20 +28,11 @@ KIND = DeviceKind(
 class Xla(TorchDevice):
     """One or more XLA devices in one process.
 
-    The adapter of a kind selects the PJRT client.
+    The kind selects the PJRT client, which reads its environment when the first device is requested.
     """
 
     torch_name = "xla"
     synchronous, lazy = False, True
-    pjrt: str
-
-    def hide_others(self) -> None:
-        """Pin the process and select the client.
-
-        PJRT reads its environment when the first device is requested.
-        """
-        super().hide_others()
-        os.environ["PJRT_DEVICE"] = self.pjrt
 
     def set_threads(self, count: int) -> None:
         """Set the threads of XLA's pool, and of torch for work on the host.
@@ -91,8 +82,6 @@ class XlaCpu(Xla):
 
     Its results are never presented as those of a TPU.
     """
-
-    pjrt = "CPU"
 
     def hide_others(self) -> None:
         """Pin the process, and create virtual devices on its cores if several are assigned."""

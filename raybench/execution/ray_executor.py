@@ -289,10 +289,11 @@ class RayExecutor:
         self._address, self._return_timeout_s = address, return_timeout_s
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
         self._ray: RayProcess | None = None
+        self._cores = 0
 
     def _start(self) -> RayProcess:
         if self._ray is None:
-            self._ray = RayProcess(self._address, probe_node().cores)
+            self._ray = RayProcess(self._address, self._cores)
         return self._ray
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
@@ -302,7 +303,9 @@ class RayExecutor:
             ExecutionError: a node does not answer.
         """
         if self._address is None:
-            return [probe_node(environments=environments)]
+            node = probe_node(environments=environments)
+            self._cores = node.cores
+            return [node]
         answers = self._start().probe(environments)
         return [limit_to_ray(node, resources) for node, resources in answers]
 

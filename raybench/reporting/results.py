@@ -34,7 +34,7 @@ class Results:
     Attributes:
         plot: the figures (`Plots`), each as a matplotlib Axes: `results.plot.speed()`.
 
-    Example:
+    Examples:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
         >>> results
@@ -63,7 +63,7 @@ class Results:
         Raises:
             UsageError: the grid has no such axis or value.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> results = raybench.load("raybench-results", grid="quickstart")
             >>> effects = results.with_baseline(batch_size=128).effects
@@ -89,7 +89,7 @@ class Results:
 
         `columns` describes the columns, with units.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> trials = raybench.load("raybench-results", grid="quickstart").trials
             >>> trials["status"].value_counts().to_dict()
@@ -117,7 +117,7 @@ class Results:
     def effects(self) -> DataFrame:
         """One row per axis and value: its effect on speed and quality over all pairs that differ in it alone.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> effects = raybench.load("raybench-results", grid="quickstart").effects
             >>> sorted(effects["axis"])
@@ -129,7 +129,7 @@ class Results:
     def best(self) -> DataFrame:
         """One row per criterion: the best configuration, relative to its reference.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> best = raybench.load("raybench-results", grid="quickstart").best
             >>> best["criterion"].tolist()
@@ -218,7 +218,7 @@ class Plots:
     def speed(self) -> Axes:
         """Speed of each configuration relative to its reference with its 95% interval, and its quality.
 
-        Example:
+        Examples:
             >>> import raybench
             >>> results = raybench.load("raybench-results", grid="quickstart")
             >>> axes = results.plot.speed()

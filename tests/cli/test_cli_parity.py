@@ -26,7 +26,6 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
         (["digts_cnn"], "unknown workload 'digts_cnn'; did you mean digits_cnn?"),
         (["digits_cnn", "--frameworks", "torch"], "parity needs at least two frameworks"),
         (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
-        (["digits_cnn", "--environment", "xla"], "--environment xla: use FRAMEWORK=NAME"),
         (["digits_cnn", "--model", "side"], "--model side: use NAME=VALUE, such as --model width=64"),
         (
             ["digits_cnn", "--model", "side=32"],

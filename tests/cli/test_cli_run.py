@@ -131,8 +131,8 @@ flops_precision: "{dtype}"
 def test_mfu_of_stated_flops(raybench, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "own.yaml").write_text(STATED)
-    said = raybench("grid", "own.yaml", "--no-tracking")
-    (row,) = load("raybench-results/own").trials.to_dict("records")
+    said = raybench("grid", "own.yaml", "--no-tracking", "--inline")
+    (row,) = load("raybench-results/own~inline").trials.to_dict("records")
     assert said.status == 0 and row["flop_rate"] == pytest.approx(2 * 1000 * 1000 / row["steady_s"], rel=0.01)
     assert 0 < row["mfu"] < 0.1
     assert "(fp32 product)" in said.out or "(fp32 convolution)" in said.out

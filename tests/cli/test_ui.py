@@ -9,7 +9,9 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
+from support.processes import LOOPBACK, listening
 
 SECRET = "s3cret-w0rd"
 
@@ -82,6 +84,7 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, in_process, digits, tmp_
         environment = Path(f"/proc/{mlflow}/environ").read_text().split("\0")
         assert {"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true"} <= set(environment)
         (web,) = children(mlflow)
+        assert all(place.ip.startswith(LOOPBACK) for place in listening(psutil.Process(server.pid)))
         server.send_signal(end)
         assert server.wait(30) == status
         assert not any(Path(f"/proc/{process}").exists() for process in (mlflow, web)), "nothing is left behind"

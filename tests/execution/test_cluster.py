@@ -133,6 +133,7 @@ def test_files_travel_to_nodes_and_back(placed):
     assert placed.left == set()
 
 
+@pytest.mark.exhaustive
 def test_a_node_that_goes_away_and_comes_back(cluster):
     grid = Grid(cluster, "leaving", LEAVING)
 

@@ -5,16 +5,18 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-from support import WORKLOADS
+from support import ROOT, WORKLOADS
 from support.outcomes import RecordingListener
-from support.processes import all_gone
+from support.processes import LOOPBACK, all_gone, listening
 
 from raybench.config import load_grid
 from raybench.results.folder import ATTEMPTS, event_files, read_events
@@ -141,13 +143,13 @@ def test_no_process_of_a_trial_is_left(outcome):
     assert all_gone([event["host"]["pid"] for event in watch.events if event["event"] == "trial_started"], 20)
 
 
-def start(folder, text):
+def start(folder, text, **environment):
     """Start the command on a grid of workloads in troubles.py; each run has the mark in its environment."""
     shutil.copy(TROUBLES, folder / "troubles.py")
     (folder / "g.yaml").write_text(text)
     command = [sys.executable, "-m", "raybench", "grid", "g.yaml", "--results", "results", "--no-checks"]
-    environ = {**os.environ, **dict([MARK.split("=")])}
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    environ = {**os.environ, **dict([MARK.split("=")]), **environment}
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "umask": 0}
     return subprocess.Popen(command, cwd=folder, env=environ, start_new_session=True, **output)
 
 
@@ -171,10 +173,39 @@ def wait_until_nothing_runs():
     assert processes() == [], "of all that the command started"
 
 
+LITTLE_MEMORY = """import sys
+if "raybench.execution.ray_process" in sys.orig_argv:
+    import ray._private.utils
+    ray._private.utils.estimate_available_memory = lambda: 150_000_000
+"""
+"""Makes a Ray believe that its machine has little memory now, as a virtual machine whose memory grows with its use."""
+
+
+@pytest.fixture
+def short_folder():
+    """A folder of temporary files with a short name, for Ray's sockets."""
+    folder = Path(tempfile.mkdtemp(prefix="rbt"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.mark.mlflow
-def test_ctrl_c_kills_running_trial_and_keeps_finished(tmp_path, mlflow_results):
-    driver = start(tmp_path, "name: stop\nworkload: troubles.py:stopping\nbatch_size: 16\nrepeats: 2\n")
+def test_running_grid_is_private_and_ctrl_c_keeps_finished(tmp_path, mlflow_results, short_folder):
+    """It cannot be reached from other machines, nor its files by other users."""
+    (tmp_path / "sitecustomize.py").write_text(LITTLE_MEMORY)
+    python_path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {"PYTHONPATH": python_path, "RAY_AUTH_MODE": "disabled", "TMPDIR": str(short_folder)}
+    text = "name: stop\nworkload: troubles.py:stopping\nbatch_size: 16\nrepeats: 2\n"
+    driver = start(tmp_path, text, **environment)
     wait_for(lambda: len(events(tmp_path / "results" / "stop", "trial_started")) == 2, driver)
+    process = psutil.Process(driver.pid)
+    places = listening(process)
+    assert places and all(place.ip.startswith(LOOPBACK) for place in places)
+    folders = list(short_folder.iterdir())
+    assert folders and {stat.S_IMODE(folder.lstat().st_mode) for folder in folders} == {0o700}
+    tokens = [token.read_text() for token in short_folder.rglob("token")]
+    lines = [" ".join(each.cmdline()) for each in process.children(recursive=True) if each.is_running()]
+    assert tokens and not any(token in line for token in tokens for line in lines)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does, to all that run in front
     output, _ = driver.communicate(timeout=120)
     assert driver.returncode == 130, output

@@ -307,7 +307,7 @@ for epoch in trial.epochs():
 """
     grid = "epochs: 9\ntarget: {metric: train/loss, at_most: 0.6}\nstop_at_target: true\n"
     grid += "devices: {pair: {kind: cpu, count: 2}}\naxes: {device: [pair]}\n"
-    attempt = project.one(RANKS + script, grid=grid)
+    attempt = project.one(RANKS + script, "command: python script.py {count}\n", grid)
     assert attempt.status == "completed", attempt.error
     assert [(epoch.steps, epoch.examples, epoch.units) for epoch in attempt.epochs] == [(4, 36, {"tokens": 20})] * 2
     assert attempt.cell.device.devices == 2
@@ -565,6 +565,7 @@ def test_commands_are_compared_by_known_work(project, pace, workload, unit, code
         ("", "batch_size", "epoch_is_pass"),
         ("epoch: epoch (.)", "batch_size", "epoch_is_pass"),
         ("", "params.nproc", "weak_scaling"),
+        ("", "params.argument_1", "unnamed_argument"),
     ],
 )
 def test_epochs_are_compared_across_batch_sizes(project, workload, axis, note):
@@ -572,7 +573,7 @@ def test_epochs_are_compared_across_batch_sizes(project, workload, axis, note):
     command = f"command: [python, script.py, '{{{axis}}}', '0.03']\n{workload}\n"
     answer = project.run(BATCHES.replace("round", "epoch"), command, f"axes: {{{axis}: [2, 8]}}\n").report.answer
     assert answer.configurations[1].ratio and answer.best
-    assert note in [each.code for each in answer.trust.notes]
+    assert note in [each.code for each in (*answer.trust.notes, *answer.trust.cautions)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")

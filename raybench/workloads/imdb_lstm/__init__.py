@@ -1,8 +1,8 @@
 """An LSTM on a film review's last 80 tokens, from Keras's examples.
 
 Published for a similar model: 119 s per epoch on a workstation's GPU and 57 × that on a free cloud CPU ("5 ms a step",
-where a step was one example). `model: {recurrent_dropout: 0.2}` adds recurrent dropout, as in the example: no fused GPU
-kernel supports it, so it is a cell of its own.
+where a step was one example). `model: {recurrent_dropout: 0.2}` adds recurrent dropout in TensorFlow, as in the
+example: no fused GPU kernel supports it, so it is a cell of its own.
 """
 
 from __future__ import annotations

@@ -32,7 +32,9 @@ def _picture(on, shape):
 
 
 def measure(on, kind, folder):
-    """What the check comes to for digits_cnn."""
+    """What the check comes to for digits_cnn, with small operations."""
+    roofline.SECONDS, roofline.PRODUCTS, roofline.ADDITIONS = 0.1, (512,), (1 << 24,)
+    roofline.CONVOLUTIONS = roofline.CONVOLUTIONS[:1]
     return roofline.measure(_job(on, kind, folder))
 
 
