@@ -39,7 +39,7 @@ step() { # NAME SECONDS COMMAND…: ended by Ctrl-C at its limit, killed 30 s la
 grid() { # NAME SECONDS FILE OPTIONS…
   local name=$1 limit=$2
   shift 2
-  step "$name" "$limit" "$python" -m raybench grid "$@" ${tiny:+--repeats 1} --results "$work/results"
+  step "$name" "$limit" "$python" -m raybench grid ${tiny:+--repeats 1} "$@" --results "$work/results"
 }
 
 take_home() { # after each step, so that nothing is lost but the last one
@@ -97,12 +97,12 @@ one() {
     tests) step tests 240 bash -c "run_tests junit '${tiny:+clock}${tiny:-not autotune and not grid}'" ;;
     testsgrid) step testsgrid 150 bash -c "run_tests junit_grid ${tiny:+clock_waits}${tiny:-grid}" ;;
     autotune) step autotune 200 bash -c 'run_tests junit_autotune autotune' ;;
-    until) grid until 150 grids/quickstart.yaml --set name=until --set 'axes.weight_decay=[0.0]' --set 'axes.count=[1]' "${few[@]}" --until 5% ;;
+    until) grid until 150 grids/quickstart.yaml --set name=until --set 'axes.weight_decay=[0.0]' --set 'axes.count=[1]' "${few[@]}" --until 5% --repeats $((tiny ? 4 : 10)) ;;
     gpt) grid gpt 420 grids/gpt_which_gpu.yaml --set 'devices={gpu: {kind: cuda, price_per_hour: 3}}' --set 'axes.device=[gpu]' --set 'axes.count=[1]' \
-      --set 'baseline={compile: false}' --set budget.time=60s --repeats 2 "${onto[@]}" \
+      --set 'baseline={compile: false}' --set budget.time=60s --repeats $((tiny ? 1 : 2)) "${onto[@]}" \
       ${tiny:+--set 'model={layers: 2, width: 64, heads: 2, context: 32, vocabulary: 256}' --set 'axes.compile=[false]' --set budget.time=3s --set examples.val=16} ;;
     published) step published 300 "$python" -m raybench run "$python $kit/published.py ${tiny:+--short --trainings 1} $work/originals/{airbench94.py,airbench94_compiled.py}" \
-      --name published --device "$gpu" --metric 'seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : 2)) --results "$work/results" ;;
+      --name published --device "$gpu" --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : 2)) --results "$work/results" ;;
     modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;
     oom) grid oom 120 "$kit/grids/oom.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set 'axes.batch_size=[512]' --set steps_per_epoch=1} ;;
     pytorch) grid pytorch 120 examples/pytorch_loop/grid.yaml --set axes.device=available --set 'devices={}' --set 'baseline={device: cpu}' \
@@ -112,9 +112,9 @@ one() {
     jax) grid jax 90 examples/jax_loop/grid.yaml --set 'axes={device: available, batch_size: [640]}' --set 'baseline={device: cpu}' ;;
     davidnet) grid davidnet 240 grids/cifar_tpu_vs_gpu.yaml $(synthetic cifar10) --where device=gpu --where batch_size=512 \
       --where weight_decay=5.0e-4 "${few[@]}" "${onto[@]}" ${tiny:+--set 'overrides=[]' --set 'include=[]'} ;;
-    airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats 5 "${onto[@]}" ${tiny:+--smoke} ;;
-    airbenchc) grid airbenchc 240 examples/airbench94/grid.yaml --repeats 3 "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
-    mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats 3 "${few[@]}" ;;
+    airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : 5)) "${onto[@]}" ${tiny:+--smoke} ;;
+    airbenchc) grid airbenchc 240 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : 3)) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
+    mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats $((tiny ? 1 : 3)) "${few[@]}" ;;
     lstm) grid lstm 150 grids/imdb_cpu_vs_gpu.yaml $(synthetic imdb) --set 'devices={}' --set axes.device=available --set framework=torch \
       --set steps_per_epoch=$((tiny ? 1 : 40)) --set epochs=3 --set 'examples={val: 500}' ;;
     *) say "no step $1" && return 1 ;;
