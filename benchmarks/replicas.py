@@ -49,7 +49,6 @@ def make_training(data: Data, replicas: int, options: argparse.Namespace) -> Cal
     recipe = replace(
         Recipe.of({**workload.defaults, **asked}),
         replicas=replicas,
-        replication="grouped" if replicas > 1 else "",
     )
     training = DeclaredTraining.alone("torch", EngineParts(recipe, workload, opened, open_loop("torch", opened), 0))
     training.build(lambda: data)

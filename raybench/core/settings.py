@@ -149,7 +149,7 @@ class Settings:
     )
     batch_size: int = setting(
         128,
-        "Examples per step, over all replicas together (the global batch).",
+        "Examples per step, over all devices together (the global batch).",
         examples=[64, 128, 512],
         affects=(SPEED, LEARNING),
         label="batch",
@@ -410,21 +410,29 @@ class RunOptions:
         examples=[{"train": 5000, "val": 1000}],
         affects=(LEARNING,),
     )
-    replicas: int = setting(
+    count: int = setting(
         1,
-        "Copies of the model that share each batch, such as the cores of a TPU; each has the batch-norm statistics "
-        "of its own part.",
+        "Devices of a trial, on one machine: accelerators or, on a CPU, processes that share its cores. Each batch is "
+        "divided among them.",
+        examples=[1, 2],
+        affects=(SPEED,),
+        ge=1,
+    )
+    per_device_batch_size: int | None = setting(
+        None,
+        "Examples per step on each device, in place of `batch_size`, which then grows with `count`.",
+        examples=[64],
+        affects=(SPEED, LEARNING),
+        unit="examples",
+        ge=1,
+    )
+    replicas: int | None = setting(
+        None,
+        "Parts of each batch with batch-norm statistics of their own: by default one for each device; a multiple "
+        "divides the batch further.",
         examples=[1, 8],
         affects=(SPEED, LEARNING, DECAY_FORM),
         ge=1,
-    )
-    replication: Literal["grouped", "devices"] | None = setting(
-        None,
-        "How replicas are made: grouped in one computation on one device, or on devices of their own. By default "
-        "devices if there is one for each, else grouped."
-        " torch has a process for each device, torch_xla one program for all; other frameworks use one device.",
-        examples=["grouped", "devices"],
-        affects=(SPEED, DECAY_FORM),
     )
     threads: int | None = setting(
         None,

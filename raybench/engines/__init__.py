@@ -35,8 +35,8 @@ class Framework:
         channels_first: whether models receive images as [batch, channels, height, width].
         precisions: those of its engine, on a device that supports them.
         compile_modes: values of the setting `compile` of its engine, if it has an effect.
-        spreads: whether its engine has replicas on several devices.
-        has_ranks: whether each of those is a process; otherwise one process uses all devices.
+        spreads: whether it trains on several devices, also on a CPU.
+        has_ranks: whether each of those has a process; otherwise one process uses all devices.
     """
 
     package: str
@@ -95,7 +95,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         compile_modes=(False, True, "default"),
     ),
     # Nothing of JAX is preloaded: it starts threads, and a process with threads cannot be forked safely.
-    "jax": Framework(package="jax"),
+    "jax": Framework(package="jax", spreads=True),
     NONE: Framework(package="numpy"),
 }
 

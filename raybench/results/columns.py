@@ -75,9 +75,8 @@ _CELL = [
     Column("device_kind", TEXT, "", "its kind, such as cpu or cuda", "device.kind"),
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),
     Column("device_count", WHOLE, "", "number of accelerators, or of cores of a CPU", "device.count"),
-    Column("replicas", WHOLE, "", "copies of the model that share each batch", "device.replicas"),
-    Column("replication", TEXT, "", "the form of the replicas: grouped or devices", "device.replication"),
-    Column("devices", WHOLE, "", "devices that share the replicas", "device.devices"),
+    Column("replicas", WHOLE, "", "parts of each batch with batch-norm statistics of their own", "device.replicas"),
+    Column("devices", WHOLE, "", "devices that share each batch, if there are several", "device.devices"),
     Column("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
     Column(

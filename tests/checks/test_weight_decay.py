@@ -19,7 +19,7 @@ OPTIMIZERS = [
     {"optimizer": "adam"},
     {"optimizer": "adamw"},
 ]
-GROUPED = {"replicas": 8, "replication": "grouped"}
+GROUPED = {"replicas": 8}
 TRAP = GROUPED | {"decay_rule": "sum_over_replicas"}
 
 
@@ -109,7 +109,7 @@ REAL = [
     ],
 )
 def test_replicas_on_devices_of_their_own(cases):
-    for case, found in prove_each("torch_xla", [{**case, "replication": "devices"} for case in cases]):
+    for case, found in prove_each("torch_xla", cases):
         assert found["passed"], (case, found)
         assert found["factor"] == pytest.approx(found["expected"], rel=1e-3)
 
@@ -118,7 +118,7 @@ def test_replicas_on_devices_of_their_own(cases):
 def test_replicas_in_processes_of_their_own(tmp_path, fork_server):
     """Two of them are in tests/trial/test_launch_ranks.py."""
     for case in REAL:
-        job = decay_side.job("torch", folder=str(tmp_path), replication="devices", **case)
+        job = decay_side.job("torch", folder=str(tmp_path), **case)
         (found,) = fork_server().run(job)
         assert found["error"] is None
         assert found["passed"], (case, found)
@@ -197,7 +197,7 @@ DECISIVE = {
     "engine": {"name": "torch", "framework_version": "2.14"},
     "device.kind": "cuda",
     "device.replicas": 8,
-    "device.replication": "grouped",
+    "device.devices": 8,
     "settings.optimizer.momentum": 0.8,
     "settings.optimizer.nesterov": False,
     "settings.decay": "decoupled",

@@ -43,6 +43,6 @@ def test_statistics_stay_in_float32():
 
 def test_replicas_change_nothing_but_batch_norm():
     whole = train(model="without_norm", batch_size=64)
-    found = train(model="without_norm", batch_size=64, replicas=2, replication="grouped")
+    found = train(model="without_norm", batch_size=64, replicas=2)
     assert metrics(found) == pytest.approx(metrics(whole), rel=1e-4)
     assert apart(found, whole) < 1e-5

@@ -44,7 +44,7 @@ def template(fork_server):
     [
         ({}, {"input": "host"}),
         ({}, {"precision": "bf16", "optimizer": "adamw", "compile": True}),
-        ({"replicas": 4, "replication": "grouped", "devices": 1}, {}),
+        ({"replicas": 4}, {}),
     ],
     ids=str,
 )

@@ -19,7 +19,6 @@ from torch_xla import runtime
 from torch_xla.core import xla_model
 from torch_xla.distributed.spmd import Mesh, mark_sharding
 
-from raybench.core.job import DEVICES
 from raybench.engines.base import EngineParts
 from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.images import AugmentationDraws
@@ -56,7 +55,7 @@ class XlaEngine(TorchEngine):
 
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts)
-        if self._recipe.replication == DEVICES:
+        if self._recipe.devices > 1:
             self._mesh = one_program(self._recipe.devices)
 
     def build(self) -> None:
