@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,9 @@ _UNRELATED = frozenset({"python", "raybench", "ray"})
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
+
+_UNNAMED = re.compile(r"params\.argument_\d+")
+"""Names of axes of a command whose values follow no option."""
 
 _OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
 
@@ -260,6 +264,11 @@ def _of_grid(
     if is_printed and not changed and not unit.counted and any(changes_work(axis, ()) for axis in matching.axes):
         text = "an epoch of the program is taken to be one pass over the same data with every batch size"
         yield Caution("epoch_is_pass", text, "if it is not, state `work` under `workload`")
+    for axis in filter(_UNNAMED.fullmatch, matching.axes if is_printed and not unit.counted else ()):
+        if all(isinstance(value, (int, float)) for value in matching.axes[axis]):
+            text = f"the work of an epoch is taken to be the same with every value of {axis_label(axis)}"
+            remedy = f"if it is not, state it, such as `--work examples='{{{axis.removeprefix(PARAM)}}} * 10'`"
+            yield Caution("unnamed_argument", text, remedy, could_change_best=len(timed) > 1)
     for axis in (each for each in matching.axes if is_printed and PROCESSES.fullmatch(short_name(each))):
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
