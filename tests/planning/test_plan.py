@@ -249,6 +249,7 @@ def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
     ("text", "node", "skips"),
     [
         ("axes: {device: [cpu, cuda]}", LAPTOP, [None, "no CUDA GPU"]),
+        ("framework: tensorflow\nreplicas: 2", FULL, ["raybench's tensorflow engine has no replicas; use 1"]),
         (
             "axes: {framework: [tensorflow], compile: [false, default, max-autotune]}",
             FULL,
