@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from raybench.cli.console import page
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
-from raybench.core.identity import is_inline, is_smoke
+from raybench.core.identity import is_inline
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
@@ -118,8 +118,6 @@ def _next(outcome: Outcome) -> list[str]:
             f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
             "for times that count, run the same command without --inline."
         )
-    elif is_smoke(outcome.plan.spec.name):
-        lines.append("These numbers are not results of the grid: run the same command without --smoke.")
     if outcome.interrupted:
         lines.append("Stopped. Run the same command again to continue.")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -10,7 +11,6 @@ from rich.text import Text
 from raybench.cli import options as opt
 from raybench.cli.console import Terminal
 from raybench.cli.terminal import say
-from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 
@@ -58,7 +58,6 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     is_flag=True,
     help="Show how speeds changed from execution to execution, such as those of a nightly job.",
 )
-@collector_paused()
 def command(
     sources: tuple[str, ...],
     results: Path,
@@ -90,6 +89,7 @@ def command(
     from raybench.reporting.report import as_json
     from raybench.reporting.text import print_report
 
+    gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         listed = PriceList.read(prices) if prices else None

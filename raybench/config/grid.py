@@ -48,7 +48,6 @@ class DeviceProfile(Settings):
         {"big": 1},
         None,
     )
-    memory_gb: v.Positive | None = key("Memory in GB that a node needs to run its trials.", 16, None)
 
 
 class Repeats(Strict):

@@ -59,7 +59,7 @@ class DeviceKind:
         loop_adapters: the same for frameworks of which raybench has no training loop, only the user has
             (`raybench.engines.loop_facts`).
         precisions: the values of `precision` that it supports.
-        status: its test status, for `raybench devices` and the README.
+        status: its test status, for the README.
         probe: returns this machine's hardware of the kind without loading a framework; None for a virtual kind.
         hardware: for a virtual kind, the kind whose hardware it uses.
         ray_resource: Ray's name for its accelerators; empty if Ray does not count them.

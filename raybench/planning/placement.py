@@ -14,7 +14,7 @@ from raybench.core.text import join_words, plural
 from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
 from raybench.engines import ENGINES, FRAMEWORKS
 from raybench.environments import NEEDED, environment_label, recipe_for
-from raybench.planning.node import GIB, Node
+from raybench.planning.node import Node
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,6 @@ class ResourceRequest:
     count: int = 1
     cpus: int = 0
     accelerator_type: str | None = None
-    memory_gb: float | None = None
     environment: str = ""
     resources: tuple[tuple[str, float], ...] = ()
     data: tuple[str, str | None] | None = None
@@ -170,8 +169,6 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
         return f"needs {need.count} x {name}; {node.name} has {largest.count}"
     if max(1, need.cpus) > node.cores:
         return f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}"
-    if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
-        return f"needs {need.memory_gb:g} GiB of memory; {node.name} has {node.memory_bytes / GIB:.0f}"
     for resource, amount in need.resources:
         if node.resources.get(resource, 0.0) < amount:
             return f"needs {amount:g} x {resource}; {node.name} has {node.resources.get(resource, 0.0):g}"

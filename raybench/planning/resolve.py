@@ -307,7 +307,6 @@ class Resolver:
             count=resolved["count"],
             cpus=resolved.get("cpus") or 0,
             accelerator_type=profile.accelerator_type,
-            memory_gb=profile.memory_gb,
             resources=tuple(sorted((profile.resources or {}).items())),
             data=(self._info.dataset, self._digest) if self._info.dataset else None,
             environment=self._spec.environment_key(resolved.get("environment")),

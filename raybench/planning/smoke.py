@@ -90,7 +90,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
         rule["when"] = {name: [shrink(name, value) for value in values] for name, values in rule["when"].items()}
     tree["devices"] = {}
     for name, profile in profiles.items():
-        exclude = {"accelerator_type", "memory_gb", "resources"}
+        exclude = {"accelerator_type", "resources"}
         if name in accelerators and profile.environment in RECIPES:
             exclude.add("environment")
         tree["devices"][name] = shrink_all(profile.model_dump(exclude_unset=True, exclude=exclude))

@@ -14,11 +14,6 @@ _NAMES = {column.leaf: column.name for column in TRIALS if column.leaf} | {"work
 _REPEAT = re.compile(r", repeat \d+$")
 
 
-def without_repeat(label: str | None) -> str:
-    """Remove the repeat number from a label."""
-    return _REPEAT.sub("", label or "")
-
-
 def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Cell]]) -> list[str | None]:
     """Add distinguishing settings to labels that several cells share.
 
@@ -28,24 +23,24 @@ def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Cel
 
     Returns:
         The labels in the same order. A label that several cells share is preceded by the settings in which these
-        differ.
+        differ, as tables cut off the ends of long ones.
     """
     groups: dict[str, dict[str, Cell]] = {}
     for label, (cell_id, cell) in zip(labels, cells, strict=True):
-        groups.setdefault(without_repeat(label), {})[cell_id] = cell
+        groups.setdefault(_REPEAT.sub("", label or ""), {})[cell_id] = cell
     words_by_cell = {
-        cell_id: differences(cell_id, cell, group.values())
+        cell_id: _differences(cell_id, cell, group.values())
         for label, group in groups.items()
         if label and len(group) > 1
         for cell_id, cell in group.items()
     }
     return [
-        extended(label, words_by_cell[cell_id]) if label and cell_id in words_by_cell else label
+        f"{words_by_cell[cell_id]}, {label}" if label and cell_id in words_by_cell else label
         for label, (cell_id, _) in zip(labels, cells, strict=True)
     ]
 
 
-def differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
+def _differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
     """Return the settings in which a cell differs from others, such as `batch 64, code 3fa2b1c8`.
 
     Returns the cell's id if there is no such setting.
@@ -54,14 +49,6 @@ def differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
     names = dict.fromkeys([*own_leaves, *(name for other in other_leaves for name in other)])
     leaf_names = [name for name in names if any(other.get(name) != own_leaves.get(name) for other in other_leaves)]
     return ", ".join(value_label(_name(leaf), _value(own_leaves.get(leaf))) for leaf in leaf_names) or cell_id
-
-
-def extended(label: str, words: str) -> str:
-    """Prepend words to a label.
-
-    They come first because tables truncate long names at the end.
-    """
-    return f"{words}, {label}"
 
 
 def _name(leaf: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
@@ -24,7 +23,6 @@ from raybench.sources.result_tables import GridSource, Record, prices
 Attempts = Literal["latest", "all"]
 
 
-@collector_paused()
 def load_grids(
     source: str | Path | Sequence[str | Path],
     grid: str | None = None,

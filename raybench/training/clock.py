@@ -68,7 +68,7 @@ class TrainingClock:
     def _change(self, name: str, all_ranks: bool = False) -> None:
         self._synchronize(all_ranks)
         self._charge_waits()
-        self._section = name
+        self._section, self.ledger.failed = name, ""
         self.ledger.enter(name)
 
     def _synchronize(self, all_ranks: bool = False) -> None:

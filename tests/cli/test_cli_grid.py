@@ -112,7 +112,6 @@ def test_what_no_machine_here_can_run(grid, digits):
     assert both.status == 0, "a part of it could run"
     assert both.lines[1:6] == [*skipped, "Running the other 2 cells: 2 trials."], "before the first trial"
     assert "Skipped: tpu, batch 32; tpu, batch 64: no TPU." in both.lines
-    assert grid(digits, "--strict").status == 3
 
 
 def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):

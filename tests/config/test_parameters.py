@@ -106,7 +106,7 @@ def test_parameters_of_functions(problems, text, line, words):
         ),
         ("a\n  metrics: {epoch: '(.)'}", "", 3, "`epoch` is not a metric; write `epoch: …` next to `metrics`"),
         ("a\n  metrics: {loss: '(.)'}", "", 3, "name the data of 'loss', such as train/loss or val/loss"),
-        ("a\n  time: {metric: s}", "", 3, "time.metric: there is no 's'; add it to `metrics`"),
+        ("a\n  time: s", "", 3, "time: there is no 's'; add it to `metrics`"),
         ("a\n  work: {tokens: many}", "", 4, "workload.work.tokens: has no group for the value"),
         ("a\n  work: {tokens: '{batch} * 3'}", "batch_size: 8", 4, "unknown name {batch}; did you mean batch_size?"),
         ('"python \'train.py"', "", 3, "cannot be split into words: no closing quotation; write a list"),
