@@ -210,6 +210,7 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
             "grid.yaml:3:1: target: 94 is not allowed for accuracy",
         ),
         (HEAD + "batch_size: 64\nreplicas: 6\n", "grid.yaml:3:1: batch_size: 64 is not a multiple of the 6 replicas"),
+        (HEAD + "batch_size: 64\nper_device_batch_size: 6\n", "grid.yaml:4:1: batch_size and per_device_batch_size ar"),
         (
             HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n",
             "grid.yaml:3:1: label_smoothing needs cross-entropy",
