@@ -16,7 +16,6 @@ from raybench.analysis.until import IsCertain, needed_repeats, progress_of
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
-from raybench.core.cell import Cell
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.files import FULL
 from raybench.core.job import Job
@@ -29,7 +28,7 @@ from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
+from raybench.planning.plan import Plan, WorkItem, make_plan
 from raybench.planning.request import request_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import (
@@ -43,7 +42,6 @@ from raybench.reporting.build import (
 )
 from raybench.reporting.report import Report
 from raybench.results.attempt import Attempt, latest
-from raybench.results.cell_labels import differences, extended, without_repeat
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -85,7 +83,6 @@ class Options:
         where: (axis, value as text): only these cells.
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
-        strict: exit with status 3 if any cell fits no node, even if other cells can run.
         checks: run the weight-decay check and the roofline measurement before the trials.
         keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
@@ -97,7 +94,6 @@ class Options:
     where: Sequence[tuple[str, str]] = ()
     retry: Collection[str] = ()
     rerun: bool = False
-    strict: bool = False
     checks: bool = True
     keep_going: bool = False
     report: bool = True
@@ -126,7 +122,6 @@ class Outcome:
     history: GridHistory
     store: Store | None
     interrupted: bool = False
-    strict: bool = False
     warnings: Sequence[str] = ()
 
     @property
@@ -136,10 +131,7 @@ class Outcome:
 
     @property
     def exit_status(self) -> int:
-        """The first that applies: 130 interrupted by the user, 1 a trial failed or was lost, 3 nothing could run, 0.
-
-        With `strict`, 3 if any cell could not run here.
-        """
+        """The first that applies: 130 interrupted by the user, 1 a trial failed or was lost, 3 nothing could run, 0."""
         if self.interrupted:
             return 130
         statuses = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
@@ -147,7 +139,7 @@ class Outcome:
         if any(status.is_failure for status in map(TrialStatus.parse, statuses) if status):
             return 1
         any_ran = bool(statuses - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
-        return 3 if any(cell.skip for cell in self.plan.cells) and (self.strict or not any_ran) else 0
+        return 0 if any_ran else 3
 
 
 def run_grid(
@@ -216,10 +208,6 @@ class _Session:
         self._folder, self._options = history.folder, options
         with _writing(self._folder):
             self._origin = results_id(options.results.absolute())
-        self._labelled: dict[str, dict[str, Cell]] = {}
-        for attempt in history.attempts.values():
-            if attempt.label:
-                self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
         self._evidence = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
@@ -348,8 +336,7 @@ class _Session:
 
     def _job(self, placement: AssignedWork) -> Job:
         job = make_job(self._plan, placement, self._folder, self._root)
-        labels = {**job.labels, "label": self._label(placement.work.trial), "origin": self._origin}
-        job = replace(job, labels=labels)
+        job = replace(job, labels={**job.labels, "origin": self._origin})
         job = self._evidence.complete(job, placement.work, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job
@@ -411,16 +398,6 @@ class _Session:
         finally:
             loader.join()
 
-    def _label(self, trial: Trial) -> str:
-        """The label of a trial, made unique among cells.
-
-        The settings that differ are added if earlier runs of another cell share the label.
-        """
-        label, cell = self._plan.label(trial), trial.cell
-        cells = self._labelled.get(without_repeat(label), {})
-        other_contents = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
-        return extended(label, differences(cell.cell_id, cell.content, other_contents)) if other_contents else label
-
     @cached_property
     def _request(self) -> GridRequest:
         """The request of the plan, without passwords in URIs."""
@@ -480,6 +457,5 @@ class _Session:
             history=self._history,
             store=self._store,
             interrupted=self._interrupted,
-            strict=self._options.strict,
             warnings=tuple(self._warnings),
         )

@@ -286,8 +286,6 @@ def test_cells_without_a_device_are_skipped(grid):
     assert len(started) == 2
     assert outcome.exit_status == 0, "a part of it could run"
     assert [cell.skip for cell in outcome.plan.cells] == [None, None, "no TPU", "no TPU"]
-    outcome, _ = grid(text, strict=True)
-    assert outcome.exit_status == 3
 
 
 def test_nothing_starts_if_no_cell_can_run(grid):

@@ -100,15 +100,13 @@ class Limits:
     Attributes:
         slowdown: accepted increase of the time, as a fraction.
         metric: the metric that must be kept; empty if only the loss of an accuracy is looked for.
-        quality_loss: accepted loss of the metric; by default 1%.
-        is_relative: whether that is a fraction of the metric of base (of an accuracy: points), and not in its unit.
+        quality_loss: accepted loss of the metric, a fraction of that of base (of an accuracy: points); by default 1%.
         strict: whether slower needs the whole 95% interval above the limit.
     """
 
     slowdown: float = 0.05
     metric: str = ""
     quality_loss: float | None = None
-    is_relative: bool = True
     strict: bool = False
 
     @property
@@ -122,7 +120,7 @@ class Limits:
         if not self.needs_quality and not is_accuracy:
             return None
         loss = QUALITY_LOSS if self.quality_loss is None else self.quality_loss
-        return loss * abs(fmean(each.value for each in base)) if self.is_relative and not is_accuracy else loss
+        return loss if is_accuracy else loss * abs(fmean(each.value for each in base))
 
 
 @dataclass(frozen=True)

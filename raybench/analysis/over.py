@@ -1,4 +1,4 @@
-"""One grid over time: the level of each configuration's time, and since when it is another one.
+"""One grid over time: the level of each configuration's time, and since when it is different.
 
 The runs of one execution, such as those of a night, are one number: nights have conditions of their own, so that their
 runs are not independent. After each execution, a rank test (Pettitt's) looks for a change since the last one; its most
@@ -86,47 +86,39 @@ class OverTime:
 
 def over_time(history: GridHistory) -> OverTime:
     """Return the configurations of a grid over its executions."""
-    attempts, cells, last = [], [], GridRequest("")
-    for number, (began, own, request) in enumerate(_executions(history)):
-        attempts += [replace(run, trial=f"{number} {run.trial}") for run in own]
-        cells += [
-            replace(cell, cell_id=f"{number} {cell.cell_id}", axes={**cell.axes, BEGAN: began})
-            for cell in request.cells
+    attempts: list[Attempt] = []
+    cells, last = [], GridRequest("")
+    for number, execution in enumerate(history.executions):
+        request, begin = GridRequest.from_json(execution.request), execution.name[:MILLISECONDS]
+        later = (each.name for each in history.executions[number + 1 :] if each.origin == execution.origin)
+        end = next(later, "~")[:MILLISECONDS]
+        own = [
+            replace(run, trial=f"{number} {run.trial}")
+            for run in history.attempts.values()
+            if run.origin == execution.origin and begin <= as_name(run.started or "")[:MILLISECONDS] < end
         ]
-        last = request
+        if request and own:
+            axis = {BEGAN: min(run.started or "" for run in own)[:16].replace("T", " ")}
+            cells += [replace(c, cell_id=f"{number} {c.cell_id}", axes={**c.axes, **axis}) for c in request.cells]
+            attempts, last = [*attempts, *own], request
     measured, unit, _ = measure_all(attempts, replace(last, cells=cells, rule=None, first_look=0))
     varied = [axis for axis in Matching(measured, {}).axes if axis != BEGAN]
     found: dict[str, list[Measured]] = {}
     for each in measured:
         if each.times:
             found.setdefault(configuration_label(each.axes, varied) or last.workload, []).append(each)
-    series = (_series(label, own, LOOK_ALPHA / len(found)) for label, own in found.items())
+    series = []
+    for label, group in found.items():
+        sessions = [Session(str(each.axes[BEGAN]), s) for each in group if (s := cost_summary(each.times))]
+        levels = _levels(group, sessions, LOOK_ALPHA / len(found))
+        series.append(Series(label, tuple(sessions), tuple(levels)))
     return OverTime(last.name, unit, tuple(series))
 
 
-def _executions(history: GridHistory) -> Iterator[tuple[str, list[Attempt], GridRequest]]:
-    """Yield the executions that ran trials: when each began, its attempts and its request."""
-    by_origin: dict[str, list[str]] = {}
-    for each in history.executions:
-        by_origin.setdefault(each.origin, []).append(each.name[:MILLISECONDS])
-    ends = {name: end for names in by_origin.values() for name, end in pairwise([*names, "~"])}
-    for each in history.executions:
-        request, begin = GridRequest.from_json(each.request, each.grid), each.name[:MILLISECONDS]
-        own = [
-            run
-            for run in history.attempts.values()
-            if run.origin == each.origin and begin <= as_name(run.started or "")[:MILLISECONDS] < ends[begin]
-        ]
-        if request and own:
-            yield min(run.started or "" for run in own)[:16].replace("T", " "), own, request
-
-
 def changes(values: Sequence[float], alpha: float) -> list[int]:
-    """Return the positions of values with which a new level begins, as found by looking after each of them.
+    """Return the positions of values, in the order of time, with which a new level begins.
 
-    Args:
-        values: in the order of time.
-        alpha: level of each look.
+    As found by looking after each of them, at this level.
     """
     found, start = [], 0
     for end in range(1, len(values) + 1):
@@ -147,22 +139,16 @@ def changes(values: Sequence[float], alpha: float) -> list[int]:
     return found
 
 
-def _series(label: str, measured: Sequence[Measured], alpha: float) -> Series:
-    began = [str(each.axes[BEGAN]) for each in measured]
-    means = [Sample(number, fmean(run.value for run in each.times)) for number, each in enumerate(measured)]
-    starts = [0, *changes([each.value for each in means], alpha)]
-    levels = []
-    for number, (start, end) in enumerate(pairwise([*starts, len(means)])):
-        own, before = means[start:end], means[starts[number - 1] : start] if number else []
+def _levels(measured: Sequence[Measured], sessions: Sequence[Session], alpha: float) -> Iterator[Level]:
+    means = [Sample(number, math.log(each.seconds.value)) for number, each in enumerate(sessions)]
+    first = 0
+    for start, end in pairwise([0, *changes([each.value for each in means], alpha), len(means)]):
+        own, before = means[start:end], means[first:start]
         estimate = difference(before, own)
-        level = Level(
-            began[start],
-            len(own),
-            sum(len(each.times) for each in measured[start:end]),
-            math.exp(fmean(each.value for each in own)),
-            as_ratio(estimate, runs=(len(own), len(before))) if estimate else None,
-            tuple(changed_values(measured[start - 1].completed, measured[start].completed)) if number else (),
-        )
-        levels.append(level)
-    summaries = [(each, cost_summary(own.times)) for each, own in zip(began, measured, strict=True)]
-    return Series(label, tuple(Session(each, summary) for each, summary in summaries if summary), tuple(levels))
+        runs = sum(each.seconds.runs for each in sessions[start:end])
+        seconds = math.exp(fmean(each.value for each in own))
+        speed = as_ratio(estimate, runs=(len(own), len(before))) if estimate else None
+        sides = [each.completed for each in measured[max(0, start - 1) : start + 1]]
+        differences = tuple(changed_values(*sides)) if start else ()
+        yield Level(sessions[start].began, len(own), runs, seconds, speed, differences)
+        first = start

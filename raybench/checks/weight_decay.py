@@ -83,7 +83,7 @@ def subject(cell: Cell) -> dict[str, Any]:
     The amounts (λ, rate, batch) do not.
     """
     tree = cell.to_json()
-    device_fields = ("kind", "model", "replicas", "replication", "devices")
+    device_fields = ("kind", "model", "replicas", "devices")
     return {
         "framework": tree["framework"],
         "engine": tree["engine"],

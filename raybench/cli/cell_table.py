@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
-from raybench.core.job import DEVICES, GROUPED
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import ResolvedCell
     from raybench.results.attempt import Attempt
-
-FORMS = {GROUPED: " grouped", DEVICES: ""}
-"""Suffix of the number of replicas, by the form of replication."""
 
 TO_RUN = "to run"
 
@@ -180,7 +176,7 @@ def states(
         remote = others.get(cell.cell_id)
         if remote is None:
             return "skipped" if cell.skip else ", ".join(parts)
-        hosts = sorted({str(run.host.get("name") or "another machine") for run in remote.values()})
+        hosts = sorted({str(run.host.get("name") or "a different machine") for run in remote.values()})
         missing = cell.repeats - len(remote)
         return f"{len(remote)} done on {join_words(hosts)}" + (f", {missing} skipped" if missing else "")
 
@@ -219,8 +215,9 @@ def _device(cell: ResolvedCell) -> str:
     """A device with its hardware, as far as it is known: `cpu (2 cores)`, `gpu (NVIDIA H100)`."""
     if cell.skip or cell.fit is None:
         return cell.profile
-    fit, replicas = cell.fit, cell.content.device.replicas
+    fit = cell.fit
     count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
     hardware = f"{count}{fit.hardware.model}" if fit.accelerators else plural(fit.cpus, "core")
-    replicas_text = f", {plural(replicas, 'replica')}{FORMS[fit.replication.form]}" if fit.replication.form else ""
-    return f"{cell.profile} ({hardware}{replicas_text})"
+    parts = [hardware, *([plural(fit.devices, "device")] if fit.devices > max(1, fit.accelerators) else [])]
+    parts += [plural(fit.replicas, "replica")] if fit.replicas > fit.devices else []
+    return f"{cell.profile} ({', '.join(parts)})"

@@ -66,15 +66,6 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
         return number / 100
 
 
-class Loss(Percentage):
-    """A percentage of a metric's value, or a number in its unit: 1% and 0.01 of a loss."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, bool]:  # type: ignore[override]
-        """Convert a text to a number, and whether it is a fraction of the metric."""
-        is_relative = str(value).endswith("%")
-        return super().convert(value, param, ctx) * (1 if is_relative else 100), is_relative
-
-
 @click.command("compare", epilog=EPILOG)
 @click.argument("base")
 @click.argument("new")
@@ -90,11 +81,9 @@ class Loss(Percentage):
 )
 @click.option(
     "--max-quality-loss",
-    type=Loss(),
-    default=None,
+    type=Percentage(),
     metavar="PERCENT",
-    help="The accepted loss of quality: a percentage of the metric (of an accuracy, in points), or a number in its "
-    "unit.  [default: 1%]",
+    help="The accepted loss of the metric; of an accuracy, in points.  [default: 1%]",
 )
 @click.option(
     "--quality",
@@ -127,7 +116,7 @@ def command(
     results: Path,
     grid: str | None,
     max_slowdown: float,
-    max_quality_loss: tuple[float, bool] | None,
+    max_quality_loss: float | None,
     metric: str,
     strict: bool,
     data: Path | None,
@@ -152,8 +141,7 @@ def command(
     from raybench.analysis.compare import Limits, as_versions, compare
 
     _check_options(interleave)
-    loss, is_relative = max_quality_loss or (None, True)
-    limits = Limits(max_slowdown, metric, loss, is_relative, strict)
+    limits = Limits(max_slowdown, metric, max_quality_loss, strict)
     files = {data: _as_json, markdown: _as_markdown}
     quiet = STANDARD_OUTPUT in files
     if interleave:
@@ -203,24 +191,18 @@ def _run_both(
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Run both versions in one grid and compare them; return the exit status.
-
-    Args:
-        base, new: the grid files.
-        results: the results folder.
-        limits: what is accepted.
-        files: those to write, each with its content.
-        quiet: whether standard output is one of them.
-        given: the options after `--interleave`.
-    """
+    """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
 
+    for source in (base, new):
+        if not source.endswith((".yaml", ".yml")):
+            raise UsageError(f"{source}: --interleave runs two grid files; leave it out to compare results that exist")
     changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
     if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
         changes["until"] = given["until"] or "verdict"
-    (first, _), (second, cells) = (requested_grid(_grid_file(source), **changes) for source in (base, new))
+    (first, _), (second, cells) = (requested_grid(Path(source), **changes) for source in (base, new))
     spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.compare import compare, is_decided
@@ -257,23 +239,6 @@ def _run_both(
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]
     return status if comparison.fails and not outcome.interrupted else outcome.exit_status or status
-
-
-def _grid_file(source: str) -> Path:
-    """The path of a grid file.
-
-    Raises:
-        UsageError: it is a source of results.
-    """
-    from raybench.datasets.paths import user_path
-
-    path = user_path(source)
-    if path.is_dir() or "://" in source or path.suffix in (".zip", ".jsonl", ".db"):
-        raise UsageError(
-            f"{source}: --interleave runs both versions and needs two grid files, such as ../base/grid.yaml and "
-            "grid.yaml; to compare results that exist, leave --interleave out"
-        )
-    return path
 
 
 def _write(comparison: Comparison, files: Files) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -10,8 +10,7 @@ import click
 from raybench.cli import options as opt
 
 if TYPE_CHECKING:
-    from raybench.devices.base import DeviceKind
-    from raybench.planning.node import Node
+    pass
 
 
 @click.command("devices", epilog="Example: raybench devices --address ray://head:10001")
@@ -20,12 +19,11 @@ def command(address: str | None) -> None:
     """Show the devices, frameworks and environments of this machine or of a cluster.
 
     The first column has the values for `kind:` and `axes.device:` in a grid file, and environments are values for
-    `environment:`. The last table lists all kinds of devices that raybench supports.
+    `environment:`.
     """
     from contextlib import closing
 
     from raybench.cli.console import page, print_list
-    from raybench.devices import KINDS
     from raybench.environments import RECIPES
     from raybench.execution.ray_executor import RayExecutor
     from raybench.planning.node import GIB
@@ -44,24 +42,6 @@ def command(address: str | None) -> None:
         for name, interpreter in node.environments.items():
             if not interpreter.problem:
                 console.print(f"environment {name}: {_frameworks(interpreter.packages)}, Python {interpreter.version}")
-    rows = []
-    for kind in KINDS.values():
-        rows.append((kind.name, kind.label, ", ".join(kind.adapters), _here(kind, nodes), kind.status.replace("`", "")))
-    console.print()
-    print_list(console, ("kind", "device", "frameworks", "here", "status"), rows)
-
-
-def _here(kind: DeviceKind, nodes: Iterable[Node]) -> str:
-    """Whether a node has a kind of device, and one of its frameworks."""
-    from raybench.engines import FRAMEWORKS
-
-    found = [node for node in nodes if node.find(kind.name)]
-    if not found:
-        return "no"
-    usable = [each.packages for node in found for each in node.environments.values() if not each.problem]
-    installed = {package for packages in (*usable, *(node.packages for node in found)) for package in packages}
-    needed = [FRAMEWORKS[name].package for name in kind.adapters]
-    return "yes" if installed.intersection(needed) else f"without {' and '.join(needed)}"
 
 
 def _frameworks(packages: Mapping[str, str]) -> str:

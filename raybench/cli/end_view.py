@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from raybench.cli.console import page
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
-from raybench.core.identity import is_inline, is_smoke
+from raybench.core.identity import is_inline
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
@@ -118,8 +118,6 @@ def _next(outcome: Outcome) -> list[str]:
             f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
             "for times that count, run the same command without --inline."
         )
-    elif is_smoke(outcome.plan.spec.name):
-        lines.append("These numbers are not results of the grid: run the same command without --smoke.")
     if outcome.interrupted:
         lines.append("Stopped. Run the same command again to continue.")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
@@ -128,7 +126,7 @@ def _next(outcome: Outcome) -> list[str]:
         retry_options = " ".join(f"--retry {status}" for status in retried)
         if outcome.plan.workload.file:
             lines.append("After an edit of your code, run the same command: all its cells are new and run again.")
-            lines.append(f"After fixing another cause, add {retry_options}.")
+            lines.append(f"After fixing any other cause, add {retry_options}.")
         else:
             lines.append(f"After fixing the cause, run the same command with {retry_options}.")
     return lines

@@ -27,7 +27,7 @@ Exit status:
   0    done
   1    a trial failed or was lost
   2    wrong use; nothing was started
-  3    no cell can run here (with --strict: not every cell)
+  3    no cell can run here
   130  stopped by Ctrl-C
 """
 
@@ -35,14 +35,12 @@ Exit status:
 @click.command("grid", epilog=EPILOG)
 @opt.grid
 @with_execution
-@click.option("--strict", is_flag=True, help="Exit with status 3 if any cell cannot run here.")
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
 def command(
     spec: GridSpec,
     cells: list[tuple[str, str]],
     executor: Executor,
     run: Callable[..., int],
-    strict: bool,
     no_checks: bool,
 ) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
@@ -50,4 +48,4 @@ def command(
     FILE is a grid file or the name of a grid that comes with raybench, such as quickstart. Each trial trains a model in
     its own process on its own device. All results are kept: the same command again runs only the missing trials.
     """
-    return run(spec, cells, executor, strict=strict, checks=not no_checks)
+    return run(spec, cells, executor, checks=not no_checks)

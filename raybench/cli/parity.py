@@ -62,31 +62,28 @@ def command(
             [name.strip() for name in frameworks.split(",")] if frameworks else [],
             batch_size,
             tell,
-            {name: _value(name, text) for name, text in map(_named, choices)},
+            _options(choices),
         )
     _print_tables(parity)
     return SAME if parity.same else DIFFERENT
 
 
-def _named(text: str) -> tuple[str, str]:
-    """The name and the value of a model option.
+def _options(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Parse model options, whose values are YAML.
 
     Raises:
-        UsageError: the text has none.
+        UsageError: a text is not of the form NAME=VALUE.
     """
+    from raybench.config.yaml_document import read_yaml
     from raybench.errors import UsageError
 
-    name, _, value = (part.strip() for part in text.partition("="))
-    if not (name and value):
-        raise UsageError(f"--model {text}: use NAME=VALUE, such as --model width=64")
-    return name, value
-
-
-def _value(name: str, text: str) -> Any:
-    """The value of a model option, parsed as YAML."""
-    from raybench.config.yaml_document import read_yaml
-
-    return read_yaml(text, f"--model {name}=…").value
+    values = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise UsageError(f"--model {text}: use NAME=VALUE, such as --model width=64")
+        values[name] = read_yaml(value, f"--model {name}=…").value
+    return values
 
 
 def _print_tables(parity: Parity) -> None:

@@ -59,8 +59,8 @@ def command(
 ) -> int:
     """Show the cells of the grid in FILE on this machine.
 
-    Each is done, to run, done on another machine (if its results were imported) or skipped, with the reason; times and
-    costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
+    Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
+    and costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
     from raybench.cli.cell_table import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -10,7 +11,6 @@ from rich.text import Text
 from raybench.cli import options as opt
 from raybench.cli.console import Terminal
 from raybench.cli.terminal import say
-from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 
@@ -58,7 +58,6 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     is_flag=True,
     help="Show how speeds changed from execution to execution, such as those of a nightly job.",
 )
-@collector_paused()
 def command(
     sources: tuple[str, ...],
     results: Path,
@@ -90,6 +89,7 @@ def command(
     from raybench.reporting.report import as_json
     from raybench.reporting.text import print_report
 
+    gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         listed = PriceList.read(prices) if prices else None
@@ -107,23 +107,24 @@ def command(
 def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path | None, data: Path | None) -> int:
     """Show a grid over its executions."""
     from raybench.analysis.over import over_time
-    from raybench.cli.console import page as terminal
-    from raybench.cli.console import print_columns, print_text
+    from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over
+    from raybench.reporting.report import json_text
 
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         found = build.one_grid(sources, results, grid)
         shown = over_time(found.history) if found.history else None
     if not (shown and shown.series):
         raise UsageError("--over: no execution with a completed run in them; name results folders or exports")
+    sentences = list(over.sentences(shown))
     if html:
         write_file(html, over.page(shown))
     if data:
-        write_file(data, over.as_json(shown))
+        write_file(data, json_text({"version": 1, "sentences": sentences, **vars(shown)}))
     if not {html, data} & {Path("-")}:
-        for sentence in over.sentences(shown):
-            print_text(terminal(), sentence)
-        print_columns(terminal(), over.columns(shown))
+        for sentence in sentences:
+            print_text(page(), sentence)
+        print_columns(page(), over.columns(shown))
         _say_written(html, data)
     return 0
 

@@ -87,15 +87,6 @@ Work = Annotated[str, WrapValidator(_work), WithJsonSchema({"type": ["string", "
 Variable = Annotated[str, WrapValidator(_variable), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
-class Time(Strict):
-    """The clock of a command's epochs, if it is the program's own."""
-
-    metric: v.Text = Field(
-        description="The metric, among `metrics`, with the seconds of an epoch or, without `epoch`, of the training.",
-        examples=["fit_s"],
-    )
-
-
 class Command(Strict):
     """A command of your own: a script, torchrun, or a program in any language."""
 
@@ -132,10 +123,11 @@ class Command(Strict):
         "output, the result is the time from this line to the program's end.",
         examples=["^start training"],
     )
-    time: Time | None = Field(
+    time: v.Text | None = Field(
         default=None,
-        description="The program's own clock, in place of the times at which its lines arrive.",
-        examples=[{"metric": "fit_s"}],
+        description="The metric, among `metrics`, with the seconds of an epoch or, without `epoch`, of the training, "
+        "by the program's own clock. By default the times at which its lines arrive.",
+        examples=["fit_s"],
     )
     work: dict[v.Text, Work] = Field(
         default_factory=dict,
@@ -157,7 +149,7 @@ class Command(Strict):
 
     @model_validator(mode="after")
     def _consistent_metrics(self) -> Command:
-        own = self.time.metric if self.time else ""
+        own = self.time or ""
         for name in self.metrics:
             if name in c.MARKS:
                 raise v.complaint(f"`{name}` is not a metric; write `{name}: …` next to `metrics`")
@@ -165,14 +157,13 @@ class Command(Strict):
                 raise v.complaint(f"name the data of {name[:60]!r}, such as train/{name[:60]} or val/{name[:60]}")
         if own and own not in self.metrics:
             hint = close(own, self.metrics) or "add it to `metrics`"
-            raise v.complaint(f"time.metric: there is no {own[:60]!r}; {hint}")
+            raise v.complaint(f"time: there is no {own[:60]!r}; {hint}")
         return self
 
     def plain(self) -> c.Command:
         """The command as plain values."""
         marks = {name: pattern for name in c.MARKS if (pattern := getattr(self, name))}
-        time = self.time.metric if self.time else ""
-        return c.Command(tuple(self.command), self.env, marks | self.metrics, time, self.work)
+        return c.Command(tuple(self.command), self.env, marks | self.metrics, self.time or "", self.work)
 
 
 def _kind(value: Any) -> str | None:

@@ -39,7 +39,6 @@ class DeviceProfile(Settings):
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    count: v.Count = key("Accelerators of each trial.", 1, 1)
     repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
     price_per_hour: v.NotNegative | None = key(
         "Price per hour of one accelerator or, for a CPU, of its machine, in `currency`.", 0.35, None
@@ -49,7 +48,6 @@ class DeviceProfile(Settings):
         {"big": 1},
         None,
     )
-    memory_gb: v.Positive | None = key("Memory in GB that a node needs to run its trials.", 16, None)
 
 
 class Repeats(Strict):

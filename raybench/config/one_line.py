@@ -33,6 +33,9 @@ EXPLANATION = """\
 # expressions whose group is the value, and `work: {examples: 60000}` is what an epoch or a run contains.
 """
 
+COUNT_OPTIONS = ("nproc_per_node", "num_processes")
+"""Options of torchrun and accelerate with the number of processes, one for each device."""
+
 _OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 _FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
 _RUNNERS = re.compile(r"^(python[\d.]*|torchrun|accelerate|uv|env|bash|sh|launch|run|-.*)$")
@@ -167,9 +170,11 @@ def _is_number(text: str) -> bool:
 
 
 def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
-    """Return an axis's key: `device`, a setting of raybench if the values fit, or a parameter of the command."""
+    """Return an axis's key: `device`, `count`, a setting of raybench that the values fit, or a parameter."""
     if name == "device" and name not in axes and KINDS.keys() >= set(values):
         return name
+    if name in COUNT_OPTIONS and "count" not in axes and all(isinstance(value, int) for value in values):
+        return "count"
     is_setting = name in PASSED and not any(wrong_settings({name: value}) for value in values if name in SETTINGS)
     own = name if name not in PASSED | set(SPECIAL) else f"{name}_option"
     key = name if is_setting else f"{PARAM}{own}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path as Folder
 from typing import Any
@@ -19,19 +19,20 @@ from raybench.workloads.parameters import PASSED
 Finding = tuple[Path, str]
 """A problem and the path of its value."""
 
-SUPERVISION = frozenset({"framework", "environment", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"})
+SUPERVISION = frozenset(
+    {"framework", "environment", "count", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"}
+)
 """Settings that raybench itself applies to the process of any training."""
 
 BY_LOOP = BY_TRIAL | {"checkpoint_every"}
 """Settings that raybench itself applies to a loop that reports its epochs to a `Trial`."""
 
 ARITHMETIC = ("fp32", "tf32")
-"""Values of `precision` that raybench itself applies; another has to be a parameter of the function."""
+"""Values of `precision` that raybench itself applies; any other has to be a parameter of the function."""
 
 REFUSED = {
     "model": "write params: {model: …}, on an axis params.model",
-    "replicas": "the batch is divided by a loop of raybench; give the device a count",
-    "replication": "the batch is divided by a loop of raybench; give the device a count",
+    "replicas": "the batch is divided by a loop of raybench; set count",
     "examples": "it loads its own data; give it a parameter for their number, under params",
 }
 """Settings that only raybench's own loops have."""
@@ -60,7 +61,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
     wrong_names: list[Finding] = []
     if isinstance(spec.workload, Command):
         yield from _wrong_command(spec, spec.workload, info)
-        names = {name.removeprefix(PARAM) for _, name, _ in given if name not in REFUSED}
+        names = with_other_batch_size(name.removeprefix(PARAM) for _, name, _ in given if name not in REFUSED)
         wrong_names = list(_wrong_names(spec.workload, names))
         yield from wrong_names
     reported: set[str] = set()
@@ -73,7 +74,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
             yield path[:2] if path[0] == "axes" else path, problem
         elif problem := _unsuitable(info, name, value):
             yield path, problem
-    has_value = {name.removeprefix(PARAM) for _, name, _ in given} | {"framework", "threads"}
+    has_value = with_other_batch_size(name.removeprefix(PARAM) for _, name, _ in given) | {"framework", "threads"}
     for name, parameter in info.parameters.items():
         if name not in has_value and parameter.required:
             key = f"{name}: …" if name in PASSED else f"params: {{{name}: …}}"
@@ -108,13 +109,18 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
 
 def used_settings(command: Any, resolved: Mapping[str, Any]) -> list[str]:
     """The settings and parameters of a cell that its command uses, as axes are called."""
-    by_trial = BY_TRIAL if command.reports else frozenset[str]()
+    used = with_other_batch_size(command.names) | (BY_TRIAL if command.reports else frozenset[str]())
     return [
         name
         for name in resolved
-        if (name in PASSED or name.startswith(PARAM))
-        and (command.takes_all or name.removeprefix(PARAM) in command.names or name in by_trial)
+        if (name in PASSED or name.startswith(PARAM)) and (command.takes_all or name.removeprefix(PARAM) in used)
     ]
+
+
+def with_other_batch_size(names: Iterable[str]) -> frozenset[str]:
+    """The names, with both sizes of a batch if one is there: each follows from the other."""
+    sizes = frozenset({"batch_size", "per_device_batch_size"})
+    return frozenset(names) | (frozenset[str]() if sizes.isdisjoint(names) else sizes)
 
 
 def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
@@ -150,7 +156,7 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
             yield from ((path, message) for path, name, value in _given(spec) if (name, value) == ("warmup_epochs", 0))
 
 
-def _wrong_names(written: Command, given: set[str]) -> Iterator[Finding]:
+def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:
     """Names in braces that stand for nothing.
 
     Args:
@@ -198,11 +204,11 @@ def _unused(info: WorkloadInfo, name: str) -> str | None:
     """The problem of a key that neither the workload nor raybench uses; None if one does."""
     plain, command = name.removeprefix(PARAM), info.command
     by_raybench = SUPERVISION | BY_LOOP if not command or command.reports else SUPERVISION
-    if not info.own_loop or name in by_raybench or plain in info.parameters:
+    if not info.own_loop or name in by_raybench or plain in with_other_batch_size(info.parameters):
         return None
     if command is None:
         return None if name == "precision" else _no_parameter(info, plain)
-    if plain in command.names or command.takes_all:
+    if plain in with_other_batch_size(command.names) or command.takes_all:
         return None
     return f"the command does not use it; write {{{plain}}} in it, or {{{ARGS}}} for --{plain}=… and all others"
 

@@ -69,8 +69,7 @@ class CellDevice:
         model: of the hardware, as detected.
         count: number of accelerators or, for a CPU, of cores.
         replicas: parts of each batch with their own batch statistics.
-        replication: how replicas are made.
-        devices: number of devices that the replicas are spread over.
+        devices: number of devices that share each batch, such as processes on a CPU, if there are several.
     """
 
     kind: str = MISSING
@@ -78,7 +77,6 @@ class CellDevice:
     count: int = MISSING
     replicas: int = MISSING
     threads: int = MISSING
-    replication: str = MISSING
     devices: int = MISSING
 
     @property

@@ -16,9 +16,6 @@ EVALUATION_BATCH_SIZE = 1000
 
 It does not change the result, only memory and time."""
 
-GROUPED, DEVICES = "grouped", "devices"
-"""Replication modes: one computation on one device, or one device each."""
-
 SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial.
 
@@ -66,7 +63,7 @@ class StopRule:
     """Says after each epoch whether a training has reached its target, if `stop_at_target` is to end it there.
 
     An accuracy has to be in the unit of the target: from 0 to 1 nothing else shows its unit, and 1 % of a run that
-    learns nothing is no 100 %.
+    learns nothing is not 100 %.
     """
 
     def __init__(self, target: Target) -> None:
@@ -192,12 +189,10 @@ class Recipe(Settings):
 
     Attributes:
         replicas: parts of the global batch with their own batch statistics.
-        replication: `grouped` (one computation on one device) or `devices` (one device each); empty for one replica.
         devices: how many devices the trial computes on.
     """
 
     replicas: int = 1
-    replication: str = ""
     devices: int = 1
 
     @classmethod
@@ -206,7 +201,6 @@ class Recipe(Settings):
         return cls(
             **vars(cell.settings),
             replicas=cell.device.replicas,
-            replication=cell.device.replication or "",
             devices=cell.device.devices or 1,
         )
 

@@ -38,13 +38,17 @@ class Ledger:
     Args:
         started: when the process began, by `clock`; by default now.
         clock: a monotonic clock in nanoseconds, the same for the whole host.
+
+    Attributes:
+        failed: the innermost section that an error has ended; empty if none has.
     """
 
     def __init__(self, started: int | None = None, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self._clock = clock
         self.started = clock() if started is None else started
         self._spent = dict.fromkeys(SECTIONS, 0)
-        self._open, self._since, self._earlier, self._failed = "setup", self.started, 0, ""
+        self._open, self._since, self._earlier = "setup", self.started, 0
+        self.failed = ""
         self._spent_before, self._processor_before_ns = dict(self._spent), 0
         self._device: dict[str, int] = {}
 
@@ -52,18 +56,17 @@ class Ledger:
         """Charge the time from now on to `name`, until another section is entered."""
         now = self._clock()
         self._spent[self._open] += now - self._since
-        self._open, self._since, self._failed = name, now, ""
+        self._open, self._since = name, now
 
     def fail(self, outer: str) -> None:
         """Charge the time from now on to `outer`, since an error has ended the open section."""
-        failed = self._failed or self._open
+        self.failed = self.failed or self._open
         self.enter(outer)
-        self._failed = failed
 
     @property
     def phase(self) -> str:
-        """The open section, or the one that an error has just ended."""
-        return self._failed or self._open
+        """The section that an error has ended, or the open one."""
+        return (self.failed or self._open).removeprefix("compile_")
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -16,12 +16,12 @@ class Rank:
     Attributes:
         number: from 0.
         count: how many ranks there are.
-        meeting: the file through which the ranks find one another.
+        meet: waits until all ranks have called it, and returns what rank 0 called it with.
     """
 
     number: int = 0
     count: int = 1
-    meeting: str = ""
+    meet: Callable[[Any], Any] = lambda value: value
 
     def share(self, values: Sequence[T]) -> Sequence[T]:
         """Return this rank's contiguous part of evenly divided values.

@@ -85,7 +85,7 @@ class Setting:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The texts that its value may be; empty if it is no name of a fixed set."""
+        """The texts that its value may be; empty if it is not a name of a fixed set."""
         return tuple(name for kind in self.types if get_origin(kind) is Literal for name in get_args(kind))
 
     @cached_property
@@ -149,7 +149,7 @@ class Settings:
     )
     batch_size: int = setting(
         128,
-        "Examples per step, over all replicas together (the global batch).",
+        "Examples per step, over all devices together (the global batch).",
         examples=[64, 128, 512],
         affects=(SPEED, LEARNING),
         label="batch",
@@ -263,7 +263,7 @@ class Settings:
     )
     gradient_accumulation: int = setting(
         1,
-        "Parts of a batch that are computed one after another, in less memory; their gradients are added up for one "
+        "Parts of a batch that are computed in turn, in less memory; their gradients are added up for one "
         "step of the optimizer. Only batch norm computes something different.",
         examples=[1, 4],
         affects=(SPEED, LEARNING),
@@ -410,21 +410,29 @@ class RunOptions:
         examples=[{"train": 5000, "val": 1000}],
         affects=(LEARNING,),
     )
-    replicas: int = setting(
+    count: int = setting(
         1,
-        "Copies of the model that share each batch, such as the cores of a TPU; each has the batch-norm statistics "
-        "of its own part.",
+        "Devices of a trial, on one machine: accelerators or, on a CPU, processes that share its cores. Each batch is "
+        "divided among them.",
+        examples=[1, 2],
+        affects=(SPEED,),
+        ge=1,
+    )
+    per_device_batch_size: int | None = setting(
+        None,
+        "Examples per step on each device, in place of `batch_size`, which then grows with `count`.",
+        examples=[64],
+        affects=(SPEED, LEARNING),
+        unit="examples",
+        ge=1,
+    )
+    replicas: int | None = setting(
+        None,
+        "Parts of each batch with batch-norm statistics of their own: by default one for each device; a multiple "
+        "divides the batch further.",
         examples=[1, 8],
         affects=(SPEED, LEARNING, DECAY_FORM),
         ge=1,
-    )
-    replication: Literal["grouped", "devices"] | None = setting(
-        None,
-        "How replicas are made: grouped in one computation on one device, or on devices of their own. By default "
-        "devices if there is one for each, else grouped."
-        " torch has a process for each device, torch_xla one program for all; other frameworks use one device.",
-        examples=["grouped", "devices"],
-        affects=(SPEED, DECAY_FORM),
     )
     threads: int | None = setting(
         None,

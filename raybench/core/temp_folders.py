@@ -11,7 +11,6 @@ import os
 import shutil
 import stat
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "rb-"
@@ -47,7 +46,7 @@ class Scratch:
     def close(self) -> None:
         """Remove the folder; repeated calls are allowed."""
         if self._lock >= 0:
-            _remove(self.path)
+            shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
 
@@ -74,18 +73,8 @@ def sweep() -> None:
         except OSError:
             continue
         if _take(lock):
-            _remove(path)
+            shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
-
-
-def _remove(path: Path) -> None:
-    """Remove a folder; if a process still writes into it, its lock stays, by which a later `sweep` finds it."""
-    with suppress(OSError):
-        for entry in path.iterdir():
-            if entry.name != LOCK:
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        if [entry.name for entry in path.iterdir()] == [LOCK]:
-            shutil.rmtree(path)
 
 
 def _take(lock: int) -> bool:

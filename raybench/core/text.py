@@ -60,7 +60,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def error_line(error: Mapping[str, Any], longest: int | None = None) -> str:
-    """An error in one line: its type, the first line of its message, and its place: `KeyError: 'x' (train.py:12)`.
+    """An error in one line: its type, the first line of its message, its place: `KeyError: 'x' (train.py:12, rank 1)`.
 
     Args:
         error: as in the event of a trial's end.
@@ -69,7 +69,8 @@ def error_line(error: Mapping[str, Any], longest: int | None = None) -> str:
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(str(part) for part in (error.get("type"), *lines[:1]) if part)
     line = line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
-    return f"{line} ({error['where']})" if error.get("where") else line
+    places = [*filter(None, [error.get("where")]), *([f"rank {error['rank']}"] if "rank" in error else [])]
+    return f"{line} ({', '.join(places)})" if places else line
 
 
 def names_text(names: Sequence[str], separator: str = "; ") -> str:

@@ -35,7 +35,7 @@ class Assignment:
 
     `devices` is the number of devices that the process computes on: more than one if a framework spreads a batch over
     several (on a host without accelerators, virtual ones). `own_loop`: the training loop is the user's, whose modes of
-    arithmetic are left alone.
+    arithmetic are left alone. `own`: the number of this process's own accelerator among the visible ones.
     """
 
     cores: Sequence[int]
@@ -43,6 +43,7 @@ class Assignment:
     threads: int
     devices: int = 1
     own_loop: bool = False
+    own: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class DeviceKind:
         loop_adapters: the same for frameworks of which raybench has no training loop, only the user has
             (`raybench.engines.loop_facts`).
         precisions: the values of `precision` that it supports.
-        status: its test status, for `raybench devices` and the README.
+        status: its test status, for the README.
         probe: returns this machine's hardware of the kind without loading a framework; None for a virtual kind.
         hardware: for a virtual kind, the kind whose hardware it uses.
         ray_resource: Ray's name for its accelerators; empty if Ray does not count them.
@@ -99,7 +100,7 @@ class DeviceKind:
 
     @property
     def virtual(self) -> bool:
-        """Return whether it is another way to use the hardware of another kind."""
+        """Return whether it is a different way to use the hardware of some other kind."""
         return bool(self.hardware)
 
     @property

@@ -52,7 +52,7 @@ class Nvidia(Device):
 
 
 class Cuda(Nvidia, TorchDevice):
-    """One or more NVIDIA GPUs; the trial uses the first visible one."""
+    """One of the visible NVIDIA GPUs; of several ranks, each has its own."""
 
     synchronous, own_clock = False, True
     torch_name = "cuda"
@@ -79,7 +79,8 @@ class Cuda(Nvidia, TorchDevice):
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
         if not self.assignment.own_loop:
             torch.backends.cudnn.benchmark = True
-        torch.cuda.set_device(0)
+        torch.cuda.set_device(self.assignment.own)
+        self._used = (self.assignment.own,)
         torch.cuda.reset_peak_memory_stats()
         self._is_opened = True
 

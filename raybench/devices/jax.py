@@ -38,6 +38,11 @@ class JaxDevice(AsynchronousDevice):
 class Cpu(JaxDevice):
     """A CPU trial: it owns its cores, by default all of the node."""
 
+    def hide_others(self) -> None:
+        """Pin the process to its cores, as virtual devices if several are assigned."""
+        super().hide_others()
+        os.environ["JAX_NUM_CPU_DEVICES"] = str(self.assignment.devices)
+
 
 class Cuda(cuda.Nvidia, JaxDevice):
     """NVIDIA GPUs: JAX computes on the first visible one by default, and fails without one."""

@@ -35,8 +35,9 @@ class Framework:
         channels_first: whether models receive images as [batch, channels, height, width].
         precisions: those of its engine, on a device that supports them.
         compile_modes: values of the setting `compile` of its engine, if it has an effect.
-        spreads: whether its engine has replicas on several devices.
-        has_ranks: whether each of those is a process; otherwise one process uses all devices.
+        groups: whether a device may have several replicas, each with its own batch statistics.
+        spreads: whether it trains on several devices, also on a CPU.
+        has_ranks: whether each of those has a process; otherwise one process uses all devices.
     """
 
     package: str
@@ -48,6 +49,7 @@ class Framework:
     channels_first: bool = True
     precisions: tuple[str, ...] = ()
     compile_modes: tuple[bool | str, ...] = ()
+    groups: bool = True
     spreads: bool = False
     has_ranks: bool = False
 
@@ -89,13 +91,14 @@ FRAMEWORKS: Mapping[str, Framework] = {
         folder="tensorflow",
         engine="raybench.engines.tensorflow.engine:TensorFlowEngine",
         models="tensorflow",
+        groups=False,
         other_packages=("keras",),
         channels_first=False,
         precisions=("fp32", "tf32", "bf16"),
         compile_modes=(False, True, "default"),
     ),
     # Nothing of JAX is preloaded: it starts threads, and a process with threads cannot be forked safely.
-    "jax": Framework(package="jax"),
+    "jax": Framework(package="jax", spreads=True),
     NONE: Framework(package="numpy"),
 }
 

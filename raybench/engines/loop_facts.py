@@ -44,15 +44,13 @@ class LoopFacts:
         after_step: finishes the work of a step; None if nothing is to be done.
         counts_compilation: whether `compile_ns` knows the time of compilation, so that it is not derived from steps.
         settling: the steps after a compiled one that count as compilation too.
-        meet: waits until all ranks, whose sections have the same order, have come as far; None if there are no others.
-        agree: returns whether something is true in one of the ranks, all of which ask; None if there are no others.
+        ranks_in_step: whether all ranks have the same sections in the same order, so that they can begin them together.
     """
 
     graphs: Callable[[], int] | None = None
     after_step: Callable[[], None] | None = None
     settling = SETTLING
-    meet: Callable[[], None] | None = None
-    agree: Callable[[bool], bool] | None = None
+    ranks_in_step = False
     counts_compilation = False
 
     def __init__(self, device: Device) -> None:

@@ -23,7 +23,7 @@ def run_job(job: Job, sink: Sink) -> None:
     """Run a job in this process."""
     count = ranks_of(job.cell)
     if count > 1:
-        message = f"{count} replicas in separate processes cannot run with --inline; set replication: grouped"
+        message = f"count: {count} needs a process for each device, which --inline has not; use count: 1"
         sink(failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))
     else:
         record(job, sink)

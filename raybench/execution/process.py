@@ -28,8 +28,9 @@ from raybench.core.temp_folders import Scratch
 from raybench.datasets.paths import user_cache
 from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
-from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.monitoring import Monitor
+from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
+from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.program import TERMINATION_SECONDS
 from raybench.trial.record import append_event, failure_event, shortened
 
@@ -197,8 +198,9 @@ class ForkServer:
         Raises:
             _OutOfBounds: the trial has to be terminated.
         """
-        # A command is ended by its trial's own process, which then reports that.
-        grace_s = 2 * TERMINATION_SECONDS if job.cell.workload.form == COMMAND else 0.0
+        # Commands and ranks are ended by the trial's own process, which then reports that.
+        has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
+        grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
             if pid and job.memory_limit:

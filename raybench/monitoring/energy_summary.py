@@ -13,7 +13,7 @@ from raybench.core.job import Job
 from raybench.core.settings import MISSING
 from raybench.devices import hosted
 from raybench.devices.energy import Joules
-from raybench.monitoring.summary import Window, widen
+from raybench.monitoring.summary import Window, window_of
 from raybench.results.warmup import is_steady
 
 MIN_INTERVALS = 5
@@ -45,14 +45,18 @@ class EpochWindows:
     reached: int | None = None
 
     def see(self, event: Event) -> None:
-        """Record an epoch; one without a number is ignored."""
-        number, target = event.get("epoch"), self.job.target
-        if not isinstance(number, int):
-            return
-        self.windows[number] = widen(None, event)
+        """Record an epoch."""
+        number, target = event["epoch"], self.job.target
+        self.windows[number] = window_of(event)
         self.partial = number if event.get("partial") else 0
         if self.reached is None and 1 in self.windows and target and target.reached(event.get("metrics") or {}):
             self.reached = number
+
+    @property
+    def whole(self) -> Window | None:
+        """From the beginning of the first to the end of the last; None without one."""
+        windows = self.windows.values()
+        return (min(begin for begin, _ in windows), max(end for _, end in windows)) if windows else None
 
     @property
     def steady(self) -> list[int]:

@@ -19,7 +19,7 @@ from raybench.devices.host import usable_cores
 from raybench.monitoring import host
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
 from raybench.monitoring.processes import Usage, family_usage
-from raybench.monitoring.summary import Sample, Window, summarise, widen
+from raybench.monitoring.summary import Sample, summarise
 
 
 class Sensors(Protocol):
@@ -77,7 +77,6 @@ class Monitor:
         self._samples: list[Sample] = []
         self._readings: list[Reading] = []
         self._missing: list[str] = []
-        self._window: Window | None = None
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._epochs = EpochWindows(job)
@@ -95,7 +94,6 @@ class Monitor:
     def see(self, event: Event) -> None:
         """Record the times of this process's epochs, to which the summary refers."""
         if event["event"] == "epoch_ended" and "of_attempt" not in event:
-            self._window = widen(self._window, event)
             self._epochs.see(event)
 
     def end(self) -> Event | None:
@@ -108,7 +106,7 @@ class Monitor:
         self._stop()
         if self._thread is None:
             return None
-        audit = {**summarise(self._samples, self._window), "missing": self._missing}
+        audit = {**summarise(self._samples, self._epochs.whole), "missing": self._missing}
         conditions = audit["host"] = {"cores": len(self._cores), **audit["host"]}
         if self._energy:
             audit["energy"] = summarise_energy(self._readings, self._epochs, self._energy.missing)

@@ -29,14 +29,10 @@ def moment(t: str) -> float:
     return datetime.fromisoformat(t).timestamp()
 
 
-def widen(window: Window | None, event: Event) -> Window:
-    """Extend the time of the epochs by one epoch: from its end, given by its event, back by the sum of its ledger.
-
-    Evaluations are included, and so is the little work of the host between two epochs.
-    """
+def window_of(event: Event) -> Window:
+    """The time of an epoch, with its evaluation: from its end, given by its event, back by the sum of its ledger."""
     end = moment(event["t"])
-    start = end - sum(event["ledger"].values())
-    return (start, end) if window is None else (min(window[0], start), max(window[1], end))
+    return end - sum(event["ledger"].values()), end
 
 
 def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[str, Any]:

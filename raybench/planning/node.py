@@ -49,11 +49,6 @@ class Node:
         """CPU cores that trials may use."""
         return sum(entry.count for entry in self.find("cpu"))
 
-    @property
-    def memory_bytes(self) -> int:
-        """The host's memory; 0 if it is unknown."""
-        return sum(entry.memory_bytes or 0 for entry in self.find("cpu"))
-
     def interpreter(self, environment: str = "") -> Interpreter:
         """The interpreter of an environment by its key; empty means raybench's own."""
         if not environment:

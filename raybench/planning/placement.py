@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from raybench.core.cell import COMMAND
 from raybench.core.text import join_words, plural
 from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
 from raybench.engines import ENGINES, FRAMEWORKS
 from raybench.environments import NEEDED, environment_label, recipe_for
-from raybench.planning.node import GIB, Node
-from raybench.planning.replication import Replication, resolve_replication
+from raybench.planning.node import Node
 
 
 @dataclass(frozen=True)
@@ -23,37 +23,42 @@ class ResourceRequest:
 
     `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
     `count` is the number of accelerators. `environment` is its key (`environments.interpreter`). `resources` are Ray's
-    custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `own_loop`: the
-    training loop is the user's, so that raybench's engine of the framework does not matter. `own_processes`: so are
-    the processes that share out several devices.
+    custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `form` is that of
+    a workload whose loop is the user's: raybench's engine of the framework does not matter then.
     """
 
     kind: str
     framework: str
     precision: str
-    replicas: int = 1
-    replication: str | None = None
+    replicas: int | None = None
     count: int = 1
     cpus: int = 0
     accelerator_type: str | None = None
-    memory_gb: float | None = None
     environment: str = ""
     resources: tuple[tuple[str, float], ...] = ()
     data: tuple[str, str | None] | None = None
-    own_loop: bool = False
-    own_processes: bool = False
+    form: str = ""
+
+    @property
+    def own_loop(self) -> bool:
+        """Whether the training loop is the user's."""
+        return bool(self.form)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a trial can run: nodes of one hardware model, and the resources it takes there."""
+    """Where a trial can run: nodes of one hardware model, and the resources it takes there.
+
+    `devices` share each batch, which has `replicas` parts with batch statistics of their own.
+    """
 
     hardware: Hardware
     nodes: tuple[str, ...]
     cpus: int
     accelerators: int
     framework_version: str
-    replication: Replication = field(default_factory=Replication)
+    devices: int = 1
+    replicas: int = 1
     environment: str = ""
     lock: str = ""
     resources: tuple[tuple[str, float], ...] = ()
@@ -92,21 +97,30 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     _, cpus, version, lock = commonest
     accelerators = 0 if hosted(need.kind) else need.count
     hardware = matching[0][1]
-    count = 1 if need.own_processes else need.count
-    replication = resolve_replication(need.kind, need.framework, hardware.model, need.replicas, count, need.replication)
-    if isinstance(replication, str):
-        return replication
+    devices, replicas = devices_and_replicas(need, hardware.model)
+    if replicas % devices and not need.own_loop:
+        return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
     return Placement(
         hardware,
         tuple(node.name for node, _ in matching),
         cpus,
         accelerators,
         version,
-        replication,
+        devices,
+        replicas,
         need.environment,
         lock,
         need.resources,
     )
+
+
+def devices_and_replicas(need: ResourceRequest, model: str) -> tuple[int, int]:
+    """The number of devices on which a trial computes, and of parts of its batches with their own batch statistics."""
+    if need.own_loop:
+        return need.count, 1
+    is_spread = FRAMEWORKS[need.framework].spreads
+    devices = need.count * (KINDS[need.kind].devices_per_accelerator(model) if is_spread else 1)
+    return devices, need.replicas or devices
 
 
 def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
@@ -123,8 +137,11 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
     if kind and need.framework not in available:
         return f"{need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
-    if need.own_loop and need.count > 1 and not need.own_processes:
-        return f"count {need.count} is not possible: a training function runs on one device"
+    is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
+    if need.count > 1 and is_alone and (hosted(need.kind) or not need.own_loop):
+        return f"count {need.count} is not possible with {need.framework} on {need.kind}; use 1"
+    if not need.own_loop and (need.replicas or 1) > 1 and not FRAMEWORKS[need.framework].groups:
+        return f"raybench's {need.framework} engine has no replicas; use 1"
     precisions = FRAMEWORKS[need.framework].precisions
     if not need.own_loop and need.precision not in precisions:
         return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"
@@ -154,8 +171,6 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
         return f"needs {need.count} x {name}; {node.name} has {largest.count}"
     if max(1, need.cpus) > node.cores:
         return f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}"
-    if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
-        return f"needs {need.memory_gb:g} GiB of memory; {node.name} has {node.memory_bytes / GIB:.0f}"
     for resource, amount in need.resources:
         if node.resources.get(resource, 0.0) < amount:
             return f"needs {amount:g} x {resource}; {node.name} has {node.resources.get(resource, 0.0):g}"

@@ -193,7 +193,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
     kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
-    yield "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
+    yield "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
     if plan.spec.source_path:
         yield "To try the whole grid in miniature on this CPU:"
         yield f"  raybench grid {plan.spec.source_path} --smoke"

@@ -14,7 +14,17 @@ from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.parameters import used_settings
 from raybench.config.prices import Price
-from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, ComparedVersion, Examples
+from raybench.core.cell import (
+    COMMAND,
+    FUNCTION,
+    UNKNOWN_SETTINGS,
+    Cell,
+    CellData,
+    CellDevice,
+    CellEngine,
+    ComparedVersion,
+    Examples,
+)
 from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
@@ -24,7 +34,7 @@ from raybench.environments import recipe_for
 from raybench.errors import UsageError, nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.planning.placement import Placement, ResourceRequest, devices_and_replicas, find_placement
 from raybench.planning.validate import check_training, model_options
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL, arithmetic, fill
@@ -109,7 +119,8 @@ class Resolver:
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
         unlimited = {"epochs": MISSING} if spec.budget else {}
-        self._below = _defaults(info) | unlimited | explicit_settings(spec) | explicit_params(spec)
+        self._defaults = _defaults(info) | unlimited
+        self._below = explicit_settings(spec) | explicit_params(spec)
         self._placement = cache(self._find_placement)
         self._settings_of = cache(lambda device: explicit_settings(spec.profile(device)))
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
@@ -122,15 +133,22 @@ class Resolver:
         """
         profile, info = self._spec.profile(point["device"]), self._info
         framework = recognise(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
-        resolved = {"framework": framework} | self._below | self._settings_of(point["device"])
-        resolved |= {name: value for name, value in point.items() if name != "device"}
+        given = self._below | self._settings_of(point["device"])
+        given |= {name: value for name, value in point.items() if name != "device"}
         for when, changes in self._rules:
             if matches(point, when):
-                resolved |= changes
-        found = self._placement(self._need(profile, resolved))
-        skip, fit = (found, None) if isinstance(found, str) else (self._unsupported(resolved), found)
+                given |= changes
+        requested = {"framework": framework} | self._defaults | given
+        need = self._need(profile, requested)
+        found = self._placement(need)
+        fit = None if isinstance(found, str) else found
+        devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
+        resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
+        skip = found if isinstance(found, str) else self._unsupported(profile.kind, resolved)
         skip = skip or self._without_energy(profile.kind, fit)
-        content = self._content(point["device"], profile, resolved, fit)
+        # The process of a training function has torchrun's variables if the grid has a count, even of 1.
+        is_told = devices > 1 or (self._info.is_function and "count" in given)
+        content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
         return ResolvedCell(
             content=content,
             axes=point,
@@ -143,7 +161,7 @@ class Resolver:
             memory_limit=self._memory_limit(point["device"], profile.kind, resolved),
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
             repeats=min(self._spec.most_repeats, profile.repeats or self._spec.most_repeats),
-            request_id=digest(self._request(profile, resolved, content)),
+            request_id=digest(self._request(profile, requested, content)),
             flops=self._flops(resolved),
         )
 
@@ -186,13 +204,31 @@ class Resolver:
         request["device"] = {
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
-            "count": profile.count,
-            **{name: resolved.get(name) for name in ("replicas", "replication", "threads", "cpus", "environment")},
+            **{name: resolved.get(name) for name in ("count", "replicas", "threads", "cpus", "environment")},
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         examples = {**self._info.examples, **(resolved.get("examples") or {})}
         request["data"] = {"name": content.data.name, "examples": examples}
         return request
+
+    def _batch_sizes(self, given: Mapping[str, Any], resolved: Mapping[str, Any], devices: int) -> dict[str, int]:
+        """The size of a batch over all devices and on each, of which one is given.
+
+        Raises:
+            UsageError: both are, or the batch cannot be divided.
+        """
+        total, part = "batch_size", "per_device_batch_size"
+        if total in given and part in given:
+            raise UsageError(f"{self._spec.place(part)}{total} and {part} are both set; remove one")
+        if total not in given and resolved.get(part):
+            return {total: resolved[part] * devices}
+        batch, command = resolved.get(total), self._info.command
+        is_used = part in (command.names if command else self._info.parameters)
+        if not isinstance(batch, int) or (batch % devices and not is_used):
+            return {}
+        if batch % devices:
+            raise UsageError(f"{self._spec.place(total)}{total}: {batch} is not a multiple of the {devices} devices")
+        return {part: batch // devices}
 
     def _find_placement(self, need: ResourceRequest) -> Placement | str:
         """The placement of a trial; if its framework is not installed, in the environment built for it."""
@@ -215,8 +251,12 @@ class Resolver:
             raise UsageError(f"{self._spec.place('memory_limit')}{message}; set it only for devices on the CPU")
         return limit
 
-    def _unsupported(self, resolved: Mapping[str, Any]) -> str | None:
-        """The reason why raybench's engine of the framework cannot train this cell, or None."""
+    def _unsupported(self, kind: str, resolved: Mapping[str, Any]) -> str | None:
+        """The reason why the command, or raybench's engine of the framework, cannot train this cell, or None."""
+        if (command := self._info.command) and hosted(kind) and resolved["count"] > 1 and "count" not in command.names:
+            return (
+                f"count {resolved['count']} has no effect: write {{count}} in the command, for its number of processes"
+            )
         if self._info.own_loop:
             return None
         framework = resolved["framework"]
@@ -254,42 +294,38 @@ class Resolver:
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
-        own_loop = bool(self._info.own_loop)
         precision = resolved.get("precision")
-        if own_loop and precision not in PRECISION_NAMES:  # a parameter of the user's own, with values of its own
+        if (
+            self._info.own_loop and precision not in PRECISION_NAMES
+        ):  # a parameter of the user's own, with values of its own
             precision = "fp32"
         return ResourceRequest(
             kind=profile.kind,
             framework=resolved["framework"],
             precision=str(precision),
-            replicas=resolved["replicas"],
-            replication=resolved.get("replication"),
-            count=profile.count or 1,
+            replicas=resolved.get("replicas"),
+            count=resolved["count"],
             cpus=resolved.get("cpus") or 0,
             accelerator_type=profile.accelerator_type,
-            memory_gb=profile.memory_gb,
             resources=tuple(sorted((profile.resources or {}).items())),
             data=(self._info.dataset, self._digest) if self._info.dataset else None,
             environment=self._spec.environment_key(resolved.get("environment")),
-            own_loop=own_loop,
-            own_processes=self._info.command is not None,
+            form=COMMAND if self._info.command else FUNCTION if self._info.own_loop else "",
         )
 
-    def _content(self, name: str, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None) -> Cell:
+    def _content(
+        self, name: str, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None, devices: Any
+    ) -> Cell:
         framework, own_loop = resolved["framework"], bool(self._info.own_loop)
         cpus: Any = fit.cpus if fit else resolved.get("cpus")  # None if no node fits
         device = CellDevice(
             kind=profile.kind,
             model=fit.hardware.model if fit else profile.accelerator_type,
-            count=(fit.accelerators or fit.cpus) if fit else profile.count or 1,
+            count=(fit.accelerators or fit.cpus) if fit else resolved["count"],
             replicas=resolved["replicas"],
             threads=resolved.get("threads") or cpus,
+            devices=devices,
         )
-        if fit and fit.replication.form:
-            device = replace(device, replication=fit.replication.form, devices=fit.replication.devices)
-        elif self._info.command and (profile.count or 1) > 1:
-            # The processes of a trial on the host's cores, which the device's own count does not include.
-            device = replace(device, devices=profile.count)
         settings, params = self._own_values(resolved) if own_loop else (self._engine_settings(resolved), MISSING)
         engine = CellEngine(
             name=framework,
@@ -337,6 +373,8 @@ class Resolver:
             for name, parameter in self._info.parameters.items():
                 key = key_of(name)
                 used |= {key: parameter.converted(resolved[key])} if resolved.get(key, MISSING) is not MISSING else {}
+            if "per_device_batch_size" in used:
+                used["batch_size"] = resolved["batch_size"]
         settings = {name: value for name, value in used.items() if name in TRAINING and value is not None}
         params = {name.removeprefix(PARAM): value for name, value in used.items() if name.startswith(PARAM)}
         return replace(UNKNOWN_SETTINGS, **settings), params
@@ -401,9 +439,9 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
         return {**DEFAULTS, **info.defaults}
     if info.command:
         has_epochs = info.command.clock != "program" or info.command.counts_epochs
-        return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "replicas": 1}
+        return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "count": 1}
     parameters = {key_of(name): parameter.default for name, parameter in info.parameters.items() if parameter.known}
-    return {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | parameters
+    return {"warmup_epochs": DEFAULTS["warmup_epochs"], "count": 1} | parameters
 
 
 @cache

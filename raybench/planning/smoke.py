@@ -40,13 +40,14 @@ def _batch(batch: int) -> int:
 _SMALL: Mapping[str, Callable[[Any], Any]] = {
     "batch_size": _batch,
     "checkpoint_every": lambda epochs: 1,
+    "count": lambda number: min(number, REPLICAS),
     "cpus": lambda cpus: 1,
     "epochs": lambda epochs: min(epochs, EPOCHS),
     "gradient_accumulation": lambda parts: min(parts, 2),
     "examples": lambda counts: EXAMPLES,
+    "per_device_batch_size": _batch,
     "precision": lambda name: ON_A_CPU.get(name, name),
     "replicas": lambda number: min(number, REPLICAS),
-    "replication": lambda form: "grouped",
     "steps_per_epoch": lambda steps: min(steps, STEPS),
     "threads": lambda threads: 1,  # more do not help such small jobs
     "warmup_epochs": lambda epochs: min(epochs, EPOCHS - 1),
@@ -81,18 +82,20 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
 
     cells = list(map(shrink_all, cells))
     tree = spec.model_dump(exclude_unset=True, exclude={"exclude", "target", "stop_at_target", "budget"})
-    added = {name: value for name, value in _defaults(info).items() if name not in {*tree, *spec.axes}}
+    given = {*tree, *spec.axes}
+    given |= {"batch_size"} if "per_device_batch_size" in given else set()
+    added = {name: value for name, value in _defaults(info).items() if name not in given}
     for rule in tree.get("overrides", []):
         rule["set"] = shrink_all(rule["set"])
         rule["when"] = {name: [shrink(name, value) for value in values] for name, values in rule["when"].items()}
     tree["devices"] = {}
     for name, profile in profiles.items():
-        exclude = {"accelerator_type", "memory_gb", "resources"}
+        exclude = {"accelerator_type", "resources"}
         if name in accelerators and profile.environment in RECIPES:
             exclude.add("environment")
         tree["devices"][name] = shrink_all(profile.model_dump(exclude_unset=True, exclude=exclude))
-        if name in accelerators:  # a command's number of processes stays
-            tree["devices"][name] |= {"kind": "cpu"} | ({} if info.command else {"count": 1})
+        if name in accelerators:
+            tree["devices"][name]["kind"] = "cpu"
     tree = shrink_all(tree) | added
     tree["axes"] = {name: [value] for name, value in cells[0].items()} if cells else {}
     tree |= {"include": cells[1:], "baseline": shrink_all(spec.baseline), "repeats": 1, "workload": _short(spec, info)}
@@ -109,7 +112,13 @@ def _small_values(info: WorkloadInfo, moves: bool) -> dict[str, Callable[[Any], 
         on_cpu = loop_frameworks("cpu") if info.own_loop else frameworks("cpu")
         small["framework"] = lambda name: name if name in on_cpu else on_cpu[0]
     if info.command:  # the arguments of `smoke` make it short
-        kept = {"batch_size", "examples", *(() if info.command.reports else ("epochs", "steps_per_epoch"))}
+        kept = {
+            "batch_size",
+            "count",
+            "examples",
+            "per_device_batch_size",
+            *(() if info.command.reports else ("epochs", "steps_per_epoch")),
+        }
         small = {name: function for name, function in small.items() if name not in kept}
     return small
 

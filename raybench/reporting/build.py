@@ -12,7 +12,6 @@ from raybench.analysis.answer import Caution
 from raybench.analysis.bottleneck import unknown_mfu
 from raybench.analysis.measured import counted_units
 from raybench.checks.pretrial import PretrialChecks
-from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.secret_masking import redact
@@ -119,7 +118,6 @@ def with_warnings(report: Report, warnings: Iterable[str]) -> Report:
     return replace(report, answer=replace(report.answer, trust=replace(trust, notes=(*trust.notes, *added))))
 
 
-@collector_paused()
 def from_sources(
     sources: Sequence[str],
     results: Path,
@@ -143,7 +141,6 @@ def from_sources(
     return from_grid(one_grid(sources, results, grid), baseline, everything, **changes)
 
 
-@collector_paused()
 def files(report: Report) -> dict[str, str]:
     """Return the files of a report by name: the page, the data, and each figure as an SVG."""
     from raybench.reporting.figures import rendered_figures

@@ -317,16 +317,12 @@ def over_time(over: OverTime) -> RenderedFigure:
         figure, (panel,) = _new_figure(3.3)
         ends = []
         for each, colour in zip(over.series[:MAX_CURVES], cycle(COLOURS), strict=False):
-            base = each.levels[0].seconds
             days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
-            speeds = [base / one.seconds.value for one in each.sessions]
-            panel.plot(days, speeds, "o", color=colour, markersize=3, alpha=0.5)
-            at = 0
-            for level in each.levels:
-                own = days[at : at + level.sessions]
-                panel.plot([own[0], own[-1]], [base / level.seconds] * 2, color=colour, linewidth=1.6)
-                at += level.sessions
-            ends.append((_fitted(each.label), days[-1], base / each.levels[-1].seconds, colour))
+            base = each.levels[0].seconds
+            levels = [base / level.seconds for level in each.levels for _ in range(level.sessions)]
+            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=colour, ms=3, alpha=0.5)
+            panel.plot(days, levels, color=colour, linewidth=1.6, drawstyle="steps-post")
+            ends.append((_fitted(each.label), days[-1], levels[-1], colour))
         first, last = panel.dataLim.intervalx
         margin = max(0.03 * (last - first), 1 / 24)
         panel.set_xlim(first - margin, last + margin)

@@ -8,7 +8,6 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from raybench.core.collector import collector_paused
 from raybench.core.files import write_atomic
 from raybench.core.text import plural
 from raybench.errors import UsageError
@@ -76,8 +75,7 @@ class Results:
 
     @cached_property
     def _tables(self) -> tuple[DataFrame, DataFrame]:
-        with collector_paused():
-            return tables(self._records)
+        return tables(self._records)
 
     @property
     def _records(self) -> list[Record]:

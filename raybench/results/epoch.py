@@ -173,6 +173,7 @@ class Epoch:
         Kind.COUNT,
         "examples trained on",
         Quantity("examples", "examples", "trained on", over_epochs=Combine.SUM, total="examples_done"),
+        over_ranks=Combine.SUM,
     )
     ledger: Mapping[str, float] = measured(
         Kind.SECONDS,
@@ -245,7 +246,9 @@ class Epoch:
         Kind.WHOLE,
         "of a command: the epochs whose lines arrived together, if several; their times are not known singly",
     )
-    units: Mapping[str, float] = measured(Kind.NUMBERS, "of a training function: what it counts, such as tokens")
+    units: Mapping[str, float] = measured(
+        Kind.NUMBERS, "of a training function: what it counts, such as tokens", over_ranks=Combine.SUM
+    )
     optimizers: tuple[Mapping[str, Any], ...] = measured(
         Kind.RECORDS,
         "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
@@ -309,10 +312,12 @@ def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoc
 
 
 def over_ranks(events: Sequence[Event]) -> Event:
-    """Combine the events of all ranks into one: rank 0's, with the measured fields of all ranks combined."""
+    """Combine the events of all ranks into one: rank 0's, with the measured fields and the warnings of all ranks."""
     combined = {
-        entry.name: entry.combine([event[entry.name] for event in events])
+        entry.name: entry.combine([event[entry.name] for event in events if entry.name in event])
         for entry in EPOCH_FIELDS
         if entry.name in events[0] and entry.over_ranks is not Combine.FIRST
     }
+    if "warnings" in events[0]:
+        combined["warnings"] = list(dict.fromkeys(text for event in events for text in event["warnings"]))
     return events[0] | combined

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
@@ -24,7 +23,6 @@ from raybench.sources.result_tables import GridSource, Record, prices
 Attempts = Literal["latest", "all"]
 
 
-@collector_paused()
 def load_grids(
     source: str | Path | Sequence[str | Path],
     grid: str | None = None,
@@ -106,7 +104,7 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     """The folders of grids of a source; those of an archive or a store are temporary.
 
     Raises:
-        UsageError: it is no such source.
+        UsageError: it is not such a source.
     """
     path = user_path(source)
     if is_archive(path):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
+from raybench.core.rank import current_rank
 from raybench.devices.base import Device
 from raybench.engines.loop_facts import LoopFacts
 from raybench.engines.step_timer import StepTimer
@@ -64,21 +65,21 @@ class TrainingClock:
             self._compile_evaluate_ns += compiled_ns
             self.ledger.move(compiled_ns, name, COMPILATION[name])
 
-    def _change(self, name: str) -> None:
-        self._synchronize()
+    def _change(self, name: str, all_ranks: bool = False) -> None:
+        self._synchronize(all_ranks)
         self._charge_waits()
-        self._section = name
+        self._section, self.ledger.failed = name, ""
         self.ledger.enter(name)
 
-    def _synchronize(self) -> None:
-        """Wait for the device and, if several ranks train together in sections of the same order, for theirs."""
-        if self.loop.meet:
-            self.loop.meet()
+    def _synchronize(self, all_ranks: bool = False) -> None:
+        """Wait for the device and, if asked or if the ranks have the same sections, for those of all ranks."""
         self._device.synchronize()
+        if all_ranks or self.loop.ranks_in_step:
+            current_rank().meet(None)
 
     def begin_epoch(self) -> None:
         """Begin an epoch: what is in no other section is `train` from here on."""
-        self._change("other")  # what was recorded before is no work of the epoch
+        self._change("other", all_ranks=True)  # what was recorded before is not work of the epoch
         loop = self.loop
         loop.begin_epoch()
         self.timer = StepTimer(
@@ -95,8 +96,8 @@ class TrainingClock:
         self._section = "train"
         self.ledger.enter("train")
 
-    def end_epoch(self) -> dict[str, Any]:
-        """End an epoch.
+    def end_epoch(self, all_ranks: bool = True) -> dict[str, Any]:
+        """End an epoch, by default when all ranks have come to its end, so that the slowest counts.
 
         Returns:
             What was measured, as fields of `epoch_ended`.
@@ -104,7 +105,7 @@ class TrainingClock:
         timer = self.timer
         assert timer
         self.end_step()
-        self._synchronize()
+        self._synchronize(all_ranks)
         self._charge_waits()
         self._section, self.timer = "other", None
         ledger = self.ledger

@@ -74,7 +74,7 @@ class DeclaredTraining:
     def train_epoch(self) -> Mapping[str, float]:
         """Train an epoch; log and return its means over the examples."""
         trial, engine = self.trial, self.engine
-        for batch in trial.steps(engine.begin_epoch(), examples=engine.batch_size):
+        for batch in trial.steps(engine.begin_epoch(), examples=engine.batch_size // trial.world_size):
             engine.train_step(batch)
         means = engine.train_means()
         assert trial._epoch

@@ -321,7 +321,7 @@ class Trial:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise RuntimeError("this trial belongs to another process: only the process that trains can report to it")
+            raise RuntimeError("this trial belongs to a different process: only the one that trains can report to it")
 
     def _note_use(self) -> None:
         """Check the process; an epoch whose steps were left by `break` goes on, and counts."""
@@ -386,18 +386,18 @@ class Trial:
         if epoch is None or sys.is_finalizing():
             return
         if self._in_steps:
-            self._clock.end_epoch()
+            self._clock.end_epoch(all_ranks=False)
             self._epoch = None
             self._left = None, f"the loop was left in epoch {number + 1}, which does not count, {self._too_early}"
             return
-        fields = self._close(epoch)
+        fields = self._close(epoch, all_ranks=False)  # an error may have ended this one only
         more = number + 1 < self._numbers
         self._left = fields, f"the loop was left after epoch {number + 1}, {self._too_early}" if more else ""
         self._recorder.left(fields)
 
-    def _close(self, epoch: EpochRecord) -> dict[str, Any]:
+    def _close(self, epoch: EpochRecord, all_ranks: bool = True) -> dict[str, Any]:
         """End an epoch; return the fields of its event."""
-        measured = self._clock.end_epoch()
+        measured = self._clock.end_epoch(all_ranks)
         if not epoch.taken:  # not measured: the loop does not use `steps`
             del measured["ledger"]["input_wait"]
         self._epoch, self._last = None, epoch
@@ -436,7 +436,7 @@ class Trial:
             return self._decision[1]  # rank 0 decides once, as others may have read it
         stops = bool(self._stop_rule and self._stop_rule.ends_with(metrics)) or self._budget.is_spent(self._clock)
         if self.world_size > 1 and not self._diverged:
-            stops = self._loop.agree(stops) if self._loop.agree else self._recorder.decide(epoch, stops)
+            stops = self._recorder.decide(epoch, stops)
             self._decision = epoch, stops
         return stops
 

@@ -68,7 +68,8 @@ class Checkpoints:
         for epoch in sorted(self._epochs(), reverse=True):
             try:
                 about = self._read(epoch)
-                state.load(self._path(epoch) / STATE)
+                own = self._path(epoch) / STATE
+                state.load(own if own.exists() else self._path(epoch, rank=0) / STATE)
             except (OSError, ValueError) as error:  # damaged, without the part of a rank, or of another model
                 self._warnings.append(f"checkpoint of epoch {epoch} not used: {error}")
                 continue
@@ -140,7 +141,7 @@ class Checkpoints:
             "told": self._told,
             "digests": _digests(temporary),
         }
-        if not about["digests"]:
+        if not about["digests"] and not current_rank().number:  # other ranks may leave that to rank 0
             raise ValueError("the function that trial.checkpoint was given wrote nothing at its path")
         (temporary / ABOUT).write_text(json.dumps(about, allow_nan=False))
         shutil.rmtree(path, ignore_errors=True)

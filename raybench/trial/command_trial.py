@@ -95,7 +95,6 @@ class _Process:
             self.trial.finish()
             if self._writer.is_open:
                 error = misuse(self.trial, self._journal.logged_before, self._info, self._job)
-                error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
         except BaseException as exc:
             status, error = failure(exc, None, self._ledger.phase, self._job)

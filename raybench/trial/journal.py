@@ -65,7 +65,7 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     message, logged = None, trial.logged | logged_before
     if not trial.ended_epochs:
         message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
-    elif job.target and job.target.metric not in logged:
+    elif job.target and job.target.metric not in logged and not trial.rank:  # others may leave logging to rank 0
         names = ", ".join(sorted(logged)) or "nothing"
         message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
     if message is None:
@@ -125,6 +125,10 @@ class TrialJournal(Recorder):
         self._send(event)
         if self._state:
             self._checkpoints.after(event, self._state, self._ledger)
+
+    def decide(self, epoch: int, stop: bool) -> bool:
+        """Let rank 0 decide whether training ends with an epoch."""
+        return bool(current_rank().meet(stop))
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Add metrics to the last epoch."""

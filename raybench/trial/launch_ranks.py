@@ -1,16 +1,21 @@
 """The ranks of a trial: processes that train one model together.
 
-Each rank has its own device. The trial's process forks one process per device before any device is initialised, and
-then only reads their events. Every rank does the same work and emits the same events, which are merged into one
-trial's.
+Each rank has its own device. The trial's process forks one process per device before any device is initialised, with
+the environment variables of torchrun, and then only reads their events. Every rank does the same work and emits the
+same events, which are merged into one trial's.
 """
 
 from __future__ import annotations
 
+import faulthandler
+import math
 import multiprocessing
 import os
+import re
 import signal
+import socket
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -19,69 +24,96 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
-from raybench.core import events
-from raybench.core.cell import Cell
-from raybench.core.events import Event
-from raybench.core.job import DEVICES
+from raybench.core import events, memory
+from raybench.core.cell import COMMAND, FUNCTION, Cell
+from raybench.core.events import OUTPUT, Event
+from raybench.core.job import Job
 from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
+from raybench.core.status import TrialStatus
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
+from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
 
 GRACE_SECONDS = 1.0
-"""Seconds for the other ranks to end after one has reported an error.
+"""Seconds for the other ranks to end after one has.
 
 They may report the same error, or one that follows from the death of a rank."""
 
+STACK_SECONDS = 0.5
+"""Seconds in which each rank writes at which line it is."""
+
+WAITING = re.compile(r"/torch/(distributed|autograd|nn/parallel)/")
+"""Folders of the code in which a rank waits for others."""
+
+Fail = Callable[[str, Mapping[str, Any]], Event]
+"""Makes the end event of a trial from a status and an error."""
+
 
 def ranks_of(cell: Cell) -> int:
-    """Number of processes that train a cell's model together."""
-    is_ranked = cell.device.replication == DEVICES and FRAMEWORKS[cell.framework].has_ranks
-    return cell.device.devices if is_ranked else 1
+    """Number of processes that train a cell's model together; those of a command are its own."""
+    is_ranked = cell.workload.form != COMMAND and FRAMEWORKS[cell.framework].has_ranks
+    return (cell.device.devices or 1) if is_ranked else 1
 
 
-def run_ranks(count: int, folder: Path, work: Callable[[Send], None], send: Send) -> None:
-    """Run the work in several processes and send merged events, as if from one.
+def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) -> None:
+    """Run the work in a process for each rank and send merged events, as if from one.
 
-    An error in any rank ends all of them, and is the trial's error. If a rank dies without an end event, the others are
-    killed and this process ends in the same way, so that its supervisor sees the same as without ranks.
+    An error in any rank ends all of them, and is the trial's error.
 
     Args:
-        count: number of ranks; for one, the work is done in this process.
-        folder: the folder of the rendezvous file, on a file system of this host.
+        job: the attempt; with one rank, the work is done in this process.
         work: the work of each rank, with a function that it sends events by; the last one is one of `events.ENDS`.
         send: receives the merged events.
+        fail: makes the end event if a rank cannot send its own.
     """
+    count = ranks_of(job.cell)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
     if count == 1:
+        if job.cell.workload.form == FUNCTION and job.cell.device.devices:  # the grid has a count
+            _set_environment(Rank(), port)
         work(send)
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    rendezvous = folder / "ranks"
     processes: list[_Process] = []
     try:
         for number in range(count):
-            processes.append(_Process(Rank(number, count, str(rendezvous)), work))
-        code = _follow(processes, send)
+            processes.append(_Process(number, count, port, work))
+        send(_Ranks(job, processes, fail).follow(send))
     finally:
         for process in processes:
             process.end()
-        rendezvous.unlink(missing_ok=True)
-    if code is not None:
-        _die_of(code)
+
+
+def _set_environment(rank: Rank, port: int) -> None:
+    """Set the environment variables that torchrun sets."""
+    number, count = str(rank.number), str(rank.count)
+    os.environ |= {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    for _, name in socket.if_nameindex():
+        if name in ("lo", "lo0"):  # all ranks are on this host, regardless of how its name resolves
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
 class _Process:
     """A rank, from the perspective of the parent process."""
 
-    def __init__(self, rank: Rank, work: Callable[[Send], None]) -> None:
-        self.number = rank.number
+    def __init__(self, number: int, count: int, port: int, work: Callable[[Send], None]) -> None:
+        self.number = number
         self.events: deque[tuple[int, Event]] = deque()
+        self.meets: list[Any] = []  # what it waits with for the other ranks, if it does
+        self._stack = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the process
         context = multiprocessing.get_context("fork")
         self.pipe, end = context.Pipe()
-        self._process = context.Process(target=_be, args=(rank, work, end, self.pipe))
+
+        def be_rank() -> NoReturn:
+            faulthandler.register(signal.SIGUSR1, self._stack, all_threads=False)
+            _be(number, count, port, work, end, self.pipe)
+
+        self._process = context.Process(target=be_rank)
         with warnings.catch_warnings():
             # The one other thread of this process only waits for a pipe to close.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -91,9 +123,19 @@ class _Process:
     def read(self) -> None:
         """Read a message, or note its end."""
         try:
-            self.events.append(self.pipe.recv())
+            at_ns, message = self.pipe.recv()
         except (EOFError, ConnectionError):
             self._process.join()
+            return
+        if isinstance(message, dict):
+            self.events.append((at_ns, message))
+        else:
+            self.meets = [message[0]]
+
+    def go_on(self, value: Any) -> None:
+        """Let it go on from where it waits for the others."""
+        self.meets = []
+        self.pipe.send(value)
 
     @property
     def code(self) -> int | None:
@@ -105,14 +147,40 @@ class _Process:
         """Time and event of the end of its work, or None."""
         return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
 
-    def end(self) -> None:
-        """Kill it if it is running, and close its pipe."""
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped by a signal; false without /proc."""
+        try:
+            return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+        except OSError:
+            return False
+
+    def write_stack(self) -> None:
+        """Let it write at which lines it is."""
+        assert self._process.pid
+        os.kill(self._process.pid, signal.SIGUSR1)
+
+    def lines(self) -> list[str]:
+        """The lines at which it was, the innermost first, as `/path/train.py:41`."""
+        self._stack.seek(0)
+        found = re.findall(r'^  File "(.*)", line (\d+) in ', self._stack.read().decode(errors="replace"), re.MULTILINE)
+        return [f"{file}:{line}" for file, line in found]
+
+    def kill(self) -> None:
+        """Kill it if it is running."""
         self._process.kill()
         self._process.join()
+
+    def end(self) -> None:
+        """Kill it if it is running, and close its pipe."""
+        self.kill()
         self.pipe.close()
+        self._stack.close()
 
 
-def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: Connection) -> NoReturn:
+def _be(
+    number: int, count: int, port: int, work: Callable[[Send], None], pipe: Connection, of_parent: Connection
+) -> NoReturn:
     """Run as a rank: do the work and send its events; with the last one wait to be killed.
 
     A rank that exited, or freed what the ranks share, would break its connections, and the others would report that
@@ -122,8 +190,11 @@ def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: C
         die_with_parent()
         of_parent.close()
         watch(pipe.fileno())  # where the parent's end does not end this process
-        set_rank(rank)
         own_pid = os.getpid()
+
+        def meet(value: Any) -> Any:
+            pipe.send((time.perf_counter_ns(), (value,)))
+            return pipe.recv()
 
         def send(event: Event) -> None:
             if os.getpid() != own_pid:  # a process that the training code has forked
@@ -134,6 +205,9 @@ def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: C
                 sys.stderr.flush()
                 threading.Event().wait()
 
+        rank = Rank(number, count, meet)
+        set_rank(rank)
+        _set_environment(rank, port)
         work(send)
     except BaseException:
         traceback.print_exc()
@@ -143,36 +217,86 @@ def _be(rank: Rank, work: Callable[[Send], None], pipe: Connection, of_parent: C
         os._exit(1)
 
 
-def _follow(processes: list[_Process], send: Send) -> int | None:
-    """Send the merged events of all ranks and the final event.
+class _Ranks:
+    """All ranks of a trial."""
 
-    The death of a rank is examined before any error, because it breaks the connections of the others, which then report
-    that.
+    def __init__(self, job: Job, processes: list[_Process], fail: Fail) -> None:
+        self._job, self._processes, self._fail = job, processes, fail
+        self._oom_kills = memory.oom_kills()
+        self._timeout = time.monotonic() + (job.timeout or math.inf)
 
-    Returns:
-        The exit code of a rank that died without an end event, or None.
-    """
-    deadline: float | None = None
-    by_pipe = {process.pipe: process for process in processes}
-    while True:
-        running = [pipe for pipe, process in by_pipe.items() if process.code is None]
-        ready = wait(running, None if deadline is None else max(0.0, deadline - time.monotonic()))
-        for pipe in ready:
-            by_pipe[cast(Connection, pipe)].read()
-        while all(process.events and process.events[0] is not process.last for process in processes):
-            send(over_ranks([process.events.popleft()[1] for process in processes]))
-        failed = [process for process in processes if process.code is not None and not process.last]
-        if failed:
-            number, code = failed[0].number, failed[0].code
-            sys.stderr.write(f"rank {number} of {len(processes)} ended without a message, with exit code {code}\n")
-            sys.stderr.flush()
-            return code
-        end_events = {process.number: process.last for process in processes if process.last}
-        if len(end_events) == len(processes) or (deadline and not ready):
-            send(_end_of_all(end_events, len(processes)))
-            return None
-        if deadline is None and any(event["error"] for _, event in end_events.values()):
-            deadline = time.monotonic() + GRACE_SECONDS
+    def follow(self, send: Send) -> Event:
+        """Send the merged events of all ranks except the last; return that.
+
+        The death of a rank is examined before any error, because it breaks the connections of the others, which then
+        report that.
+        """
+        processes, deadline, ended = self._processes, math.inf, 0
+        by_pipe = {process.pipe: process for process in processes}
+        while True:
+            running = [pipe for pipe, process in by_pipe.items() if process.code is None]
+            left_s = min(deadline, self._timeout) - time.monotonic()
+            ready = wait(running, None if left_s == math.inf else max(0.0, left_s))
+            for pipe in ready:
+                by_pipe[cast(Connection, pipe)].read()
+            while all(process.events and process.events[0] is not process.last for process in processes):
+                send(over_ranks([process.events.popleft()[1] for process in processes]))
+            if all(process.meets for process in processes):
+                value = processes[0].meets[0]
+                for process in processes:
+                    process.go_on(value)
+            if died := next((each for each in processes if each.code is not None and not each.last), None):
+                return self._end_of_dead(died)
+            ends = {process.number: process.last for process in processes if process.last}
+            has_error, is_late = any(event["error"] for _, event in ends.values()), time.monotonic() >= deadline
+            if len(ends) == len(processes) or (has_error and is_late and not ready):
+                return _end_of_all(ends, len(processes))
+            if ends and not has_error and any(process.meets for process in processes):
+                early, late = min(ends), next(process.number for process in processes if process.meets)
+                message = f"rank {early} has ended, and rank {late} has not: all ranks need the same number of epochs"
+                return self._failure(TrialStatus.FAILED, {"type": "UsageError", "message": message, "rank": early})
+            if len(ends) > ended:
+                ended, deadline = len(ends), time.monotonic() + GRACE_SECONDS
+            elif is_late:  # end it, as under torchrun, so that a rank that waits for it fails
+                deadline = math.inf
+                for process in processes:
+                    if process.last:
+                        process.kill()
+            elif not ready:
+                return self._end_at_timeout()
+
+    def _failure(self, status: str, error: Mapping[str, Any]) -> Event:
+        output = tail(Path(self._job.folder) / OUTPUT, TAIL)
+        return self._fail(status, {**error, "output": output})
+
+    def _end_of_dead(self, process: _Process) -> Event:
+        """The end of a trial of which a rank has died without an event."""
+        output = tail(Path(self._job.folder) / OUTPUT, LONG_TAIL)
+        is_oom = memory.oom_kills() > self._oom_kills
+        status, error = classify_exit(process.code, self._job, is_oom, None, output)
+        return self._failure(status, error | {"rank": process.number})
+
+    def _end_at_timeout(self) -> Event:
+        """The end of a trial that takes too long, with the line at which each rank is.
+
+        The others of a rank that hangs wait for it.
+        """
+        for process in self._processes:
+            process.write_stack()
+        time.sleep(STACK_SECONDS)
+        places, hanging = [], []
+        root = f"{self._job.code_folder}{os.sep}" if self._job.workload["folder"] else os.sep
+        for process in self._processes:
+            lines = process.lines()
+            own = next((line.removeprefix(root) for line in lines if line.startswith(root)), "an unknown line")
+            places.append(
+                f"rank {process.number} {'was stopped by a signal' if process.is_stopped else f'is at {own}'}"
+            )
+            if not (lines and WAITING.search(lines[0])):
+                hanging.append(process.number)
+        message = f"took longer than its timeout of {self._job.timeout:g} s: {', '.join(places)}"
+        of_rank = {"rank": hanging[0]} if len(hanging) == 1 else {}
+        return self._failure(TrialStatus.TIMEOUT, {"type": "Timeout", "message": message, **of_rank})
 
 
 def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:
@@ -183,15 +307,3 @@ def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Even
         return over_ranks([end_events[number][1] for number in sorted(end_events)])
     first_failed = min((number for number, error in errors.items() if error), key=lambda number: end_events[number][0])
     return end_events[first_failed][1] | {"error": {**errors[first_failed], "rank": first_failed}}
-
-
-def _die_of(code: int) -> NoReturn:
-    """End this process in the same way as another.
-
-    By the same signal, or with the same exit status.
-    """
-    if code < 0:
-        if -code != signal.SIGKILL:
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code or 1)

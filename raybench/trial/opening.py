@@ -36,7 +36,7 @@ def open_assigned(job: Job) -> Device:
     devices = (planned.devices or 1) // rank.count
     threads = max(1, planned.threads // rank.count)
     own_loop = job.cell.has_own_loop
-    assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices, own_loop)
+    assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.number)
     if job.cell.workload.form == COMMAND and not job.check:
         device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
     else:
@@ -98,7 +98,7 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]
-    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
+    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count}
     link = KINDS[job.cell.device.kind].link(job.visible)
     return conditions | ({"cores": job.cores} if job.cores else {}) | ({"link": link} if link else {})
 

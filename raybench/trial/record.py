@@ -16,7 +16,7 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.trial.journal import Send
 from raybench.trial.kept_output import cut_output
-from raybench.trial.launch_ranks import ranks_of, run_ranks
+from raybench.trial.launch_ranks import run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_check import check
 from raybench.trial.run_command import run_command
@@ -83,6 +83,7 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
         OSError: an event cannot be written, as on a full disk.
     """
     own_pid = os.getpid()
+    ledger = ledger or Ledger()
 
     def store(event: Event) -> None:
         if os.getpid() != own_pid:  # a process that the user's function has forked
@@ -96,4 +97,8 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
     else:
         run_loop = run_command if job.cell.workload.form == COMMAND else run
         work = partial(run_loop, job, ledger=ledger, template_import=template_import)
-    run_ranks(ranks_of(job.cell), Path(job.folder), work, store)
+
+    def fail(status: str, error: Mapping[str, Any]) -> Event:
+        return failure_event(job, status, error, ledger.close()[1], round(template_import, 6))
+
+    run_ranks(job, work, store, fail)

@@ -11,6 +11,7 @@ from typing import Any
 
 from raybench import datasets
 from raybench.core import events, memory
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
@@ -33,6 +34,8 @@ from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import record_late_modules, working_folder
 from raybench.workloads.parameters import PASSED
+
+PER_DEVICE = "per_device_batch_size"
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
@@ -152,10 +155,16 @@ def drop_unmeasured(sections: dict[str, float]) -> None:
             sections.pop(name, None)
 
 
+def per_device_batch_size(cell: Cell) -> Any:
+    """Examples of each batch on each device; `MISSING` if the size of a batch is not a setting."""
+    batch = cell.settings.batch_size
+    return batch // (cell.device.devices or 1) if isinstance(batch, int) else MISSING
+
+
 def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
     """The keyword arguments of the function; those that are its defaults are left to it."""
     cell = job.cell
-    others = {"framework": cell.framework, "threads": cell.device.threads}
+    others = {"framework": cell.framework, "threads": cell.device.threads, PER_DEVICE: per_device_batch_size(cell)}
     arguments = {}
     for name, parameter in info.parameters.items():
         if name in PASSED:

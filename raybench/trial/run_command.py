@@ -45,7 +45,7 @@ from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
 from raybench.trial.opening import OFFLINE, open_assigned, opening
 from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
-from raybench.trial.run import NOT_KEPT, drop_unmeasured, ended
+from raybench.trial.run import NOT_KEPT, PER_DEVICE, drop_unmeasured, ended, per_device_batch_size
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder
@@ -121,8 +121,10 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     known = [name for name in (*cell.to_json().get("settings", {}), *command.given) if name in PASSED]
     settings = {name: getattr(cell.settings, name, MISSING) for name in dict.fromkeys(known)}
     own = {name: value for name, value in settings.items() if value is not MISSING} | dict(cell.params or {})
+    if (per_device := per_device_batch_size(cell)) is not MISSING:
+        own |= {PER_DEVICE: per_device}
     values = own | {
-        "count": cell.device.devices or _accelerators(job),
+        "count": cell.device.devices or 1,
         "seed": job.seed,
         "device": cell.device.kind,
         "threads": cell.device.threads,
@@ -132,14 +134,10 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     }
     settings_file = channel / "settings.json"
     settings_file.write_text(json.dumps(values, indent=1))
-    left_out = (*command.names, *(BY_TRIAL if command.reports else ()))
+    other_size = "batch_size" if PER_DEVICE in command.given else PER_DEVICE
+    left_out = (*command.names, other_size, *(BY_TRIAL if command.reports else ()))
     values[ARGS] = {name: value for name, value in own.items() if name not in left_out}
     return values | {SETTINGS_FILE: str(settings_file)}
-
-
-def _accelerators(job: Job) -> int:
-    """The number of accelerators of a trial; 1 on the host's cores."""
-    return len(job.visible) or 1
 
 
 class _Run:
@@ -242,7 +240,8 @@ class _Run:
 
     @property
     def _limits_threads(self) -> bool:
-        return "threads" in self._command.given
+        device = self._job.cell.device
+        return "threads" in self._command.given or (hosted(device.kind) and (device.devices or 1) > 1)
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
         environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
@@ -297,7 +296,7 @@ class _Run:
         return status, None if status == TrialStatus.COMPLETED else self._described(kind, message)
 
     def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
-        """The status of a program that ended with another code than 0."""
+        """The status of a program that ended with a different code than 0."""
         reported = self._error()
         if reported:
             return reported
@@ -624,7 +623,7 @@ class _Reported(_Run):
                 elif may_report and rank not in self._ends and not final:
                     return
             self._queue.popleft()
-            self._send(_combined(same))
+            self._send(over_ranks(same))
 
     def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
         self._forward(final=True)
@@ -676,18 +675,3 @@ class _Reported(_Run):
         drop_unmeasured(sections)
         measured = sum(sections.values())
         return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
-
-
-def _combined(same: list[Event]) -> Event:
-    """The event of rank 0, with the measured fields of all ranks; examples and units are added up."""
-    first = same[0]
-    if len(same) == 1:
-        return first
-    common = [{name: value for name, value in event.items() if all(name in each for each in same)} for event in same]
-    event = {**first, **over_ranks(common)}
-    if "examples" in first:
-        event["examples"] = sum(each.get("examples", 0) for each in same)
-    if "units" in first:
-        names = {name for each in same for name in each.get("units", {})}
-        event["units"] = {name: sum(each.get("units", {}).get(name, 0) for each in same) for name in sorted(names)}
-    return event

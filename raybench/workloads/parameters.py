@@ -8,7 +8,7 @@ from typing import Any
 
 from raybench.core.settings import PARAM, TRAINING
 
-PASSED = frozenset(TRAINING) - {"model"} | {"framework", "threads"}
+PASSED = frozenset(TRAINING) - {"model"} | {"framework", "per_device_batch_size", "threads"}
 """Settings that a function receives in a parameter of their name; any other parameter is one of `params`."""
 
 

@@ -71,7 +71,7 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
     ]
     assert said.lines[7:] == [
         "tpu: 2 cells skipped: no TPU",
-        "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
+        "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
         "To try the whole grid in miniature on this CPU:",
         f"  raybench grid {planned} --smoke",
         "warning: 2 of 4 cells: epochs 1 with warmup_epochs 1 leaves no epoch after the warm-up; set `epochs: 2` or "

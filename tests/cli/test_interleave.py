@@ -104,8 +104,8 @@ def test_a_failed_trial(compare, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("raybench-results", "new/grid.yaml"), "raybench-results: --interleave runs both versions"),
-        (("base/grid.yaml", "a.zip"), "a.zip: --interleave runs both versions and needs two grid files"),
+        (("raybench-results", "new/grid.yaml"), "raybench-results: --interleave runs two grid files"),
+        (("base/grid.yaml", "a.zip"), "a.zip: --interleave runs two grid files"),
         (("base/gird.yaml", "new/grid.yaml"), "base/gird.yaml: no such file; did you mean base/grid.yaml?"),
         (("base/grid.yaml", "new/grid.yaml", "--grid", "a"), "--grid chooses from results, and --interleave runs"),
         (("base/grid.yaml", "new/grid.yaml", "--set", "epochs=x"), "the text 'x' is not allowed"),

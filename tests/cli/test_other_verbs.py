@@ -30,8 +30,6 @@ def test_devices_and_ready_environments(raybench, tmp_path):
     assert entry.model in cpu
     assert f" {entry.count} " in cpu
     assert any(line.startswith("frameworks: torch 2.") for line in said.lines)
-    (row,) = [line for line in said.lines if line.startswith("xla_cpu")]
-    assert row.split()[:5] == ["xla_cpu", "XLA", "CPU", "device", "torch_xla"]
     built = {"recipe": RECIPES["tensorflow"].digest}
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin").mkdir(parents=True)
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)

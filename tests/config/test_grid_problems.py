@@ -18,7 +18,7 @@ KEYS = [
     ("axes: {params: {hidden: [1]}}", 3, "write each parameter with its name, such as `params.hidden`"),
     ("zzz: 1", 3, "unknown setting; `raybench plan --schema` lists them all"),
     ("axes:\n  processes: [1]", 4, "unknown setting; write a parameter of your own as `params.processes`"),
-    ("axes:\n  count: [1, 2]", 4, "not allowed here, only in a device under `devices`"),
+    ("axes:\n  price_per_hour: [1, 2]", 4, "not allowed here, only in a device under `devices`"),
     ("axes:\n  repeats: [1]", 4, "not allowed here, only at the top level of the file"),
     ("price_per_hour: 1", 3, "not allowed here, only in a device under `devices`"),
     ("device: cpu", 3, "list the devices as an axis: `axes: {device: [cpu, cuda]}`"),

@@ -7,7 +7,7 @@ from raybench.core.settings import MISSING
 
 TREE = {
     "data": {"name": "cifar10", "digest": "sha256:5d3f0a1c", "examples": {"train": 40000, "val": None}},
-    "device": {"kind": "tpu", "model": None, "count": 2, "replicas": 2, "threads": 4, "replication": "x", "devices": 2},
+    "device": {"kind": "tpu", "model": None, "count": 2, "replicas": 2, "threads": 4, "devices": 2},
     "engine": {"name": "torch", "framework_version": "2.13"},
     "framework": "torch",
     "settings": {

@@ -16,7 +16,7 @@ from raybench.devices import (
 )
 from raybench.devices.host import model_name, usable_cores
 from raybench.planning.node import Node
-from raybench.planning.replication import Replication, resolve_replication
+from raybench.planning.placement import ResourceRequest, devices_and_replicas
 
 GIB = 1024**3
 
@@ -113,24 +113,18 @@ def test_without_assigned_chips_the_callers_are_visible(host, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "count", "replication", "result"),
+    ("kind", "model", "count", "replicas", "result"),
     [
-        ("tpu", "TPU v2", 4, None, Replication("devices", 8)),
-        ("tpu", "TPU v2", 4, "grouped", Replication("grouped", 1)),
-        ("tpu", "TPU v5e", 8, None, Replication("devices", 8)),
-        ("tpu", "TPU v5e", 1, None, Replication("grouped", 1)),
-        ("tpu", "TPU v5e", 4, None, "8 replicas do not fit 4 devices; set replicas: 4 or count: 8"),
-        ("xla_cpu", "AMD EPYC", 1, "devices", Replication("devices", 8)),
-        ("xla_cpu", "AMD EPYC", 1, None, Replication("grouped", 1)),
+        ("tpu", "TPU v2", 4, None, (8, 8)),
+        ("tpu", "TPU v2", 1, 8, (2, 8)),
+        ("tpu", "TPU v5e", 8, None, (8, 8)),
+        ("tpu", "TPU v5e", 1, 8, (1, 8)),
+        ("xla_cpu", "AMD EPYC", 8, None, (8, 8)),
     ],
 )
-def test_eight_replicas(kind, model, count, replication, result):
-    resolved = resolve_replication(kind, "torch_xla", model, 8, count, replication)
-    assert result in resolved if isinstance(result, str) else resolved == result
-
-
-def test_framework_without_replicas_on_devices():
-    assert "tensorflow trains on one device only" in resolve_replication("cpu", "tensorflow", "", 2, 1, "devices")
+def test_devices_and_replicas(kind, model, count, replicas, result):
+    need = ResourceRequest(kind, "torch_xla", "fp32", count=count, replicas=replicas)
+    assert devices_and_replicas(need, model) == result
 
 
 @on_xla

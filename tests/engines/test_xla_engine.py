@@ -125,13 +125,13 @@ def test_seed_decides_dropout():
 @pytest.mark.parametrize(("devices", "where"), [(2, "host"), pytest.param(8, "device", marks=pytest.mark.exhaustive)])
 def test_spmd_equals_one_device(devices, where):
     how = {"augmentation": AUGMENTED, "evaluation_batch_size": 33, "input": where}
-    found = train(replication="devices", devices=devices, **how)
+    found = train(devices=devices, **how)
     same(found, train(**how), 1e-5)
     assert [epoch["recompiles"] for epoch in found["epochs"]] == [2, 0]
 
 
 def test_grouped_replicas_equal_torch():
-    how = {"augmentation": AUGMENTED, "replicas": 4, "replication": "grouped"}
+    how = {"augmentation": AUGMENTED, "replicas": 4}
     found = train(**how)
     same(found, train(kind="cpu", **how), 2e-4)
     assert losses(found) != pytest.approx(losses(train(augmentation=AUGMENTED)), rel=1e-3)
@@ -141,14 +141,14 @@ def test_grouped_replicas_equal_torch():
 @pytest.mark.parametrize("replicas", [4, pytest.param(8, marks=pytest.mark.exhaustive)])
 def test_spmd_replicas_equal_groups(replicas):
     how = {"replicas": replicas, "precision": "bf16", "decay_rule": "sum_over_replicas"}
-    found = train(replication="devices", devices=8, **how)
-    same(found, train(replication="grouped", **how), 1e-2)
+    found = train(devices=8, **how)
+    same(found, train(**how), 1e-2)
     assert [epoch["recompiles"] for epoch in found["epochs"]] == [2, 0]
 
 
 def test_decay_summed_over_replicas():
-    apart = train(replicas=4, replication="grouped", decay_rule="sum_over_replicas", weight_decay=0.01)
-    same(apart, train(replicas=4, replication="grouped", weight_decay=0.04), 1e-6)
+    apart = train(replicas=4, decay_rule="sum_over_replicas", weight_decay=0.01)
+    same(apart, train(replicas=4, weight_decay=0.04), 1e-6)
 
 
 def test_spmd_replicas_exchange_sums_only():
@@ -159,4 +159,4 @@ def test_spmd_replicas_exchange_sums_only():
 
 def test_missing_devices():
     with pytest.raises(AssertionError, match="RuntimeError: planned for 4 devices, and XLA has 2"):
-        train(replication="devices", devices=4, there=2)
+        train(devices=4, there=2)

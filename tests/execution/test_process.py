@@ -16,7 +16,7 @@ from support.jobs import make_job
 from support.processes import alive, all_gone
 
 from raybench.core.events import ERROR, OUTPUT, events_file
-from raybench.execution.exit_status import classify_exit
+from raybench.trial.exit_status import classify_exit
 
 HERE = WORKLOADS
 HANGS_FOR = 5

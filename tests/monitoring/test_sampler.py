@@ -100,7 +100,7 @@ def test_only_the_time_of_epochs_counts(tmp_path, core):
     with Process(IDLE, core) as trial, Monitor(make_job(tmp_path, core)) as audit:
         audit.begin(trial.pid)
         time.sleep(0.9)
-        audit.see(events.epoch_ended("t-r0", 1, ledger={"train": 0.5, "evaluate": 0.1}))
+        audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 0.5, "evaluate": 0.1}))
         summary = audit.end()
     assert summary["within"] == "epochs"
     assert summary["seconds"] == pytest.approx(0.6, abs=0.15)

@@ -249,6 +249,7 @@ def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
     ("text", "node", "skips"),
     [
         ("axes: {device: [cpu, cuda]}", LAPTOP, [None, "no CUDA GPU"]),
+        ("framework: tensorflow\nreplicas: 2", FULL, ["raybench's tensorflow engine has no replicas; use 1"]),
         (
             "axes: {framework: [tensorflow], compile: [false, default, max-autotune]}",
             FULL,
@@ -298,17 +299,13 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
         ({"kind": "cuda", "accelerator_type": "A100"}, "needs A100; server has Tesla T4"),
         ({"kind": "cuda", "count": 4}, "needs 4 x CUDA GPU; server has 2"),
         ({"cpus": 64}, "needs 64 cores; server has 16"),
-        ({"memory_gb": 64}, "needs 64 GiB of memory; server has 16"),
         ({"precision": "tf32"}, "precision tf32 is not available on cpu, only on cuda"),
         ({"framework": "mindspore"}, "raybench has no engine for mindspore"),
         (
-            {"kind": "cuda", "replicas": 8, "count": 2},
-            "8 replicas do not fit 2 devices; set replicas: 2 or count: 8",
+            {"kind": "cuda", "replicas": 1, "count": 2},
+            "replicas: 1 is not a multiple of the 2 devices; use one, or remove replicas",
         ),
-        (
-            {"kind": "cuda", "count": 2},
-            "count: 2 with replicas: 1 leaves devices idle; set replicas: 2",
-        ),
+        ({"framework": "tensorflow", "count": 2}, "count 2 is not possible with tensorflow on cpu; use 1"),
         ({"environment": "xla"}, "environment xla was not inspected on server"),
     ],
 )
@@ -327,22 +324,24 @@ def test_placements(plan_of):
 
 
 @pytest.mark.parametrize(
-    ("profile", "replication"),
+    ("profile", "more", "shares"),
     [
-        ("kind: cpu, replicas: 8", ("grouped", 1)),
-        ("kind: cpu, replicas: 2, replication: devices", ("devices", 2)),
-        ("kind: cpu, replicas: 2, count: 2", ("devices", 2)),
-        ("kind: cuda, replicas: 2, count: 2", ("devices", 2)),
-        ("kind: cuda, replicas: 8", ("grouped", 1)),
-        ("kind: cuda, replicas: 8, replication: grouped", ("grouped", 1)),
-        ("kind: cpu, replication: grouped", (None, None)),
+        ("kind: cpu, replicas: 8", "", (8, None, 64)),
+        ("kind: cpu, count: 2", "", (2, 2, 64)),
+        ("kind: cpu, count: 2, replicas: 4", "", (4, 2, 64)),
+        ("kind: cuda, count: 2", "", (2, 2, 64)),
+        ("kind: cuda", "count: 2\n", (2, 2, 64)),
+        ("kind: cuda, count: 1", "overrides: [{when: {device: one}, set: {count: 2}}]\n", (2, 2, 64)),
+        ("kind: cpu, per_device_batch_size: 16", "count: 2\n", (2, 2, 32)),
     ],
 )
-def test_replication_in_the_cell(plan_of, profile, replication):
-    grid = HEAD + f"axes: {{device: [one]}}\nbatch_size: 64\ndevices:\n  one: {{{profile}}}\n"
+def test_count_replicas_and_batch_in_the_cell(plan_of, profile, more, shares):
+    batch = "" if "batch" in profile else "batch_size: 64\n"
+    grid = HEAD + f"axes: {{device: [one]}}\n{batch}devices:\n  one: {{{profile}}}\n{more}"
     (cell,) = plan_of(grid, nodes=(SERVER,)).cells
     device = cell.content.to_json()["device"]
-    assert (cell.skip, (device.get("replication"), device.get("devices"))) == (None, replication)
+    found = (device["replicas"], device.get("devices"), cell.content.settings.batch_size)
+    assert (cell.skip, found) == (None, shares)
 
 
 @pytest.mark.parametrize("workload", names())

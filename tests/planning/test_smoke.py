@@ -31,7 +31,7 @@ include:
 overrides:
   - {when: {device: gpu2, batch_size: 512}, set: {learning_rate: 0.1}}
 devices:
-  gpu: {kind: cuda, accelerator_type: A100, count: 1, cpus: 32, memory_gb: 512}
+  gpu: {kind: cuda, accelerator_type: A100, count: 1, cpus: 32}
   gpu2: {kind: cuda, count: 2, replicas: 2}
   tpu: {kind: tpu, environment: tpu, count: 4, replicas: 8}
 baseline: {device: gpu, batch_size: 256}

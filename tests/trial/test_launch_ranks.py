@@ -1,4 +1,4 @@
-"""Replicas that are processes: one trial of several ranks, and what becomes of it when one of them ends badly."""
+"""Trials of several ranks: equal results, and what becomes of them when one rank ends badly."""
 
 import os
 import re
@@ -13,30 +13,29 @@ from support.cells import make_cell
 from support.processes import all_gone
 
 from raybench.core.events import OUTPUT, events_file
-from raybench.core.job import Job
+from raybench.core.job import Job, Target
 from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
 from raybench.workloads import read_workload
 
-HERE = WORKLOADS
 
-
-def make_job(folder, attribute, replication, replicas=2, threads=2, timeout=120.0, check="", **settings):
-    info = read_workload(f"ranked.py:{attribute}", HERE)
+def make_job(folder, attribute, devices=2, replicas=None, timeout=120.0, params=None, target=None, **settings):
+    info = read_workload(f"ranked.py:{attribute}", WORKLOADS)
     cores = usable_cores()
-    device = {"kind": "cpu", "model": model_name(), "count": len(cores), "threads": threads}
-    devices = replicas if replication == "devices" else 1
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device=device | {"replicas": replicas, "replication": replication, "devices": devices},
+        device={"kind": "cpu", "model": model_name(), "count": len(cores), "threads": 2}
+        | {"replicas": replicas or devices, "devices": devices},
         engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
-        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 24, "replicas": replicas, **settings},
+        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 24, **settings},
+        target=target and {"metric": target.metric, "at_most": target.at_most},
+        **({"params": params} if params else {}),
     )
     attempt = str(folder / "attempt")
-    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), attempt, cores, timeout=timeout, check=check)
+    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), attempt, cores, timeout=timeout, target=target)
 
 
 @pytest.fixture(scope="module")
@@ -62,95 +61,94 @@ def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def epochs_of(told):
+    assert told[-1]["status"] == "completed", told[-1]["error"]
+    return [event for event in told if event["event"] == "epoch_ended"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("replicas", "where"),
+    ("attribute", "devices", "one_device", "where"),
     [
-        (2, "host"),
-        pytest.param(3, "device", marks=pytest.mark.exhaustive),
+        ("plain", 2, {"replicas": 1}, "device"),
+        ("learning", 2, {"replicas": 2}, "host"),
+        pytest.param("learning", 3, {"replicas": 3}, "device", marks=pytest.mark.exhaustive),
     ],
 )
-def test_processes_train_as_groups_on_one_device_do(template, tmp_path, replicas, where):
+def test_devices_train_as_one_does(template, tmp_path, attribute, devices, one_device, where):
     """Every epoch of one step, so that each step's losses, weights and running statistics are compared."""
-    runs = {}
-    for form in ("grouped", "devices"):
-        job = make_job(
-            tmp_path / form, "learning", form, replicas, epochs=10, steps_per_epoch=1, input=where, weight_decay=1e-3
-        )
-        runs[form] = list(template.run(job))
-        assert runs[form][-1]["status"] == "completed", runs[form][-1]["error"]
-    grouped, ranked = ([e for e in runs[form] if e["event"] == "epoch_ended"] for form in ("grouped", "devices"))
-    assert len(grouped) == len(ranked) == 10
-    assert any("running_var" in name for name in grouped[0]["metrics"])
-    assert grouped[0]["metrics"]["train/loss"] != pytest.approx(grouped[-1]["metrics"]["train/loss"], rel=1e-2)
-    for one, other in zip(grouped, ranked, strict=True):
+    settings = {"epochs": 10, "steps_per_epoch": 1, "input": where, "weight_decay": 1e-3}
+    single = list(template.run(make_job(tmp_path / "1", attribute, 1, **one_device, **settings)))
+    several = list(template.run(make_job(tmp_path / "n", attribute, devices, **settings)))
+    for one, other in zip(epochs_of(single), epochs_of(several), strict=True):
         assert other["metrics"] == pytest.approx(one["metrics"], rel=1e-4, abs=1e-5)
         assert (one["steps"], one["examples"]) == (other["steps"], other["examples"])
+    losses = [epoch["metrics"]["train/loss"] for epoch in epochs_of(single)]
+    assert losses[0] != pytest.approx(losses[-1], rel=1e-2)
+    fair, last = several[0]["runtime_conditions"], several[-1]
+    assert (fair["ranks"], fair["threads_per_rank"], fair["cores"]) == (devices, max(1, 2 // devices), usable_cores())
+    assert fair["link"] == "the machine's memory" and 0 <= last["communication"] < 1
+    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
+    assert len(events_file(tmp_path / "n" / "attempt").read_text().splitlines()) == len(several)
 
 
 @pytest.mark.slow
-def test_what_a_ranked_trial_tells(template, tmp_path):
-    told = list(template.run(make_job(tmp_path, "learning", "devices", threads=2)))
-    kinds = [event["event"] for event in told]
-    assert [kind for kind in kinds if kind != "trial_audited"] == ["trial_started", *["epoch_ended"] * 2, "trial_ended"]
-    fair = told[0]["runtime_conditions"]
-    assert (fair["ranks"], fair["threads_per_rank"], fair["threads"]) == (2, 1, 2)
-    assert fair["cores"] == usable_cores()
-    assert told[0]["cell"]["device"]["replication"] == "devices"
-    assert fair["link"] == "the machine's memory"
-    last = told[-1]
-    assert 0 <= last["communication"] < 1
-    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
-    assert len(events_file(tmp_path / "attempt").read_text().splitlines()) == len(told)
-    assert not (tmp_path / "attempt" / "ranks").exists()
+def test_function_on_two_devices(template, tmp_path):
+    """DistributedDataParallel gives the losses of one process; the work of both ranks counts."""
+    runs = {count: epochs_of(list(template.run(make_job(tmp_path / str(count), "train", count)))) for count in (1, 2)}
+    for one, two in zip(runs[1], runs[2], strict=True):
+        assert two["metrics"]["train/weights"] == pytest.approx(one["metrics"]["train/weights"], rel=1e-5)
+        assert (one["examples"], one["units"], one["steps"]) == (two["examples"], two["units"], two["steps"])
+        assert two["ledger"]["train"] < 0.3 + 10 * one["ledger"]["train"]
+
+
+@pytest.mark.slow
+def test_rank_0_ends_training_at_the_target(template, tmp_path):
+    job = make_job(tmp_path, "train", epochs=50, target=Target("train/loss", at_most=10.0))
+    assert len(epochs_of(list(template.run(job)))) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("attribute", "status", "kind", "says"),
+    ("attribute", "trouble", "status", "kind", "message"),
     [
-        ("greedy", "oom", "RuntimeError", "allocate"),
-        ("killed", "lost", "Killed", "SIGKILL"),
-        ("raising", "failed", "KeyError", "only in rank 1"),
-        pytest.param("leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.exhaustive),
+        ("greedy", "", "oom", "RuntimeError", "allocate"),
+        ("killed", "", "lost", "Killed", "SIGKILL"),
+        ("raising", "", "failed", "KeyError", "only in rank 1"),
+        ("train", "greedy", "oom", "RuntimeError", "allocate"),
+        ("train", "killed", "lost", "Killed", "SIGKILL"),
+        pytest.param("train", "raising", "failed", "KeyError", "only in rank 1", marks=pytest.mark.exhaustive),
+        pytest.param("train", "leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.exhaustive),
+        ("train", "hanging", "timeout", "Timeout", "rank 1 is at ranked.py:"),
+        pytest.param("train", "stopped", "timeout", "Timeout", "rank 1 was stopped", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_ranks_end_is_the_trials(template, tmp_path, attribute, status, kind, says):
-    last = list(template.run(make_job(tmp_path, attribute, "devices")))[-1]
-    assert (last["status"], last["error"]["type"]) == (status, kind)
-    assert says in last["error"]["message"]
-    if "rank" in last["error"]:
-        assert last["error"]["rank"] == 1
-        assert "KeyError" in last["error"]["traceback"] or "empty" in last["error"]["traceback"]
-    else:
-        assert "rank 1 of 2 ended without a message" in last["error"]["output"]
-    pids = ranks_in(tmp_path)
-    assert set(pids) == {0, 1}
-    assert all_gone(pids.values())
-    assert template.alive
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("whom", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_killed_rank_leaves_nothing(template, tmp_path, whom):
-    run = template.run(make_job(tmp_path, "hanging", "devices"))
-    next(run)
-    pids = both_ranks_in(tmp_path)
+def test_end_of_a_rank_ends_the_trial(template, tmp_path, attribute, trouble, status, kind, message):
+    params = {"trouble": trouble} if trouble else None
+    job = make_job(tmp_path, attribute, params=params, timeout=8.0 if status == "timeout" else 120.0)
     begun = time.monotonic()
-    os.kill(pids[whom], signal.SIGKILL)
-    last = list(run)[-1]
+    last = list(template.run(job))[-1]
+    assert (last["status"], last["error"]["type"], last["error"]["rank"]) == (status, kind, 1)
+    assert message in last["error"]["message"]
+    pids = ranks_in(tmp_path)
+    assert set(pids) == {0, 1} and all_gone(pids.values()) and template.alive
     assert time.monotonic() - begun < 60, "not only when some connection times out"
-    assert last["status"] == "lost"
-    assert all_gone(pids.values())
 
 
 @pytest.mark.slow
-def test_ranks_end_with_the_trials_own_process(template, tmp_path):
-    run = template.run(make_job(tmp_path, "hanging", "devices"))
+def test_ranks_with_different_numbers_of_epochs(template, tmp_path):
+    last = list(template.run(make_job(tmp_path, "train", params={"epochs_of_rank_1": 1}, epochs=3)))[-1]
+    assert (last["status"], last["error"]["rank"]) == ("failed", 0)
+    assert "closed" in last["error"]["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whom", ["the trial's process", pytest.param("rank 0", marks=pytest.mark.exhaustive)])
+def test_killed_from_outside_leaves_nothing(template, tmp_path, whom):
+    run = template.run(make_job(tmp_path, "hanging"))
     next(run)
     pids = both_ranks_in(tmp_path)
-    (trial,) = children_of(template._process.pid)
-    os.kill(trial, signal.SIGKILL)
+    os.kill(pids[0] if whom == "rank 0" else children_of(template._process.pid)[0], signal.SIGKILL)
     assert list(run)[-1]["status"] == "lost"
     assert all_gone(pids.values())
 
@@ -165,10 +163,7 @@ def test_ranks_share_the_cores():
     assert shares(2, []) == [[], []]
 
 
-@pytest.mark.slow
 def test_inline_trial_has_no_ranks(tmp_path):
-    told_events = []
-    run_job(make_job(tmp_path, "learning", "devices"), told_events.append)
-    (told,) = told_events
-    assert told["status"] == "failed"
-    assert "2 replicas in separate processes cannot run with --inline" in told["error"]["message"]
+    told = []
+    run_job(make_job(tmp_path, "learning"), told.append)
+    assert told[0]["status"] == "failed" and "--inline" in told[0]["error"]["message"]

@@ -6,8 +6,6 @@ Gradients and running statistics are averaged, metric sums are added up.
 from __future__ import annotations
 
 import inspect
-import os
-import socket
 from typing import Any, cast
 
 import torch
@@ -15,9 +13,6 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from raybench.core.rank import Rank
-
-LOOPBACK = ("lo", "lo0")
-"""Names of the loopback network interface on Linux and macOS."""
 
 _KNOWN = inspect.signature(DistributedDataParallel).parameters
 OWN_BUFFERS = {"forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "broadcast_buffers": False}
@@ -34,30 +29,16 @@ class ProcessGroup:
     Args:
         rank: the rank of this process; the first instance waits for all ranks.
         backend: of `torch.distributed`: gloo between a host's cores, nccl between NVIDIA GPUs.
-        device: the device of this rank.
     """
 
-    def __init__(self, rank: Rank, backend: str, device: torch.device) -> None:
-        self._count, self._device = rank.count, device
+    def __init__(self, rank: Rank, backend: str) -> None:
+        self._count = rank.count
         if rank.count > 1 and not distributed.is_initialized():
-            names = [name for _, name in socket.if_nameindex() if name in LOOPBACK]
-            if names:  # all ranks are on this host, regardless of how its name resolves
-                os.environ.setdefault("GLOO_SOCKET_IFNAME", names[0])
-            store = distributed.FileStore(rank.meeting, rank.count)  # type: ignore[attr-defined]
-            distributed.init_process_group(backend, store=store, rank=rank.number, world_size=rank.count)
+            distributed.init_process_group(backend)
 
     def model(self, model: nn.Module) -> nn.Module:
         """Wrap the model so that its backward pass averages gradients over the ranks."""
         return model if self._count == 1 else DistributedDataParallel(model, **cast(Any, OWN_BUFFERS))
-
-    def wait(self) -> None:
-        """Make the device wait until all ranks have reached this point."""
-        if self._count > 1:
-            self.add_up(torch.zeros(1, device=self._device))
-
-    def agree(self, is_true: bool) -> bool:
-        """Return whether something is true in one of the ranks."""
-        return bool(self.add_up(torch.tensor([float(is_true)], device=self._device)).item())
 
     def add_up(self, values: torch.Tensor) -> torch.Tensor:
         """Sum over the ranks, in place."""

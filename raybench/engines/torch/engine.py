@@ -46,8 +46,7 @@ class TorchEngine(Engine):
         self._device = cast(TorchDevice, parts.device)
         self._on = torch.device(self._device.torch_name)
         self._group = self._join_group()
-        if self._rank.count > 1:
-            parts.loop.meet, parts.loop.agree = self._group.wait, self._group.agree
+        parts.loop.ranks_in_step = True
         self._is_checked, self._exchanges = False, True
 
     def _open_input(self, train: Split, val: Split, size: tuple[int, int], augmentation: Augmentation) -> None:
@@ -71,8 +70,7 @@ class TorchEngine(Engine):
         model = self._workload.build_model("torch")
         if not isinstance(built := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
-        if self._rank.count == 1:
-            model = use_ghost_batch_norm(model, recipe.replicas)
+        use_ghost_batch_norm(model, recipe.replicas // self._rank.count)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         self._trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
@@ -137,7 +135,7 @@ class TorchEngine(Engine):
             torch.get_device_module(self._on).set_rng_state(states["device"])
 
     def _join_group(self) -> ProcessGroup:
-        return ProcessGroup(self._rank, self._device.backend, self._on)
+        return ProcessGroup(self._rank, self._device.backend)
 
     def _part(self, split: Split) -> Split:
         """This rank's share of a validation split; the shares cover all examples."""
@@ -211,8 +209,8 @@ class TorchEngine(Engine):
         batches = chain.from_iterable(iter(self.begin_epoch, None))
         for number, batch in enumerate(islice(batches, 2 * COMPARED_STEPS)):
             self._exchanges = number % 2 == 0
-            self._group.wait()
             self._device.synchronize()
+            self._rank.meet(None)
             start = time.perf_counter()
             self.train_step(batch)
             self._device.synchronize()

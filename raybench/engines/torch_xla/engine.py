@@ -19,7 +19,6 @@ from torch_xla import runtime
 from torch_xla.core import xla_model
 from torch_xla.distributed.spmd import Mesh, mark_sharding
 
-from raybench.core.job import DEVICES
 from raybench.engines.base import EngineParts
 from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.images import AugmentationDraws
@@ -56,7 +55,7 @@ class XlaEngine(TorchEngine):
 
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts)
-        if self._recipe.replication == DEVICES:
+        if self._recipe.devices > 1:
             self._mesh = one_program(self._recipe.devices)
 
     def build(self) -> None:
@@ -137,7 +136,7 @@ class XlaEngine(TorchEngine):
         torch_xla.sync()
 
     def _of_examples(self, values: Mapping[str, torch.Tensor], counts: int) -> Mapping[str, torch.Tensor]:
-        """The values with zeros for padding, whose number is no constant of the graph."""
+        """The values with zeros for padding, whose number is not a constant of the graph."""
         size = len(next(iter(values.values())))
         mask = (torch.arange(size) < counts).to(self._on)
         return {name: torch.where(mask, value, 0) for name, value in values.items()}

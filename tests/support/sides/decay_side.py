@@ -13,12 +13,12 @@ from raybench.devices import open_device
 from raybench.devices.base import Assignment
 
 
-def job(framework, kind="cpu", replicas=1, replication="", devices=1, folder="", **settings):
+def job(framework, kind="cpu", replicas=1, devices=1, folder="", **settings):
     """The job of a proof."""
     model = open_device(kind, framework, Assignment([], [], 1)).describe().model
     device = {"kind": kind, "model": model, "count": 1, "replicas": replicas, "threads": 1}
-    if replication:
-        device |= {"replication": replication, "devices": devices}
+    if devices > 1:
+        device["devices"] = devices
     cell = make_cell(
         workload=CellWorkload("any", 1),
         data={"name": "any", "digest": None, "examples": {"train": None, "val": None}},

@@ -78,7 +78,6 @@ def job(kind, framework, folder, workload, replicas=1, check="", labels=None, me
             "count": 1,
             "replicas": replicas,
             "threads": len(cores),
-            **({"replication": "grouped"} if replicas > 1 else {}),
         },
         engine={"name": framework, "framework_version": metadata.version(FRAMEWORKS[framework].package)},
         resolved={**DEFAULTS, "framework": framework, "epochs": 2, "batch_size": 64, **settings},

@@ -64,7 +64,7 @@ def exchanged(**how):
     """The kinds of collective operations in the program of a step that XLA spreads over devices."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XLA_FLAGS"] += f" --xla_dump_to={folder} --xla_dump_hlo_as_text"
-        train(epochs=1, replication="devices", devices=8, **how)
+        train(epochs=1, devices=8, **how)
         programs = sorted(Path(folder).glob("*after_optimizations.txt"), key=lambda path: path.stat().st_size)
         text = programs[-1].read_text()
     names = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast")

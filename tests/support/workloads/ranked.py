@@ -1,4 +1,4 @@
-"""Workloads of trials with ranks, some of which end badly in one rank; run by the trials' processes only."""
+"""Declared workloads and training functions of trials with ranks, some of which end badly in rank 1."""
 
 import os
 import signal
@@ -7,6 +7,7 @@ import time
 import numpy as np
 import torch
 import torch.distributed
+from torch.nn.parallel import DistributedDataParallel
 
 from raybench import Data, Split, Workload
 
@@ -22,13 +23,12 @@ def data(root):
 
 
 class Watched(torch.nn.Module):
-    """A small model with batch norm."""
+    """A small model, by default with batch norm."""
 
-    def __init__(self):
+    def __init__(self, norm=True):
         super().__init__()
-        self.layers = torch.nn.Sequential(
-            torch.nn.Linear(FEATURES, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
-        )
+        layers = [torch.nn.Linear(FEATURES, 8), torch.nn.BatchNorm1d(8) if norm else torch.nn.Identity()]
+        self.layers = torch.nn.Sequential(*layers, torch.nn.ReLU(), torch.nn.Linear(8, 2))
         self.steps = 0
 
     def forward(self, inputs):
@@ -49,13 +49,9 @@ def seen(model):
 made = []
 
 
-def build():
-    made.append(Watched())
+def build(**options):
+    made.append(Watched(**options))
     return made[-1]
-
-
-def number():
-    return torch.distributed.get_rank()
 
 
 class Trouble(Watched):
@@ -68,9 +64,10 @@ class Trouble(Watched):
     def forward(self, inputs):
         self.steps += 1
         if self.steps == 3:
-            print(f"rank {number()} is {os.getpid()}", flush=True)
-            if number() == 1:
-                self.what()
+            number = torch.distributed.get_rank()
+            print(f"rank {number} is {os.getpid()}", flush=True)
+            if number == 1:
+                TROUBLES[self.what]()
         return super().forward(inputs)
 
 
@@ -78,25 +75,45 @@ def raises():
     raise KeyError("only in rank 1")
 
 
-def dies():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def leaves():
-    os._exit(7)
-
-
-def fills_memory():
-    torch.empty(1 << 60)
-
-
-def hangs():
-    time.sleep(600)
-
+TROUBLES = {
+    "raising": raises,
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "leaving": lambda: os._exit(7),
+    "greedy": lambda: torch.empty(1 << 60),
+    "hanging": lambda: time.sleep(600),
+    "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+}
 
 learning = Workload(model=build, data=data, metrics=seen(lambda: made[-1]))
-raising = Workload(model=lambda: Trouble(raises), data=data)
-killed = Workload(model=lambda: Trouble(dies), data=data)
-leaving = Workload(model=lambda: Trouble(leaves), data=data)
-greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
-hanging = Workload(model=lambda: Trouble(hangs), data=data)
+plain = Workload(model=lambda: build(norm=False), data=data, metrics=seen(lambda: made[-1]))
+raising = Workload(model=lambda: Trouble("raising"), data=data)
+killed = Workload(model=lambda: Trouble("killed"), data=data)
+greedy = Workload(model=lambda: Trouble("greedy"), data=data)
+hanging = Workload(model=lambda: Trouble("hanging"), data=data)
+
+
+def train(trial, batch_size=24, per_device_batch_size=0, trouble="", epochs_of_rank_1=2):
+    """DistributedDataParallel as under torchrun; rank 0 alone logs."""
+    torch.distributed.init_process_group("gloo")
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    assert (rank, world, int(os.environ["LOCAL_RANK"])) == (trial.rank, trial.world_size, rank)
+    assert torch.get_num_threads() == 2 // world
+    torch.manual_seed(0)
+    model = DistributedDataParallel(Trouble(trouble) if trouble else Watched(norm=False))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    split = data(None).train
+    tensors = (torch.tensor(each).split(batch_size) for each in (split.inputs, split.targets))
+    batches = list(zip(*tensors, strict=True))
+    for epoch in trial.epochs():
+        if rank == 1 and epoch == epochs_of_rank_1:
+            break
+        for inputs, targets in trial.steps([tuple(each[rank::world] for each in batch) for batch in batches]):
+            loss = torch.nn.functional.cross_entropy(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            trial.count(words=len(inputs))
+        if rank == 0:
+            time.sleep(0.3)  # an evaluation while rank 1 waits, whose time is not one of training
+            weights = sum(parameter.abs().sum() for parameter in model.parameters())
+            trial.log({"train/loss": loss, "train/weights": weights, "val/share": per_device_batch_size})
