@@ -29,7 +29,7 @@ SMALL = {
     "keras_fit": MNIST,
     "lightning_module": MNIST,
     "shell_command": ["axes.params.examples=[5000, 10000]", "epochs=2"],
-    "torchrun_ddp": ["params.examples=1024", "epochs=2", "axes.device=[two_processes]", "axes.batch_size=[256]"],
+    "torchrun_ddp": ["params.examples=1024", "epochs=2", "axes.count=[2]", "axes.batch_size=[256]"],
     "pytorch_loop": ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.device=[two_cores]"],
     "sklearn_partial_fit": [*MNIST, "axes={}", "batch_size=64"],
     "transformers_imdb": MNIST,

@@ -119,8 +119,8 @@ def used_settings(command: Any, resolved: Mapping[str, Any]) -> list[str]:
 
 def with_other_batch_size(names: Iterable[str]) -> frozenset[str]:
     """The names, with both sizes of a batch if one is there: each follows from the other."""
-    sizes = frozenset({"batch_size", "per_device_batch_size"})
-    return frozenset(names) | (frozenset[str]() if sizes.isdisjoint(names) else sizes)
+    given, sizes = frozenset(names), frozenset({"batch_size", "per_device_batch_size"})
+    return given if sizes.isdisjoint(given) else given | sizes
 
 
 def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:

@@ -69,7 +69,8 @@ def error_line(error: Mapping[str, Any], longest: int | None = None) -> str:
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(str(part) for part in (error.get("type"), *lines[:1]) if part)
     line = line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
-    places = [*filter(None, [error.get("where")]), *([f"rank {error['rank']}"] if "rank" in error else [])]
+    rank = f"rank {error.get('rank')}"
+    places = [*filter(None, [error.get("where")]), *([rank] if "rank" in error and rank not in line else [])]
     return f"{line} ({', '.join(places)})" if places else line
 
 

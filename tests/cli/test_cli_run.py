@@ -28,6 +28,7 @@ for epoch in (1, 2):
         ("train --device {cpu,gpu}", "train --device {device_option}", {"params.device_option": ["cpu", "gpu"]}),
         ("train --threads {1,2}", "train --threads {threads}", {"threads": [1, 2]}),
         ("train --precision {16-mixed,32}", "train --precision {precision_option}", None),
+        ("torchrun --nproc-per-node={1,2} a.py", "torchrun --nproc-per-node={count} a.py", {"count": [1, 2]}),
         ("train --x {a,b} --x {c,d}", "train --x {x} --x {x_2}", None),
         ('train {"a":1,"b":2} {name} {seed}', 'train {"a":1,"b":2} {{name}} {seed}', {}),
     ],

@@ -51,6 +51,8 @@ def problems(tmp_path):
         ALL + "axes: {params.hidden: [1, 2], learning_rate: [0.1]}\nepochs: 3",
         "workload: {command: 'python train.py {settings_file}'}\naxes: {params.hidden: [1, 2]}",
         "workload: {command: [torchrun, '--nproc-per-node={count}', train.py, '{seed}', '{device}', '{data_dir}']}",
+        "workload: {command: 'a --bs {per_device_batch_size}'}\nbatch_size: 8\naxes: {count: [1, 2]}",
+        "workload: {command: 'a --bs {batch_size}'}\nper_device_batch_size: 8\ncount: 2",
         "workload: {command: \"awk '{ print $1 }' '{{x}}'\"}",
         "workload: {command: python train.py, smoke: [--short, 3], env: {A: 1, B: true}}",
         "workload: {command: x, metrics: {val/accuracy: '(.)'}}\ntarget: {metric: val/accuracy, at_least: 0.5}",

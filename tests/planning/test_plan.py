@@ -210,6 +210,7 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
             "grid.yaml:3:1: target: 94 is not allowed for accuracy",
         ),
         (HEAD + "batch_size: 64\nreplicas: 6\n", "grid.yaml:3:1: batch_size: 64 is not a multiple of the 6 replicas"),
+        (HEAD + "batch_size: 64\nper_device_batch_size: 6\n", "grid.yaml:4:1: batch_size and per_device_batch_size ar"),
         (
             HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n",
             "grid.yaml:3:1: label_smoothing needs cross-entropy",
@@ -288,7 +289,7 @@ def test_environment_lock_is_part_of_the_cell(plan_of):
 def test_points_that_make_the_same_cell_are_named(plan_of):
     plan = plan_of(HEAD + "axes: {device: [a, b]}\ndevices: {a: {kind: cpu}, b: {kind: cpu}}\n")
     assert len(plan.cells) == 1
-    assert list(notes(plan)) == ["1 point of the grid repeats another and runs once: device b is the same as device a."]
+    assert list(notes(plan)) == ["Runs once: 1 point of the grid with the same settings as an earlier one."]
 
 
 @pytest.mark.parametrize(
