@@ -1,6 +1,6 @@
 """Does an agent that tries to speed up a training decide rightly? Ten candidate changes, one after the other.
 
-    python benchmarks/agent_loop.py [--folder WORK]
+    python benchmarks/agent_loop.py [--folder WORK] [--changes 10]
 
 The loop is that of the page "Before and after a change": each change is compared with the best version so far, and is
 adopted if the decision is keep and the whole interval of its speed is above 1. The truth beside each decision is
@@ -23,14 +23,16 @@ from statistics import fmean, median
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.datasets import load_digits
 
 GRID = "{name: digits, workload: train.py:train, epochs: 4, threads: 1, axes: {device: [cpu]}}\n"
 TRAIN = """
 import time
 
+import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -44,9 +46,9 @@ def augmented(images):
 
 def train(trial):
     torch.manual_seed(trial.seed)
-    digits = load_digits()
-    images = torch.tensor(digits.images, dtype=torch.float32)[:, None].to(memory_format=FORMAT) / 16
-    labels = torch.tensor(digits.target)
+    digits = np.load("DIGITS")
+    images = torch.tensor(digits["images"], dtype=torch.float32)[:, None].to(memory_format=FORMAT) / 16
+    labels = torch.tensor(digits["target"])
     model = nn.Sequential(
         nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(),
         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(512, 10),
@@ -80,7 +82,7 @@ CHANGES = {
 }
 """Texts that each change replaces."""
 
-RUNS = 6
+RUNS = 4
 """Runs of each version for the truth."""
 
 
@@ -88,21 +90,24 @@ def main() -> int:
     """Run the loop and print each decision."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, metavar="WORK", help="keep code and results here")
+    parser.add_argument("--changes", type=int, metavar="N", help="only the first N changes")
     asked = parser.parse_args()
     heads = f"{'truth: speed':>12}{'loss':>8}  {'compare: speed (95% CI)':<24}{'loss':>8}{'runs':>6}{'s':>5}  decision"
     print(f"{'change':<30}{heads}")
     torch.set_num_threads(1)
-    names: dict[str, Any] = {}
-    exec(TRAIN, names)
-    names["train"](Plain(0))  # the first call imports and starts libraries
-    best = TRAIN
     with tempfile.TemporaryDirectory(prefix="agent-loop-") as scratch:
-        for number, (name, texts) in enumerate(CHANGES.items()):
+        folder = (asked.folder or Path(scratch)).absolute()
+        folder.mkdir(exist_ok=True)
+        digits = load_digits()
+        np.savez(folder / "digits.npz", images=digits.images, target=digits.target)
+        best = TRAIN.replace("DIGITS", str(folder / "digits.npz"))
+        truth(best, best)  # the first runs start libraries
+        for number, (name, texts) in enumerate([*CHANGES.items()][: asked.changes]):
             new = best
             for old, text in texts:
                 new = new.replace(old, text)
             began = time.monotonic()
-            status, change = compare((asked.folder or Path(scratch)) / str(number), best, new)
+            status, change = compare(folder / str(number), best, new)
             seconds = time.monotonic() - began
             faster, worse = truth(best, new)
             speed, quality = change["speed"], change["quality"]

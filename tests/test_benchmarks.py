@@ -9,6 +9,7 @@ from support import ROOT
 
 BENCHMARKS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("*.py"))}
 SHORT = {
+    "agent_loop": "--changes 1",
     "before_after": "--pairs 1",
     "coverage": "--draws 20",
     "fresh_process": "--rounds 1",

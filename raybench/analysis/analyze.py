@@ -106,7 +106,8 @@ def analyze(
     for job in jobs:
         for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
             configurations[index] = replace(configurations[index], rank=rank)
-    workloads = {each.job: _job_name(configurations[each.index], each) for each in measured} if len(jobs) > 1 else {}
+    names_of_jobs = {each.job: (configurations[each.index].workload, each.kind) for each in measured}
+    workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
     answered = Answered(
@@ -284,10 +285,6 @@ class _Grid:
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
             curve=partial(self._curve, run),
         )
-
-
-def _job_name(configuration: Configuration, measured: Measured) -> str:
-    return ", ".join(filter(None, (configuration.workload, measured.kind)))
 
 
 def _in_fractions(target: Target | None) -> Target | None:

@@ -242,11 +242,12 @@ class RoundingSteps:
 
 def sample_of(run: Attempt, value: float, stopping: Stopping | None = None) -> Sample:
     """Return a number of a run with its repeat, machine and time."""
-    started, ended = _seconds_since_1970(run.started), _seconds_since_1970(run.ended)
+    started, ended = seconds_since_1970(run.started), seconds_since_1970(run.ended)
     return Sample(run.repeat, value, host_of(run), started, ended, stopping)
 
 
-def _seconds_since_1970(text: str | None) -> float | None:
+def seconds_since_1970(text: str | None) -> float | None:
+    """Return a time in UTC as seconds; None if it is not one."""
     try:
         return datetime.fromisoformat(text or "").timestamp()
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""One grid over time: the level of each configuration's time, and since when it is another one.
+"""One grid over time: the level of each configuration's time, and since when it is different.
 
 The runs of one execution, such as those of a night, are one number: nights have conditions of their own, so that their
 runs are not independent. After each execution, a rank test (Pettitt's) looks for a change since the last one; its most

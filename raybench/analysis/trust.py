@@ -366,7 +366,11 @@ def _changes(own: Attempt, other: Attempt) -> Iterator[str]:
 
 def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield how much a machine's speed changed from repeat to repeat, if that is more than noise."""
-    times = [{sample.repeat: sample.value for sample in each.times} for each in measured if _is_on_one(each)]
+    times = [
+        {sample.repeat: sample.value for sample in each.times}
+        for each in measured
+        if len({s.host for s in each.times}) == 1
+    ]
     repeats = sorted(set.intersection(*map(set, times))) if times else []
     if len(times) < 2 or len(repeats) < 3:
         return
@@ -381,7 +385,3 @@ def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
             f"{sd:.0%}, as if the machine's speed changed"
         )
         yield Caution("drift", text)
-
-
-def _is_on_one(measured: Measured) -> bool:
-    return len({sample.host for sample in measured.times}) == 1

@@ -97,7 +97,7 @@ def _run() -> int:
         try:
             Path.cwd()
         except FileNotFoundError:
-            raise UsageError("the working folder was deleted: change to another one with cd") from None
+            raise UsageError("the working folder was deleted: change to an existing one with cd") from None
         status = group.main(prog_name="raybench", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130

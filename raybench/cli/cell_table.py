@@ -176,7 +176,7 @@ def states(
         remote = others.get(cell.cell_id)
         if remote is None:
             return "skipped" if cell.skip else ", ".join(parts)
-        hosts = sorted({str(run.host.get("name") or "another machine") for run in remote.values()})
+        hosts = sorted({str(run.host.get("name") or "a different machine") for run in remote.values()})
         missing = cell.repeats - len(remote)
         return f"{len(remote)} done on {join_words(hosts)}" + (f", {missing} skipped" if missing else "")
 

@@ -30,7 +30,7 @@ On the other machine:
     "-o", "--output", metavar="FILE", help="The zip file to write, or the URI of an MLflow store.  [default: GRID.zip]"
 )
 def command(grid: str, results: Path, output: str | None) -> int:
-    """Write the results of GRID to a zip file for another machine, or to an MLflow store.
+    """Write the results of GRID to a zip file for a different machine, or to an MLflow store.
 
     GRID is a grid file, the name of a grid in the results folder, or its folder. The zip file has the file of each
     attempt, check and execution; no output, checkpoints, data or code. Trials that still run are left out. In a store,

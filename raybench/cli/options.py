@@ -35,8 +35,8 @@ repeats: Decorator = click.option(
 until: Decorator = click.option(
     "--until",
     metavar="PERCENT",
-    help="Repeat until each ratio is certain to ± this, such as 5%, or, with `verdict`, until it is shown which side "
-    "is faster or that both are equal: 4 to 10 times.",
+    help="Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
+    "shown to be faster, or both to be equal.",
 )
 results: Decorator = click.option(
     "--results",

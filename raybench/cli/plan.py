@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("raybench")
 
-SHOWN = 40
-"""Number of cells shown unless the user requests all."""
-
 EPILOG = """\b
 Examples:
   raybench plan grids/quickstart.yaml
@@ -41,7 +38,6 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
 @click.command("plan", epilog=EPILOG)
 @opt.grid
 @opt.results
-@click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -55,12 +51,11 @@ def command(
     cells: list[tuple[str, str]],
     executor: Executor,
     results: Path,
-    everything: bool,
 ) -> int:
     """Show the cells of the grid in FILE on this machine.
 
-    Each is done, to run, done on another machine (if its results were imported) or skipped, with the reason; times and
-    costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
+    Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
+    and costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
     """
     from raybench import datasets
     from raybench.cli.cell_table import (
@@ -99,12 +94,8 @@ def command(
     console = page()
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
-    shown_cells = plan.cells if everything else plan.cells[:SHOWN]
-    of_cells = states(shown_cells, counts, others, todo, later)
-    print_columns(console, cell_columns(plan, shown_cells, of_cells, estimator))
-    hidden = len(plan.cells) - len(shown_cells)
-    if hidden:
-        say(f"… and {hidden:,} more (--all)")
+    of_cells = states(plan.cells, counts, others, todo, later)
+    print_columns(console, cell_columns(plan, plan.cells, of_cells, estimator))
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)
         parts = [plural(len(later), "more trial"), f"about {rough(seconds)}" if seconds else ""]

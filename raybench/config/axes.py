@@ -61,7 +61,7 @@ def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:
 
     Args:
         convert: from the type of one value to that of what its key holds.
-        device: the type of what `device` holds, if another.
+        device: the type of what `device` holds, if different.
     """
     fields = {"device": device or convert(v.Text)} | {name: convert(value_type(name)) for name in SETTINGS}
     map_type: Any = TypedDict("Settings", fields, total=False)  # type: ignore[misc]

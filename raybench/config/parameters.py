@@ -28,7 +28,7 @@ BY_LOOP = BY_TRIAL | {"checkpoint_every"}
 """Settings that raybench itself applies to a loop that reports its epochs to a `Trial`."""
 
 ARITHMETIC = ("fp32", "tf32")
-"""Values of `precision` that raybench itself applies; another has to be a parameter of the function."""
+"""Values of `precision` that raybench itself applies; any other has to be a parameter of the function."""
 
 REFUSED = {
     "model": "write params: {model: …}, on an axis params.model",

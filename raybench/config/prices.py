@@ -149,7 +149,7 @@ class PriceList:
 
 
 def _converted(convert: Callable[[str], T], text: str) -> T | None:
-    """A text as another type; None if it is none."""
+    """A text as a different type; None if that fails."""
     try:
         return convert(text)
     except ValueError:

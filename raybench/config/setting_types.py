@@ -11,7 +11,7 @@ from raybench.core.settings import SETTINGS
 
 
 class Strict(BaseModel):
-    """Says no to unknown keys, to values of another type and to keys without a value."""
+    """Rejects unknown keys, values of a different type, and keys without a value."""
 
     model_config = ConfigDict(**v.STRICT, frozen=True)
 

@@ -17,7 +17,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def canonical(tree: Any) -> str:
-    """A cell, or another tree of plain values, as canonical JSON.
+    """A cell, or any other tree of plain values, as canonical JSON.
 
     Keys are sorted, there are no spaces, and floats are written as Python prints them.
 

@@ -63,7 +63,7 @@ class StopRule:
     """Says after each epoch whether a training has reached its target, if `stop_at_target` is to end it there.
 
     An accuracy has to be in the unit of the target: from 0 to 1 nothing else shows its unit, and 1 % of a run that
-    learns nothing is no 100 %.
+    learns nothing is not 100 %.
     """
 
     def __init__(self, target: Target) -> None:

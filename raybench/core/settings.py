@@ -85,7 +85,7 @@ class Setting:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The texts that its value may be; empty if it is no name of a fixed set."""
+        """The texts that its value may be; empty if it is not a name of a fixed set."""
         return tuple(name for kind in self.types if get_origin(kind) is Literal for name in get_args(kind))
 
     @cached_property
@@ -263,7 +263,7 @@ class Settings:
     )
     gradient_accumulation: int = setting(
         1,
-        "Parts of a batch that are computed one after another, in less memory; their gradients are added up for one "
+        "Parts of a batch that are computed in turn, in less memory; their gradients are added up for one "
         "step of the optimizer. Only batch norm computes something different.",
         examples=[1, 4],
         affects=(SPEED, LEARNING),

@@ -54,10 +54,3 @@ class TrialStatus(StrEnum):
     def is_failure(self) -> bool:
         """Return whether `raybench grid` exits with status 1."""
         return self in (TrialStatus.FAILED, TrialStatus.LOST)
-
-    @property
-    def mlflow_status(self) -> str:
-        """The MLflow status of the run."""
-        if self.is_result:
-            return "FINISHED"
-        return "KILLED" if self is TrialStatus.KILLED else "FAILED"

@@ -101,7 +101,7 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _
         raise DataError(f"{dataset.name}: {source.url} is not the official file: {error}") from None
     raise DataError(
         f"{dataset.name}: cannot be fetched from {source.url}: {reason}; try again with `raybench data fetch "
-        f"{dataset.name}`, or copy its files to {root} (another folder: RAYBENCH_DATA)"
+        f"{dataset.name}`, or copy its files to {root} (or set RAYBENCH_DATA to a different folder)"
     )
 
 

@@ -100,7 +100,7 @@ class DeviceKind:
 
     @property
     def virtual(self) -> bool:
-        """Return whether it is another way to use the hardware of another kind."""
+        """Return whether it is a different way to use the hardware of some other kind."""
         return bool(self.hardware)
 
     @property

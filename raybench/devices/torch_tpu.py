@@ -36,7 +36,7 @@ class TorchTpu(AsynchronousDevice, TorchDevice):
     def open(self, precision: str) -> None:
         """Load torch_tpu, and set threads and the precision of float32 products.
 
-        A TPU multiplies float32 numbers as bfloat16 by default, so that fp32 would be another precision than elsewhere.
+        A TPU multiplies float32 numbers as bfloat16 by default, so fp32 would differ from that of other devices.
 
         Raises:
             ValueError: the device does not support that precision.

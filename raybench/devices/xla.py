@@ -45,7 +45,7 @@ class Xla(TorchDevice):
     def open(self, precision: str) -> None:
         """Set threads and the precision of float32 products, and create the client by the first call.
 
-        A TPU multiplies float32 numbers as bfloat16 by default, so that fp32 would be another precision than elsewhere.
+        A TPU multiplies float32 numbers as bfloat16 by default, so fp32 would differ from that of other devices.
 
         Raises:
             ValueError: the device does not support that precision.

@@ -35,6 +35,7 @@ class Framework:
         channels_first: whether models receive images as [batch, channels, height, width].
         precisions: those of its engine, on a device that supports them.
         compile_modes: values of the setting `compile` of its engine, if it has an effect.
+        groups: whether a device may have several replicas, each with its own batch statistics.
         spreads: whether it trains on several devices, also on a CPU.
         has_ranks: whether each of those has a process; otherwise one process uses all devices.
     """
@@ -48,6 +49,7 @@ class Framework:
     channels_first: bool = True
     precisions: tuple[str, ...] = ()
     compile_modes: tuple[bool | str, ...] = ()
+    groups: bool = True
     spreads: bool = False
     has_ranks: bool = False
 
@@ -89,6 +91,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         folder="tensorflow",
         engine="raybench.engines.tensorflow.engine:TensorFlowEngine",
         models="tensorflow",
+        groups=False,
         other_packages=("keras",),
         channels_first=False,
         precisions=("fp32", "tf32", "bf16"),

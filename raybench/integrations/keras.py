@@ -85,7 +85,7 @@ def _check(name: str, used: Any, wanted: float | None) -> None:
     """Check that `fit` has the grid's number.
 
     Raises:
-        ValueError: it has another one.
+        ValueError: it has a different one.
     """
     if wanted is not None and used != wanted:
         raise ValueError(

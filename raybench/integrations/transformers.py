@@ -27,10 +27,10 @@ _NOT_METRICS = (
     "epoch",
     "num_input_tokens_seen",
 )
-"""Entries of an evaluation's result that are no metrics."""
+"""Entries of an evaluation's result that are not metrics."""
 
 _PROGRESS = ("epoch", "learning_rate", "num_input_tokens_seen", "total_flos", "step", "train_runtime")
-"""Entries of a training log that are no metrics; so are its rates, such as `train_tokens_per_second`."""
+"""Entries of a training log that are not metrics; so are its rates, such as `train_tokens_per_second`."""
 
 
 def attach(trial: Trial, trainer: Trainer) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from raybench.core import events
 from raybench.core.events import Event
@@ -22,21 +22,8 @@ from raybench.monitoring.processes import Usage, family_usage
 from raybench.monitoring.summary import Sample, summarise
 
 
-class Sensors(Protocol):
-    """The sensors of the accelerators assigned to a trial."""
-
-    def read(self) -> list[dict[str, Any]]:
-        """The current values of each accelerator, with its `id`.
-
-        Values that it does not report are left out.
-        """
-
-    def close(self) -> None:
-        """Release the driver."""
-
-
-def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
-    """The sensors of a trial's accelerators; None for a kind without sensors.
+def open_sensors(kind: str, visible: Sequence[str]) -> Any:
+    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors.
 
     Args:
         kind: the device kind.
@@ -47,8 +34,7 @@ def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
     """
     if kind not in KINDS or not KINDS[kind].sensors:
         return None
-    sensors: Sensors = pkgutil.resolve_name(KINDS[kind].sensors)(visible)
-    return sensors
+    return pkgutil.resolve_name(KINDS[kind].sensors)(visible)
 
 
 LATE_S = 5.0
@@ -140,14 +126,14 @@ class Monitor:
         except Exception as error:
             self._missing.append(f"sampling stopped: {type(error).__name__}: {error}")
 
-    def _sensors(self) -> Sensors | None:
+    def _sensors(self) -> Any:
         try:
             return open_sensors(self._job.cell.device.kind, self._job.visible)
         except Unavailable as error:
             self._missing.append(f"GPU sensors: {error}")
             return None
 
-    def _sample(self, leader: int, sensors: Sensors | None, energy: EnergyMeter) -> None:
+    def _sample(self, leader: int, sensors: Any, energy: EnergyMeter) -> None:
         start_s = previous_s = time.perf_counter()
         self._readings.append((time.time(), energy.read()))
         previous = _counters(self._cores, family_usage(leader), energy.socket_cores)

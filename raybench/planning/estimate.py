@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
@@ -11,8 +12,8 @@ from raybench.core.settings import SPEED, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
-OF_SPEED = sorted([*(name for name, one in TRAINING.items() if SPEED in one.affects), "steps_per_epoch"])
-"""The settings that must be equal."""
+OF_SPEED = sorted(name for name, one in TRAINING.items() if SPEED in one.affects and name != "batch_size")
+"""The settings that must be equal; a time is converted from one batch size to another."""
 
 EVERY_EPOCH = ("train", "input_wait", "evaluate", "checkpoint")
 """Sections of the ledger whose time grows with the epochs; the others are needed once."""
@@ -24,17 +25,23 @@ class Cost(NamedTuple):
     once_s: float
     epoch_s: float
     epochs: int
+    batch_size: int
 
 
 def _similar(cell: Cell) -> str:
     """The fields that must be equal to transfer a time between cells: job, hardware, framework, arithmetic."""
     device, settings = cell.device, [getattr(cell.settings, name) for name in OF_SPEED]
     hardware = (device.kind, device.model, device.count, device.replicas, device.threads)
-    return repr((cell.workload.name, cell.data, cell.framework, hardware, settings, cell.params))
+    return repr(
+        (cell.workload.name, cell.data, cell.framework, hardware, settings, cell.params, cell.settings.steps_per_epoch)
+    )
 
 
 class Estimator:
-    """Estimator of a trial's duration in seconds, from cells that differ in epochs or budget at most."""
+    """Estimator of a trial's duration in seconds, from cells that differ in epochs, budget or batch size at most.
+
+    It uses the trials with the nearest batch size and assumes the same time per example.
+    """
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self._costs: dict[str, list[Cost]] = {}
@@ -48,13 +55,22 @@ class Estimator:
         """
         if attempt.status == TrialStatus.COMPLETED and attempt.ledger:
             repeated_s, epochs = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH), max(1, len(attempt.epochs))
-            cost = Cost(sum(attempt.ledger.values()) - repeated_s, repeated_s / epochs, epochs)
+            cost = Cost(
+                sum(attempt.ledger.values()) - repeated_s,
+                repeated_s / epochs,
+                epochs,
+                attempt.cell.settings.batch_size or 1,
+            )
             self._costs.setdefault(_similar(attempt.cell), []).append(cost)
 
     def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if no similar cell has been run, and its budget is not one of time."""
-        costs, epochs = self._costs.get(_similar(cell), []), cell.settings.epochs
-        by_epochs = median(cost.once_s + cost.epoch_s * (epochs or cost.epochs) for cost in costs) if costs else None
+        costs, epochs, batch = self._costs.get(_similar(cell), []), cell.settings.epochs, cell.settings.batch_size or 1
+        nearest = min((cost.batch_size for cost in costs), key=lambda size: abs(math.log(size / batch)), default=batch)
+        costs = [cost for cost in costs if cost.batch_size == nearest]
+        part = batch / nearest if cell.settings.steps_per_epoch else 1.0  # of the examples in an epoch of theirs
+        totals = [cost.once_s + part * cost.epoch_s * (epochs or cost.epochs) for cost in costs]
+        by_epochs = median(totals) if totals else None
         budget_s = cell.budget.get("seconds") if cell.budget else None
         if budget_s is None:
             return by_epochs

@@ -17,7 +17,7 @@ from raybench.config import GridSpec
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
-from raybench.core.settings import MISSING, short_name
+from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
@@ -76,7 +76,7 @@ class Plan:
         workload: what is trained; if versions are compared, that of the new one. Each cell has its own, too.
         where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
-        repeated: points of the grid that make the same cell as an earlier one, each with that cell.
+        repeated: number of points of the grid that make the same cell as an earlier one.
     """
 
     spec: GridSpec
@@ -86,7 +86,7 @@ class Plan:
     nodes: tuple[Node, ...]
     where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
-    repeated: tuple[tuple[ResolvedCell, ResolvedCell], ...] = ()
+    repeated: int = 0
 
     def label(self, trial: Trial, with_device: bool = False) -> str:
         """Label of a trial: `gpu, batch 128, decay 5e-4, repeat 2`, with the values that vary in the grid."""
@@ -117,15 +117,8 @@ def notes(plan: Plan) -> Iterator[str]:
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
-    for cell, first in plan.repeated[: 0 if is_smoke(plan.spec.name) else 1]:
-        names = [name for name in {**cell.axes, **first.axes} if cell.axes.get(name) != first.axes.get(name)]
-        texts = [
-            ", ".join(f"{short_name(name)} {format_value(each.axes[name])}" for name in names if name in each.axes)
-            for each in (cell, first)
-        ]
-        count = len(plan.repeated)
-        points = "1 point of the grid repeats" if count == 1 else f"{count} points of the grid repeat"
-        yield f"{points} another and run{'s' if count == 1 else ''} once: {' is the same as '.join(texts)}."
+    if plan.repeated and not is_smoke(plan.spec.name):
+        yield f"Runs once: {plural(plan.repeated, 'point')} of the grid with the same settings as an earlier one."
     workload = plan.workload
     if workload.own_loop and not plan.spec.inputs:
         names = [*workload.files]
@@ -193,7 +186,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
     kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
-    yield "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
+    yield "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
     if plan.spec.source_path:
         yield "To try the whole grid in miniature on this CPU:"
         yield f"  raybench grid {plan.spec.source_path} --smoke"
@@ -235,12 +228,11 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     }
     points = list(expand(spec, nodes, where))
     cells_by_id: dict[str, ResolvedCell] = {}
-    repeated: list[tuple[ResolvedCell, ResolvedCell]] = []
+    repeated = 0
     for point in points:
         for cell in _versions(point, resolvers):
             first = cells_by_id.setdefault(cell.cell_id, cell)
-            if first.axes != cell.axes:
-                repeated.append((cell, first))
+            repeated += first.axes != cell.axes
     cells = list(cells_by_id.values())
     if AVAILABLE in where:
         # If nothing can run here, every cell is kept with its reason.
@@ -250,7 +242,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     trials = tuple(_ordered(spec, cells))
     count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
     left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
-    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, tuple(repeated))
+    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, repeated)
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:

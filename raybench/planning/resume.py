@@ -40,7 +40,7 @@ def missing_work(
 def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, dict[int, Attempt]]:
     """Return what other machines have done of the cells of a plan that cannot run here: by cell id, by repeat.
 
-    There it is another cell, because of the hardware or what is installed.
+    There it is a different cell, because of the hardware or what is installed.
     """
     skipped = {cell.request_id: cell for cell in plan.cells if cell.skip}
     done: dict[str, dict[int, Attempt]] = {}

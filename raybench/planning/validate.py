@@ -52,7 +52,7 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
     Each is converted to its default's type.
 
     Raises:
-        UsageError: the workload has no such option, or the value has another type.
+        UsageError: the workload has no such option, or the value has a different type.
     """
     options = {}
     for name, value in chosen.items():

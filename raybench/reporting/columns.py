@@ -148,11 +148,11 @@ def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
     return Column(words.metric_name(answer.metric), texts, values)
 
 
-def _metric(name: str, each: Configuration) -> float | None:
-    return each.metrics.get(name)
-
-
 def _limit(each: Configuration) -> str:
     if not each.limited_by or each.limited_share is None:
         return each.limited_by
     return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
+
+
+def _metric(name: str, each: Configuration) -> float | None:
+    return each.metrics.get(name)

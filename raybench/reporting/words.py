@@ -529,9 +529,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
 def effect_name(effect: Effect) -> str:
     """Both sides of an effect, and values that always go with it: batch 512 vs. 32."""
     tied = ", ".join(named_value(axis, value) for axis, value in effect.tied.items())
-    other = format_value(effect.other)
-    if isinstance(effect.other, bool):
-        other = named_value(effect.axis, effect.other)
+    other = named_value(effect.axis, effect.other) if isinstance(effect.other, bool) else format_value(effect.other)
     sides = f"{named_value(effect.axis, effect.value)} vs. {other}"
     return f"{sides} (with {tied})" if tied else sides
 

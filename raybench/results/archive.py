@@ -199,7 +199,7 @@ def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         name, mode = entry.filename, entry.external_attr >> 16
         match = _NAME.fullmatch(name)
         if not match or name in names:
-            reason = "twice" if match else "which is no result of raybench"
+            reason = "twice" if match else "which is not a result of raybench"
             raise _RefusedError(f"it has a file {name!r:.120} {reason}" if match else f"it has {name!r:.120}, {reason}")
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise _RefusedError(f"{name} is not a regular file")

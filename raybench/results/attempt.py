@@ -47,7 +47,7 @@ class Attempt:
     Attributes:
         attempt: its number among the attempts at the trial, from 1.
         cell: everything that can change the result; falsy if it is not known.
-        run: a UUID, the name of its file; None if it is of another source.
+        run: a UUID, the name of its file; None if it is from a different source.
         request_id: the digest of its cell's request, the same on machines on which the cells differ.
         origin: the id of the results folder that it was run for.
         label: display name.

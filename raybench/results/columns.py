@@ -39,7 +39,7 @@ _IDENTITY = [
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
     Column("attempt", WHOLE, "", "the number of the attempt, from 1"),
     Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; missing while it runs"),
-    Column("label", TEXT, "", "a short name; if cells share it, with the settings in which they differ"),
+    Column("label", TEXT, "", "a short name"),
     Column("runs", WHOLE, "runs", "number of runs in the row: 1, or more for published means and counts"),
     Column("started", TIME, "UTC", "start of its process"),
     Column("ended", TIME, "UTC", "end of its process"),

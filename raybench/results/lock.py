@@ -17,7 +17,7 @@ LOCK = ".lock"
 HOLDER = ".lock-holder"
 """A text file with a description of the holder; only used in the message to a driver that is refused."""
 
-REMEDY = "wait for it or choose another folder with --results"
+REMEDY = "wait for it or choose a different folder with --results"
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
     # filelock raises NotImplementedError on a file system without flock.
     except (OSError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"Cannot write to {folder}: {reason}. Choose another folder with --results.") from None
+        raise UsageError(f"Cannot write to {folder}: {reason}. Choose a different folder with --results.") from None
     try:
         with suppress(OSError):  # a full disk: the first trial reports it
             process = f"process {os.getpid()} on {platform.node()}"

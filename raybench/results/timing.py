@@ -43,7 +43,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
-    unless it is the only one. One that a budget ended is no epoch (`paced_epochs`).
+    unless it is the only one. One that a budget ended is not an epoch (`paced_epochs`).
     """
     return attempt.steady or attempt.full_epochs[-1:] or [epoch for epoch in attempt.epochs[-1:] if not epoch.partial]
 

@@ -104,7 +104,7 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     """The folders of grids of a source; those of an archive or a store are temporary.
 
     Raises:
-        UsageError: it is no such source.
+        UsageError: it is not such a source.
     """
     path = user_path(source)
     if is_archive(path):

@@ -20,7 +20,6 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.cell_labels import distinct_labels
 from raybench.results.epoch import QUANTITIES, UNITS, Epoch, Quantity
 
 if TYPE_CHECKING:
@@ -97,8 +96,6 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
         if id(cell) not in of_cells:
             of_cells[id(cell)] = cell_columns(cell)
         trials.add(_trial(record, of_cells[id(cell)]))
-    if records:
-        _make_labels_distinct(trials.values, records)
     return trials.frame(c.TRIALS), _epochs_frame(records, trials.values)
 
 
@@ -133,18 +130,6 @@ class _Columns:
                 types[name] = c.TEXT if any(isinstance(value, str) for value in values) else c.NUMBER
         nothing = [None] * self.rows
         return DataFrame({name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()})
-
-
-def _make_labels_distinct(columns: Mapping[str, list[Any]], records: Sequence[Record]) -> None:
-    """Add distinguishing settings to labels that several cells of a grid share."""
-    grids: dict[str | None, list[int]] = {}
-    for number, grid in enumerate(columns["grid"]):
-        grids.setdefault(grid, []).append(number)
-    for numbers in grids.values():
-        cells = [(str(columns["cell"][number]), records[number].attempt.cell) for number in numbers]
-        labels = distinct_labels([columns["label"][number] for number in numbers], cells)
-        for number, label in zip(numbers, labels, strict=True):
-            columns["label"][number] = label
 
 
 def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,9 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
 def mlflow_status(status: str) -> str:
     """MLflow's run status for the status of a trial; FAILED for an unknown one."""
     parsed = TrialStatus.parse(status)
-    return parsed.mlflow_status if parsed else "FAILED"
+    if parsed and parsed.is_result:
+        return "FINISHED"
+    return "KILLED" if parsed is TrialStatus.KILLED else "FAILED"
 
 
 def milliseconds(*times: str | None) -> int | None:

@@ -306,7 +306,7 @@ def _check_database(store: Store) -> None:
         raise StoreError(f"MLflow store {store}: no such file")
     with redacted_errors(store), closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchone():
-            raise StoreError(f"MLflow store {store}: the database belongs to another program; choose another file")
+            raise StoreError(f"MLflow store {store}: this is a different program's database; choose a new file")
 
 
 def _is_ended(stored: Any) -> bool:

@@ -79,7 +79,7 @@ class TrainingClock:
 
     def begin_epoch(self) -> None:
         """Begin an epoch: what is in no other section is `train` from here on."""
-        self._change("other", all_ranks=True)  # what was recorded before is no work of the epoch
+        self._change("other", all_ranks=True)  # what was recorded before is not work of the epoch
         loop = self.loop
         loop.begin_epoch()
         self.timer = StepTimer(

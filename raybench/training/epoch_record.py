@@ -37,7 +37,7 @@ class EpochRecord:
         """Add numbers of steps, examples or other units.
 
         Raises:
-            TypeError: one is no number.
+            TypeError: one is not a number.
         """
         for name, value in counts.items():
             try:
@@ -50,7 +50,7 @@ class EpochRecord:
         """Copy metrics; the last value of each name counts.
 
         Raises:
-            TypeError: a value is no number.
+            TypeError: a value is not a number.
             ValueError: a name has no part for its data.
         """
         for name, value in metrics.items():

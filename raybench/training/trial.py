@@ -321,7 +321,7 @@ class Trial:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise RuntimeError("this trial belongs to another process: only the process that trains can report to it")
+            raise RuntimeError("this trial belongs to a different process: only the one that trains can report to it")
 
     def _note_use(self) -> None:
         """Check the process; an epoch whose steps were left by `break` goes on, and counts."""

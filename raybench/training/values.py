@@ -33,7 +33,7 @@ def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
                 array = array[key]
             return int(array.shape[0]), path
         except (AttributeError, IndexError, KeyError, TypeError):
-            pass  # this batch is made in another way than the one before
+            pass  # this batch is made in a different way than the one before
     arrays = list(_arrays(batch, ()))
     sizes = sorted({int(array.shape[0]) for _, array in arrays})
     if len(sizes) != 1:
@@ -71,7 +71,7 @@ def copy_of(value: Any) -> Any:
     """A copy of a number, which later steps do not change; one on a device stays there.
 
     Raises:
-        TypeError: it is no number, and no array of one number.
+        TypeError: it is neither a number nor an array of one number.
     """
     if isinstance(value, numbers.Real):
         return float(value)

@@ -299,7 +299,7 @@ class _Run:
         return status, None if status == TrialStatus.COMPLETED else self._described(kind, message)
 
     def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
-        """The status of a program that ended with another code than 0."""
+        """The status of a program that ended with a different code than 0."""
         reported = self._error()
         if reported:
             return reported

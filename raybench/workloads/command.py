@@ -23,7 +23,7 @@ SPECIAL = ("count", "seed", "device", "threads", "framework", "data_dir", "outpu
 """Placeholders that every trial has a value for."""
 
 BY_TRIAL = frozenset({"epochs", "steps_per_epoch"})
-"""Settings that `raybench.current_trial()` applies, so that they are no arguments."""
+"""Settings that `raybench.current_trial()` applies, so that they are not arguments."""
 
 BEGIN, EPOCH_BEGINS, EPOCH = "begin", "epoch_begins", "epoch"
 """The names, among the metrics, of the patterns that mark the beginning of training, and both ends of an epoch."""

@@ -36,7 +36,7 @@ class WorkloadInfo:
         dataset: the data set, or None if it has its own data function.
         data_files, defaults, examples, held_out, frameworks, options, metric_names, parity_tolerance: as in `Workload`;
             `metric_names` is empty if they are known only in a trial.
-        own_loss: whether it has another loss than cross-entropy.
+        own_loss: whether it has a different loss than cross-entropy.
         file: the path of a user's file, as found; None for a built-in workload and a command.
         attribute: the name in it.
         folder: the absolute folder in which a user's workload runs; empty for a built-in one.

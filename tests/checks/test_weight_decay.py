@@ -26,10 +26,11 @@ TRAP = GROUPED | {"decay_rule": "sum_over_replicas"}
 MARKS = {"tensorflow": [pytest.mark.slow, pytest.mark.tensorflow], "torch_xla": [pytest.mark.slow, pytest.mark.xla]}
 
 
-def on_each_framework(every, few):
+def on_each_framework(every, few, without=""):
     """Every case on PyTorch, in this process; on the others a few, and every case in the exhaustive layer."""
     yield pytest.param("torch", every, id="torch")
-    for framework, marks in MARKS.items():
+    for framework in [name for name in MARKS if name != without]:
+        marks = MARKS[framework]
         yield pytest.param(framework, few, marks=marks, id=framework)
         yield pytest.param(framework, every, marks=[*marks, pytest.mark.exhaustive], id=f"{framework}-every")
 
@@ -61,7 +62,7 @@ EVERY_RULE = [
     {**optimizer, **replicas, "decay": decay}
     for optimizer, replicas, decay in product(OPTIMIZERS, [{}, GROUPED], ["coupled", "decoupled"])
 ]
-FEW_RULES = [{"optimizer": "sgd", "decay": "coupled"}, {"optimizer": "adamw", **GROUPED, "decay": "decoupled"}]
+FEW_RULES = [{"optimizer": "sgd", "decay": "coupled"}, {"optimizer": "adamw", "decay": "decoupled"}]
 
 
 CLIPPED = [rule | {"gradient_clipping": 1e-9} for rule in FEW_RULES]
@@ -87,7 +88,7 @@ def test_clipped_gradients_do_not_disturb_a_proof(framework, cases):
 EVERY_TRAP = [{**optimizer, **TRAP, "decay": rule} for optimizer, rule in product(OPTIMIZERS, ["coupled", "decoupled"])]
 
 
-@pytest.mark.parametrize(("framework", "cases"), on_each_framework(EVERY_TRAP, EVERY_TRAP[:1]))
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(EVERY_TRAP, EVERY_TRAP[:1], without="tensorflow"))
 def test_the_published_trap_declared_acts_eightfold_and_passes(framework, cases):
     for case, found in prove_all(framework, cases):
         assert found["passed"], (case, found)
@@ -129,7 +130,7 @@ RULES = {"sgd": "coupled", "adam": "coupled", "adamw": "decoupled"}
 UNDECLARED = [{"optimizer": name, **GROUPED} for name in RULES]
 
 
-@pytest.mark.parametrize(("framework", "cases"), on_each_framework(UNDECLARED, UNDECLARED[:1]))
+@pytest.mark.parametrize(("framework", "cases"), on_each_framework(UNDECLARED, UNDECLARED[:1], without="tensorflow"))
 def test_the_trap_undeclared_fails_with_factor_eight(framework, cases):
     for case, found in prove_all(framework, cases, "on each replica"):
         assert not found["passed"], case

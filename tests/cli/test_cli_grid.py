@@ -46,7 +46,7 @@ def test_one_line_per_reason_of_skipped_trials(raybench, grid):
     assert (ended.status, plan.status) == (3, 0)
     for page in (ended.out, plan.out):
         assert page.count("no CUDA GPU") == page.count("no TPU") == 1
-        assert "gpu: 9 cells skipped: no CUDA GPU\ntpu: 9 cells skipped: no TPU\nRun them on another machine" in page
+        assert "gpu: 9 cells skipped: no CUDA GPU\ntpu: 9 cells skipped: no TPU\nRun them on" in page
         assert f"\n  raybench grid {file} --smoke\n" in page
     assert len(ended.lines) == 6
 
@@ -99,7 +99,7 @@ def test_what_no_machine_here_can_run(grid, digits):
     only = grid(digits, "--where", "device=tpu")
     skipped = [
         "tpu: 2 cells skipped: no TPU",
-        "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
+        "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
         "To try the whole grid in miniature on this CPU:",
         f"  raybench grid {digits} --smoke",
     ]
@@ -131,7 +131,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     assert "Traceback" in details.read_text()
     assert said.lines[-2:] == [
         "After an edit of your code, run the same command: all its cells are new and run again.",
-        "After fixing another cause, add --retry failed.",
+        "After fixing any other cause, add --retry failed.",
     ]
     report = raybench("report", "bad", "--html", tmp_path / "x.html")
     assert f"Failed (3 runs): raising: {error}." in " ".join(report.lines)

@@ -78,6 +78,16 @@ def test_the_slower_code_is_found(compare, tmp_path):
     assert all(0.24 < change["speed"]["low"] < change["speed"]["high"] < 0.26 for change in changes)
 
 
+def test_a_lower_accuracy_is_a_verdict_however_noisy_the_times(compare, tmp_path):
+    """Without --quality: what stops the repeats is what is printed."""
+    for version, accuracy in ((tmp_path / "base", 0.5), (tmp_path / "new", 0.4)):
+        write(version, accuracy, train=TRAIN.replace("0.5", str(accuracy)))
+        (version / "helper.py").write_text(HELPER.format(seconds=accuracy).replace("(0.99, 1.01)", "(0.1, 1.9)"))
+    assert compare("--json", "out.json").status == 4
+    changes = json.loads((tmp_path / "out.json").read_text())["changes"]
+    assert {(change["verdict"], change["speed"]["runs"]) for change in changes} == {("lower quality", 4)}
+
+
 def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     def started():
         told = events_of(tmp_path / "raybench-results" / "mine~compare")

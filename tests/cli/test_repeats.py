@@ -3,6 +3,7 @@
 import io
 import math
 import random
+import re
 
 import pytest
 from support.executors import DrawnTimes
@@ -128,7 +129,8 @@ def test_plan_says_the_range_of_trials(drawn, raybench, tmp_path):
     assert "drawn on this machine: 12 to 30 trials" in said.out
     assert "Up to 18 more trials, until each ratio is certain; how many is known after repeat 4." in said.out
     drawn(stop_after=12)
-    said = raybench("plan", "grid.yaml", "--results", "results")
+    (tmp_path / "prices.csv").write_text("device,price_per_hour\ncpu,3600\n")
+    said = raybench("plan", "grid.yaml", "--results", "results", "--prices", "prices.csv")
     assert "12 to 30 trials (12 done, 2 to run), about" in said.out
-    assert "Up to 10 more trials, about " in said.out
+    assert re.search(r"Up to 10 more trials, about .* s, about \$.*, until each ratio is certain\.", said.out)
     assert "speed noisy: ratio ±83%; ±5% would take about" in said.out and "quiet: ratio" not in said.out

@@ -40,7 +40,7 @@ def test_deleted_working_folder(raybench, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     said = raybench("plan", "quickstart")
-    assert (said.status, said.lines) == (2, ["the working folder was deleted: change to another one with cd"])
+    assert (said.status, said.lines) == (2, ["the working folder was deleted: change to an existing one with cd"])
 
 
 def test_all_problems_are_reported_at_once(raybench, tmp_path):
@@ -121,7 +121,7 @@ def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch)
         "mnist: cannot be fetched from https://ossci-datasets.s3.amazonaws.com/mnist/train-images"
     )
     assert "train-images-idx3-ubyte.gz: no connection" in message
-    assert "another folder: RAYBENCH_DATA" in message
+    assert "set RAYBENCH_DATA to a different folder" in message
     assert not (tmp_path / "raybench-results").exists()
 
 

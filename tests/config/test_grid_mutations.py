@@ -53,7 +53,7 @@ from raybench import Workload
 workload = Workload(model=print, data=print, data_files=["a.npy"], examples={"train": 64}, metric_names=["mae"])
 """
 
-OPTIONS = ((), ("--all",), ("--smoke",))
+OPTIONS = ((), ("--smoke",))
 
 
 @pytest.fixture

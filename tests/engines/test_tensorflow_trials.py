@@ -16,14 +16,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 HERE = SUPPORT / "sides"
 
 
-def make_job(folder, attribute="fine", device=None, **settings):
+def make_job(folder, attribute="fine", **settings):
     info = read_workload(f"keras_workloads.py:{attribute}", HERE)
     cores = usable_cores()
     there = {"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)}
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.name, "digest": None, "examples": {"train": 512, "val": None}},
-        device=there | (device or {}),
+        device=there,
         engine={"name": "tensorflow", "framework_version": metadata.version("tensorflow")[:4]},
         resolved=DEFAULTS | {"framework": "tensorflow", "epochs": 3, "batch_size": 64, **settings},
     )
@@ -40,16 +40,10 @@ def template(fork_server):
 
 
 @pytest.mark.parametrize(
-    ("device", "settings"),
-    [
-        ({}, {"input": "host"}),
-        ({}, {"precision": "bf16", "optimizer": "adamw", "compile": True}),
-        ({"replicas": 4}, {}),
-    ],
-    ids=str,
+    "settings", [{"input": "host"}, {"precision": "bf16", "optimizer": "adamw", "compile": True}], ids=str
 )
-def test_ledger_of_a_trial_adds_up(template, tmp_path, device, settings):
-    events = list(template.run(make_job(tmp_path, device=device, **settings)))
+def test_ledger_of_a_trial_adds_up(template, tmp_path, settings):
+    events = list(template.run(make_job(tmp_path, **settings)))
     started, epochs, last = events[0], epochs_of(events), events[-1]
     assert last["status"] == "completed", last["error"]
     assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))

@@ -37,10 +37,16 @@ def test_a_trial_takes_what_one_like_it_took():
     assert seconds(known, cell(weight_decay=0.0)) == seconds(known, cell()), "which costs no time"
 
 
+def test_the_nearest_batch_counts():
+    known = estimator((cell(64), 4.0), (cell(512), 1.0))
+    assert seconds(known, cell(128)) == seconds(known, cell(64)) > 2 * seconds(known, cell(256)) > 0
+    known = estimator((cell(64, steps_per_epoch=10), 4.0))
+    assert seconds(known, cell(128, steps_per_epoch=10)) == pytest.approx(ONCE + 2 * 4 * (4.0 + 0.01 + 0.4))
+
+
 @pytest.mark.parametrize(
     "other",
     [
-        cell(batch=128),
         cell(threads=1),
         cell(device="gpu"),
         cell(precision="bf16"),
@@ -49,7 +55,7 @@ def test_a_trial_takes_what_one_like_it_took():
         cell(channels_last=True),
         cell(augmentation=["flip"]),
     ],
-    ids=["batch", "threads", "device", "precision", "compile", "input", "channels_last", "augmentation"],
+    ids=["threads", "device", "precision", "compile", "input", "channels_last", "augmentation"],
 )
 def test_what_was_run_otherwise_says_nothing(other):
     assert seconds(estimator((cell(), 2.0)), other) is None
@@ -80,7 +86,6 @@ def test_estimate_of_a_command_with_equal_settings():
 
 def test_total_is_scaled_to_trials_without_an_estimate():
     known = estimator((cell(64, 1), 1.0))
-    cells = [Cell.from_json(cell(64, 1, epochs=epochs)) for epochs in (4, 8)]
-    others = [Cell.from_json(cell(batch, 2)) for batch in (64, 128)]
-    assert known.total_seconds([*cells, *others]) == pytest.approx(2 * sum(map(known.seconds, cells)))
+    cells = [Cell.from_json(cell(batch, threads)) for batch in (64, 128) for threads in (1, 2)]
+    assert known.total_seconds(cells) == pytest.approx(2 * (known.seconds(cells[0]) + known.seconds(cells[2])))
     assert known.total_seconds([]) == 0 and estimator().total_seconds(cells) is None

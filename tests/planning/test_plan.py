@@ -250,6 +250,7 @@ def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
     ("text", "node", "skips"),
     [
         ("axes: {device: [cpu, cuda]}", LAPTOP, [None, "no CUDA GPU"]),
+        ("framework: tensorflow\nreplicas: 2", FULL, ["raybench's tensorflow engine has no replicas; use 1"]),
         (
             "axes: {framework: [tensorflow], compile: [false, default, max-autotune]}",
             FULL,
@@ -288,7 +289,7 @@ def test_environment_lock_is_part_of_the_cell(plan_of):
 def test_points_that_make_the_same_cell_are_named(plan_of):
     plan = plan_of(HEAD + "axes: {device: [a, b]}\ndevices: {a: {kind: cpu}, b: {kind: cpu}}\n")
     assert len(plan.cells) == 1
-    assert list(notes(plan)) == ["1 point of the grid repeats another and runs once: device b is the same as device a."]
+    assert list(notes(plan)) == ["Runs once: 1 point of the grid with the same settings as an earlier one."]
 
 
 @pytest.mark.parametrize(

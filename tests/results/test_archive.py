@@ -109,12 +109,12 @@ def test_import_ignores_locks_and_links(machines):
 
 
 REFUSED = {
-    "parent": ({"../x.jsonl": LINE}, "no result of raybench"),
-    "inner parent": ({f"{GRID}/attempts/../{RUN}.jsonl": LINE}, "no result of raybench"),
-    "absolute": ({"/etc/x.jsonl": LINE}, "no result of raybench"),
-    "backslash": ({f"{GRID}\\attempts\\t\\{RUN}.jsonl": LINE}, "no result of raybench"),
-    "hidden grid": ({f".git/attempts/t-r0/{RUN}.jsonl": LINE}, "no result of raybench"),
-    "program": ({f"{GRID}/attempts/t-r0/{RUN}.py": "1"}, "no result of raybench"),
+    "parent": ({"../x.jsonl": LINE}, "not a result of raybench"),
+    "inner parent": ({f"{GRID}/attempts/../{RUN}.jsonl": LINE}, "not a result of raybench"),
+    "absolute": ({"/etc/x.jsonl": LINE}, "not a result of raybench"),
+    "backslash": ({f"{GRID}\\attempts\\t\\{RUN}.jsonl": LINE}, "not a result of raybench"),
+    "hidden grid": ({f".git/attempts/t-r0/{RUN}.jsonl": LINE}, "not a result of raybench"),
+    "program": ({f"{GRID}/attempts/t-r0/{RUN}.py": "1"}, "not a result of raybench"),
     "two grids": ({FILE: LINE, FILE.replace(GRID, "other"): LINE}, "results of 2 grids"),
     "nothing": ({}, "it has no results"),
     "damaged line": ({FILE: LINE + "{\n"}, ":2 is damaged"),

@@ -26,7 +26,7 @@ def test_one_driver_a_folder(tmp_path):
     message = str(caught.value)
     assert message.startswith(f"{results}: the grid mine has been running here since 2")
     assert message.endswith(
-        f"(process {os.getpid()} on {platform.node()}); wait for it or choose another folder with --results"
+        f"(process {os.getpid()} on {platform.node()}); wait for it or choose a different folder with --results"
     )
     with locked(results):
         pass

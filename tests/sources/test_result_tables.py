@@ -248,24 +248,3 @@ print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "mat
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_shared_labels_get_the_differing_settings():
-    def of(trial, label, **cell):
-        started = events.trial_started(trial, 1, label=label, grid="g", cell=cell)
-        return [Record(one) for one in attempts([started]).values()]
-
-    records = [
-        *of("a-r0", "batch 32, repeat 0", device={"model": "T4"}, settings={"epochs": 1}),
-        *of("b-r0", "batch 32, repeat 0", device={"model": "A100"}, settings={"epochs": 1, "batch_size": 8}),
-        *of("a-r1", "batch 32, repeat 1", device={"model": "T4"}, settings={"epochs": 1}),
-        *of("c-r0", "once", settings={"epochs": 1}),
-        *of("d-r0", "twice"),
-        *of("e-r0", "twice"),
-    ]
-    found = Results([GridSource("g", records)]).trials["label"].tolist()
-    assert found[:2] == [
-        "device model T4, batch none, batch 32, repeat 0",
-        "device model A100, batch 8, batch 32, repeat 0",
-    ]
-    assert found[2:] == ["device model T4, batch none, batch 32, repeat 1", "once", "d, twice", "e, twice"]

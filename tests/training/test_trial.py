@@ -401,6 +401,6 @@ def test_another_process_cannot_report():
         try:
             trial.epochs()
         except RuntimeError as error:
-            os._exit(7 if "another process" in str(error) else 1)
+            os._exit(7 if "a different process" in str(error) else 1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

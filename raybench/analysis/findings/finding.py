@@ -19,13 +19,13 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from raybench.analysis.measured import seconds_since_1970
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
@@ -199,11 +199,8 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
 
 def span_of(run: Attempt) -> tuple[float, float] | None:
     """Return begin and end of a run in seconds since 1970; None if either is not known."""
-    try:
-        begin, end = (datetime.fromisoformat(text or "").timestamp() for text in (run.started, run.ended))
-    except (ValueError, OverflowError):
-        return None
-    return begin, end
+    begin, end = map(seconds_since_1970, (run.started, run.ended))
+    return None if begin is None or end is None else (begin, end)
 
 
 def in_groups(runs: Iterable[Attempt], key: Callable[[Attempt], object]) -> Iterator[list[Attempt]]:

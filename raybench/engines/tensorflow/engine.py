@@ -16,7 +16,6 @@ from raybench.devices.tensorflow import TensorFlowDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
 from raybench.engines.images import plain
-from raybench.engines.tensorflow.ghost_batch_norm import use_ghost_batch_norm
 from raybench.engines.tensorflow.images import ImageAugmenter
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
@@ -79,8 +78,7 @@ class TensorFlowEngine(Engine):
 
         Raises:
             TypeError: the workload's function returns no model.
-            ValueError: loss or metrics do not return one number per example, the model cannot have such replicas, or it
-                cannot be compiled.
+            ValueError: loss or metrics do not return one number per example, or the model cannot be compiled.
         """
         recipe = self._recipe
         keras.config.set_dtype_policy(POLICIES[recipe.precision])
@@ -90,8 +88,6 @@ class TensorFlowEngine(Engine):
             kind = type(self.model).__name__
             raise TypeError(f"the workload's model function returns a {kind}, not a keras.Model")
         self._names = list(self._forward(*self._sample, training=False)[1])
-        if recipe.replicas > 1:
-            use_ghost_batch_norm(self.model, recipe.replicas)
         self._variables = [variable.value for variable in self.model.trainable_variables]
         self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
         self._optimizer = build_optimizer(self._variables, recipe.optimizer_settings, recipe.acting_decay, recipe.decay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import nn
@@ -49,18 +49,27 @@ class GhostBatchNorm(_BatchNorm):
         self._check_input_dim(inputs)  # type: ignore[no-untyped-call]
         if len(inputs) % self.groups:
             raise ValueError(f"a batch of {len(inputs)} does not divide into {self.groups} replicas")
-        momentum = self.momentum
-        running = list[torch.Tensor]()
-        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            momentum = 1.0 / float(self.num_batches_tracked) if momentum is None else momentum
-            running = [self.running_mean, self.running_var]
-        copies = [[statistic.clone() for _ in range(self.groups)] for statistic in running]
-        means, variances = copies or cast(Any, [[None] * self.groups] * 2)
-        outputs = [
-            nn.functional.batch_norm(part, mean, var, self.weight, self.bias, True, momentum or 0.0, self.eps)
-            for part, mean, var in zip(inputs.chunk(self.groups), means, variances, strict=True)
-        ]
-        for statistic, of_groups in zip(running, copies, strict=False):
-            statistic.copy_(torch.stack(of_groups).mean(0))
-        return torch.cat(outputs)
+        shape = [1, 1, self.num_features, *[1] * (inputs.ndim - 2)]
+        with torch.autocast(inputs.device.type, enabled=False):
+            # Statistics of 16-bit activations are float32, as in torch's own batch norm.
+            # One computation: of parts one after another, XLA would exchange examples between devices.
+            values = inputs.reshape(self.groups, -1, *inputs.shape[1:])
+            values = values.to(torch.promote_types(inputs.dtype, torch.float32))
+            count = values[0, :, 0].numel()
+            if count < 2:
+                raise ValueError(f"batch norm needs more than one value per channel in each of {self.groups} replicas")
+            var, mean = torch.var_mean(values, (1, *range(3, values.ndim)), correction=0, keepdim=True)
+            outputs: torch.Tensor = (values - mean) * (var + self.eps).rsqrt()
+            if self.affine:
+                outputs = outputs * self.weight.view(shape) + self.bias.view(shape)
+            self._update(mean.flatten(1).mean(0), var.flatten(1).mean(0) * (count / (count - 1)))
+        return outputs.flatten(0, 1).to(inputs.dtype)
+
+    @torch.no_grad()
+    def _update(self, mean: torch.Tensor, unbiased_var: torch.Tensor) -> None:
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        self.num_batches_tracked.add_(1)
+        momentum = 1.0 / self.num_batches_tracked.to(mean.dtype) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_var.lerp_(unbiased_var.to(self.running_var.dtype), momentum)

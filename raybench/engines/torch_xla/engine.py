@@ -136,7 +136,7 @@ class XlaEngine(TorchEngine):
         torch_xla.sync()
 
     def _of_examples(self, values: Mapping[str, torch.Tensor], counts: int) -> Mapping[str, torch.Tensor]:
-        """The values with zeros for padding, whose number is no constant of the graph."""
+        """The values with zeros for padding, whose number is not a constant of the graph."""
         size = len(next(iter(values.values())))
         mask = (torch.arange(size) < counts).to(self._on)
         return {name: torch.where(mask, value, 0) for name, value in values.items()}

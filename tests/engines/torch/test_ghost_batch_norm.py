@@ -105,7 +105,7 @@ def test_impossible_groups_are_refused():
     grouped = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(FEATURES)), GROUPS)
     with pytest.raises(ValueError, match="a batch of 30 does not divide into 4 replicas"):
         grouped(torch.randn(30, FEATURES, 2, 2))
-    with pytest.raises(ValueError, match="more than 1 value per channel"):
+    with pytest.raises(ValueError, match="more than one value per channel in each of 4 replicas"):
         grouped(torch.randn(4, FEATURES, 1, 1))
     with pytest.raises(ValueError, match="expected 4D input"):
         grouped(torch.randn(8, FEATURES))

@@ -14,7 +14,6 @@ from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import reflect
-from raybench.engines.tensorflow import ghost_batch_norm
 from raybench.engines.tensorflow.engine import cross_entropy
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 from raybench.engines.tensorflow.inputs import HostInput
@@ -26,16 +25,12 @@ SEED = 3
 MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
 
 
-def network(norm=True):
-    norms = [layers.BatchNormalization(momentum=0.9)] if norm else []
-    inner = keras.Sequential([keras.Input((8, 8, 8)), *norms, layers.ReLU()])  # a model inside the model
+def network():
+    norm = layers.BatchNormalization(momentum=0.9)
+    inner = keras.Sequential([keras.Input((8, 8, 8)), norm, layers.ReLU()])  # a model inside the model
     return keras.Sequential(
         [keras.Input((8, 8, 3)), layers.Conv2D(8, 3, padding="same"), inner, layers.Flatten(), layers.Dense(2)]
     )
-
-
-def without_norm():
-    return network(norm=False)
 
 
 def flat(width, classes=2):
@@ -44,7 +39,6 @@ def flat(width, classes=2):
 
 MODELS = {
     "network": network,
-    "without_norm": without_norm,
     "digits": digits_network,
     "flat": flat(4),
     "one": flat(4, 1),
@@ -255,62 +249,6 @@ def own_loss(shape):
         return metrics_of(trained(**how)["epochs"][-1]["metrics"], "val")
     except ValueError as error:
         return str(error)
-
-
-def grouped_against_separate(groups, shape, axis=-1, policy="float32"):
-    """The largest differences between grouped statistics and as many forward passes of the plain layer."""
-    keras.config.set_dtype_policy(policy)
-    random = np.random.default_rng(0)
-    inputs = tf.constant(random.normal(2.0, 3.0, shape), tf.float32)
-    factor = tf.constant(random.normal(size=shape), tf.float32)
-
-    def build():
-        model = keras.Sequential([keras.Input(shape[1:]), layers.BatchNormalization(axis=axis, momentum=0.9)])
-        model.layers[0].gamma.assign(random_scale)
-        return model
-
-    random_scale = random.uniform(0.5, 2.0, shape[axis])
-    plain, whole = build(), build()
-    ghost_batch_norm.use_ghost_batch_norm(whole, groups)
-
-    def gradients(model, values, factors):
-        with tf.GradientTape() as tape:
-            tape.watch(values)
-            outputs = model(values, training=True)
-            loss = tf.reduce_mean(tf.cast(outputs, tf.float32) * factors)
-        weights = [variable.value for variable in model.trainable_variables]
-        return outputs, tape.gradient(loss, [values, *weights])
-
-    outputs, (inner, *outer) = gradients(whole, inputs, factor)
-    start = [plain.layers[0].moving_mean.numpy(), plain.layers[0].moving_variance.numpy()]
-    parts, running = [], []
-    for part, factors in zip(tf.split(inputs, groups), tf.split(factor, groups), strict=True):
-        for variable, value in zip(plain.layers[0].non_trainable_variables, start, strict=True):
-            variable.assign(value)
-        parts.append(gradients(plain, part, factors))
-        running.append([variable.numpy() for variable in plain.layers[0].non_trainable_variables])
-
-    def apart(ours, theirs):
-        return float(np.abs(np.array(tf.cast(ours, tf.float32)) - np.array(tf.cast(theirs, tf.float32))).max())
-
-    norm = whole.layers[0]
-    evaluated = whole(inputs, training=False)
-    for variable, value in zip(plain.layers[0].non_trainable_variables, np.mean(running, 0), strict=True):
-        variable.assign(value)
-    return {
-        "outputs": apart(outputs, tf.concat([made for made, _ in parts], 0)),
-        "inputs' gradient": apart(inner * groups, tf.concat([gradient for _, (gradient, *_) in parts], 0)),
-        "weights' gradient": max(
-            apart(found, np.mean([np.array(gradient[1 + i]) for _, gradient in parts], 0))
-            for i, found in enumerate(outer)
-        ),
-        "running": max(
-            apart(found.value, wanted)
-            for found, wanted in zip(norm.non_trainable_variables, np.mean(running, 0), strict=True)
-        ),
-        "evaluated": apart(evaluated, plain(inputs, training=False)),
-        "kind": outputs.dtype.name,
-    }
 
 
 def cross_entropy_of(outputs, targets, smoothing):
