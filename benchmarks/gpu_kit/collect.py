@@ -19,9 +19,9 @@ for grid in grids:
     try:
         found = raybench.load(results, grid=grid.name)
         tables.append(found.trials.assign(grid=grid.name))
-        found.cells.to_csv(to / "cells.csv", index=False)
+        found.comparison.to_csv(to / "comparison.csv", index=False)
         raybench.export(grid.name, to / f"{grid.name}.zip", results=results)
-        (to / "report.txt").write_text("\n\n".join(map(str, found.reports)))
+        (to / "report.txt").write_text(str(found))
         (to / "error.txt").unlink(missing_ok=True)
     except raybench.errors.RaybenchError as error:  # such as: no trial has ended yet
         (to / "error.txt").write_text(f"{type(error).__name__}: {error}")

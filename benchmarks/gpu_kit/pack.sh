@@ -43,7 +43,7 @@ data, site, originals = map(Path, sys.argv[1:])
 names = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout.split(b"\0")
 tree = sum(Path(name.decode()).stat().st_size for name in names if name)
 files = [(site, Path("site.tar.xz"))]
-files += [(path, Path("originals") / path.name) for path in originals.glob("*.py") if sys.argv[3]]
+files += [(path, Path("originals") / path.name) for path in originals.glob("*") if sys.argv[3] and path.is_file()]
 order = ("unpack.py", "mnist", "imdb", "cifar10", "*")
 found = dict.fromkeys(path for name in order for top in sorted(data.glob(name)) for path in (sorted(top.rglob("*")) or [top]))
 files += [(path, "data" / path.relative_to(data)) for path in found if path.is_file() and not path.name.startswith(".")]
