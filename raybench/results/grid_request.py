@@ -285,6 +285,8 @@ def _axes(attempt: Attempt) -> dict[str, Any]:
     device = attempt.profile or leaves.get("device.kind")
     axes: dict[str, Any] = {} if device is None else {"device": device}
     axes |= {axis: leaves[leaf] for leaf, axis in _AXES.items() if leaf in leaves}
+    if attempt.cell.device.kind == "cpu" and "count" in axes:  # there it is that of cores
+        axes |= {"cpus": axes["count"], "count": leaves.get("device.devices", 1)}
     for leaf, value in leaves.items():
         if leaf == "settings.optimizer.name":
             axes["optimizer"] = value

@@ -66,6 +66,9 @@ KEPT_LINES, SEARCHED_LINES = 20, 200
 _ROOT_CAUSE = re.compile(r"Root Cause .*?\brank +: (?P<rank>\d+).*?\bexitcode +: (?P<code>-?\d+)", re.DOTALL)
 """The rank that failed first, in the report of torchrun, which follows the output of the ranks."""
 
+_OF_RANK = re.compile(r"\[rank\d+\]: ")
+"""The beginning of what a rank prints of an exception."""
+
 _OF_TORCHRUN = "torch/distributed/elastic/"
 """What the first line of that report has in it."""
 
@@ -306,8 +309,15 @@ class _Run:
             self._last_lines = deque(takewhile(lambda line: _OF_TORCHRUN not in line, self._last_lines))
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
         output = self._kept_output
-        last = next((line.strip() for line in reversed(self._last_lines) if line.strip()), "")
-        message = f"{who} {how}" + (f": {last[:300]}" if last else ", without any output")
+        prefix = f"[rank{root['rank']}]: " if root else ""
+        # Other ranks report what follows from the end of this one.
+        lines = [
+            line.removeprefix(prefix).strip()
+            for line in self._last_lines
+            if not _OF_RANK.match(line) or line.startswith(prefix)
+        ]
+        last = next(filter(None, reversed(lines)), "")
+        message = f"{who} {how}" + (f": {last[:300]}" if last else "" if root else ", without any output")
         for option in re.findall(r"--(\w*_\w*)", " ".join(self._arguments)):
             if re.search(rf"(unrecognized|no such|unknown).*--{option}\b", output, re.IGNORECASE):
                 dashed = option.replace("_", "-")
