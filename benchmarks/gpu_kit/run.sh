@@ -87,8 +87,8 @@ export -f look run_tests
 export python kit work tiny
 
 one() {
-  local few=() onto=()
-  [ -z "$tiny" ] || few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu)
+  local few=() onto=() programs='{airbench94.py,airbench94_compiled.py}'
+  [ -z "$tiny" ] || few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu) programs=airbench94.py
   case $1 in
     check) step check 90 bash -c look ;;
     devices) step devices 60 "$python" -m raybench devices ;;
@@ -101,8 +101,9 @@ one() {
     gpt) grid gpt 420 grids/gpt_which_gpu.yaml --set 'devices={gpu: {kind: cuda, price_per_hour: 3}}' --set 'axes.device=[gpu]' --set 'axes.count=[1]' \
       --set 'baseline={compile: false}' --set budget.time=60s --repeats $((tiny ? 1 : 2)) "${onto[@]}" \
       ${tiny:+--set 'model={layers: 2, width: 64, heads: 2, context: 32, vocabulary: 256}' --set 'axes.compile=[false]' --set budget.time=3s --set examples.val=16} ;;
-    published) step published 300 "$python" -m raybench run "$python $kit/published.py ${tiny:+--short --trainings 1} $work/originals/{airbench94.py,airbench94_compiled.py}" \
-      --name published --device "$gpu" --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : 2)) --results "$work/results" ;;
+    published) step published 300 "$python" -m raybench run --name published --device "$gpu" --results "$work/results" \
+      --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : 2)) \
+      -- "$python" "$kit/published.py" ${tiny:+--short --trainings 1} "$work/originals/$programs" ;;
     modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;
     oom) grid oom 120 "$kit/grids/oom.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set 'axes.batch_size=[512]' --set steps_per_epoch=1} ;;
     pytorch) grid pytorch 120 examples/pytorch_loop/grid.yaml --set axes.device=available --set 'devices={}' --set 'baseline={device: cpu}' \
