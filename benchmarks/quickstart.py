@@ -2,9 +2,9 @@
 
     python benchmarks/quickstart.py [--rounds 5]
 
-The plain script has the same network, data, optimizer, batch sizes, weight decays, seeds and epochs. It runs one trial
-at a time on all cores, with MLflow's callback and a new sqlite store, and has no checks, intervals or report. The two
-take turns in empty folders; the times are those of whole commands.
+The plain script has the same network, data, optimizer, batch sizes, weight decays and epochs, at a constant rate. It
+runs one trial at a time on all cores, with MLflow's callback and a new sqlite store, and has no checks, intervals or
+report. The two take turns in empty folders; the times are those of whole commands.
 """
 
 from __future__ import annotations

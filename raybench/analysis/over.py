@@ -2,8 +2,8 @@
 
 The runs of one execution, such as those of a night, are one number: nights have conditions of their own, so that their
 runs are not independent. After each execution, a rank test (Pettitt's) looks for a change since the last one; its most
-likely place is by least squares. The level makes up for the looks of 60 nights: by simulation, at most 5% of series of
-independent nights without a change have an alarm, whatever their distribution.
+likely place is by least squares. The level makes up for the looks of 60 nights: by simulation, 3 to 5% of series of
+independent nights without a change have an alarm, also with heavy tails and with nights that are far too slow.
 """
 
 from __future__ import annotations

@@ -79,6 +79,7 @@ def group() -> None:
 def main() -> None:
     """The entry point: prints one clear message for any error, and sets the exit status."""
     signal(SIGTERM, default_int_handler)  # SIGTERM, for example from a batch system, acts like Ctrl-C
+    os.environ["PATH"] = os.environ.get("PATH") or os.defpath  # Ray starts its workers by a shell
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may lack a character such as ×

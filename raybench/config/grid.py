@@ -183,7 +183,8 @@ class GridSpec(CellSettings):
     )
     flops_per_token: Arithmetic | None = key(
         "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
-        "braces with + - * / ( ). A declared workload's are counted by raybench.",
+        "braces with + - * / ( ). A declared workload's are counted by raybench. Runs keep those of their time: "
+        "after a change, add `--rerun`.",
         "6 * {parameters} + 12 * {layers} * {width} * {context}",
         None,
     )

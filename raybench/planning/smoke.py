@@ -101,6 +101,7 @@ def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpe
     tree |= {"include": cells[1:], "baseline": shrink_all(spec.baseline), "repeats": 1, "workload": _short(spec, info)}
     smoke = GridSpec.model_validate(tree | {"name": "smoke"}).model_copy(update={"name": f"{spec.name}{SMOKE}"})
     smoke._source_text, smoke._source_path, smoke._document = spec.source_text, spec.source_path, spec._document
+    smoke._prices = spec.prices
     return smoke
 
 

@@ -207,10 +207,10 @@ def _other_name(answer: Answer, best: Best) -> str:
     return f"{'on' if device in differing else 'with'} {', '.join(differing)}"
 
 
-def _unseen(best: Best) -> list[str]:
-    """What runs of equal quality cannot show."""
-    quality = best.quality
-    if quality is None or quality.is_significant or not quality.is_equal:
+def _unseen(answer: Answer, best: Best) -> list[str]:
+    """What runs of equal quality cannot show; once for all of the answer."""
+    equal = [each for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
+    if not equal or equal[0] is not best or (quality := best.quality) is None:
         return []
     runs = plural(min(quality.runs, quality.other_runs), "run")
     return [f"{runs} each can miss failures that happen in up to {100 * quality.unseen_failures:.0f}% of runs."]
@@ -339,7 +339,7 @@ def _at_budget_text(answer: Answer, best: Best) -> BestText:
     others = f"{name_of(answer, best.other, best.workload)} reaches {reached(best.other)}: {difference}{_marks(best)}."
     ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
     rest = [f"Not distinguishable from it in {name}: {names_text(ties)}."] if ties else []
-    return BestText(f"{head};", others, " ".join([*rest, *_unseen(best)]))
+    return BestText(f"{head};", others, " ".join([*rest, *_unseen(answer, best)]))
 
 
 def _best_text(answer: Answer, best: Best) -> BestText:
@@ -369,7 +369,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if others > 1 and len(names) == others:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
-    rest += _unseen(best)
+    rest += _unseen(answer, best)
     if best.unproven:
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
@@ -773,7 +773,7 @@ def trust_sentence(answer: Answer) -> str:
     cautions, level = answer.trust.cautions, answer.trust.level
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
-    if len(answer.configurations) == 1:
+    if len(answer.configurations) == 1 or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
         return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean, median
 from typing import cast
 
@@ -76,8 +77,18 @@ def steady_seconds(attempt: Attempt) -> Sequence[float]:
     """Train + input_wait of each of these epochs; computed once, because a report needs it a dozen times."""
     seconds = attempt.__dict__.get("steady_seconds")
     if seconds is None:
-        seconds = attempt.__dict__["steady_seconds"] = seconds_of_each(steady_epochs(attempt), STEADY)
+        epochs = steady_epochs(attempt)
+        seconds = attempt.__dict__["steady_seconds"] = _shared(epochs, seconds_of_each(epochs, STEADY))
     return cast("Sequence[float]", seconds)
+
+
+def _shared(epochs: Sequence[Epoch], seconds: list[float]) -> list[float]:
+    """Give epochs of a command whose lines arrived together equal parts of their time, which the first has alone."""
+    alone = [place for place, epoch in enumerate(epochs) if not epoch.epochs_in_read]
+    if len(alone) in (0, len(epochs)):
+        return seconds
+    parts = [fmean(seconds[place:end]) for place, end in pairwise([*alone, len(epochs)]) for _ in range(place, end)]
+    return [median(parts)] * alone[0] + parts  # those before came together with an epoch of the warm-up
 
 
 def steady(attempt: Attempt) -> float | None:

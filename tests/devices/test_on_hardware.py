@@ -82,6 +82,7 @@ class Place:
         if precision not in KINDS[self.kind].precisions or precision not in FRAMEWORKS[framework].precisions:
             return f"{self.kind} has no {precision} under {framework}"
         missing = {*settings} & ignored_settings(framework)
+        missing |= {*settings} & {"replicas"} if not FRAMEWORKS[framework].groups else set()
         if settings.get("compile") and settings["compile"] not in FRAMEWORKS[framework].compile_modes:
             missing |= {"compile"}
         return f"{framework} has no {', '.join(sorted(missing))} of this form" if missing else ""

@@ -42,13 +42,12 @@ class Grid:
         folder.mkdir()
         shutil.copy(WORKLOAD, folder)
         (folder / "grid.yaml").write_text(GRID.replace("[torch]", f"[{', '.join(frameworks)}]"))
-        self.options = () if frameworks[1:] else ("--inline",)  # one process cannot hold two frameworks
         self.folder, self.results = folder, folder / "raybench-results" / "long"
         (folder / "raybench-results").mkdir()
         shutil.copy(database, folder / "raybench-results" / "mlflow.db")
 
     def start(self):
-        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--no-checks", *self.options]
+        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--no-checks"]
         with (self.folder / "words.txt").open("a") as words:
             return subprocess.Popen(command, cwd=self.folder, stdout=words, stderr=words, text=True)
 
@@ -93,11 +92,10 @@ class Grid:
     ids=", ".join,
 )
 def test_killed_grid_continues_from_checkpoints(frameworks, tmp_path, fork_server, migrated_database):
-    """A process is killed in each trial: the driver in the last, the trial itself in those before; with Ray for two."""
+    """A process is killed in each trial: the driver in the last, the trial itself in those before."""
     for framework in frameworks:
         interpreter(framework)
     whole, broken = (Grid(tmp_path / name, frameworks, migrated_database) for name in ("whole", "broken"))
-    broken.results = broken.results.with_name("long~inline" if broken.options else "long")
     options = Options(whole.folder / "raybench-results", checks=False, tracking=None, report=False)
     run_grid(load_grid(whole.folder / "grid.yaml"), ForkingExecutor(fork_server), options=options)
     process, starts, count = broken.start(), 1, len(frameworks)

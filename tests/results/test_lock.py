@@ -32,11 +32,6 @@ def test_one_driver_a_folder(tmp_path):
         pass
 
 
-def test_two_folders_are_two(tmp_path):
-    with locked(tmp_path / "a"), locked(tmp_path / "b"):
-        pass
-
-
 def test_a_killed_driver_leaves_no_lock(tmp_path):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -50,12 +45,9 @@ def test_a_killed_driver_leaves_no_lock(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("text", [None, b"", b"\xff"])
-def test_an_unknown_holder_is_still_refused(tmp_path, text):
+def test_an_unknown_holder_is_still_refused(tmp_path):
     with locked(tmp_path):
-        (tmp_path / HOLDER).unlink()
-        if text is not None:
-            (tmp_path / HOLDER).write_bytes(text)
+        (tmp_path / HOLDER).write_bytes(b"\xff")
         with pytest.raises(ResultsLockedError, match="another raybench command is running here"), locked(tmp_path):
             pass
 
@@ -63,13 +55,6 @@ def test_an_unknown_holder_is_still_refused(tmp_path, text):
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="Cannot write to"), locked(tmp_path / "file" / "results"):
-        pass
-
-
-def test_an_error_inside_lets_go(tmp_path):
-    with pytest.raises(KeyError), locked(tmp_path):
-        raise KeyError
-    with locked(tmp_path):
         pass
 
 

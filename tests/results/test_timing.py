@@ -24,6 +24,13 @@ def test_steady_is_the_median_after_the_warm_up():
     assert timing.mean_steady(told) == 3.5
 
 
+def test_epochs_that_arrived_together_share_their_time():
+    told = attempt((9, 9, None), (0, 0, None), (0, 4.5, None), (0, 0, None), (0, 0, None), (0, 3, None))
+    together = zip(told.epochs, (None, 2, None, 2, 3, None), strict=True)
+    told = replace(told, epochs=[replace(epoch, epochs_in_read=number) for epoch, number in together])
+    assert list(timing.steady_seconds(told)) == [2, 2, 2, 2, 3.5]
+
+
 def with_epochs(cell, epochs):
     return replace(cell, settings=replace(cell.settings, epochs=epochs))
 

@@ -131,8 +131,8 @@ def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterab
 @detects(
     "output_buffered",
     condition="the lines of several epochs of a command arrived together",
-    remedy="let the program write its output after each line: `fflush()` in awk and C, `$| = 1` in Perl, `stdbuf -oL` "
-    "before a program that uses C's stdio",
+    remedy="let the program write its output after each line (`fflush()` in awk and C, `$| = 1` in Perl, or "
+    "`stdbuf -oL` before the command), or run again on a quiet machine",
     caution=True,
 )
 def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:

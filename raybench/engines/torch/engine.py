@@ -32,8 +32,8 @@ LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
 REPLAYING_MODES = frozenset({"reduce-overhead", "max-autotune"})
 """Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
 
-COMPARED_STEPS = 12
-"""Steps with and without exchange of gradients that are compared; the first of each is left out."""
+COMPARED_STEPS, COMPARED_SECONDS = 12, 10.0
+"""Most steps with and without exchange of gradients that are compared, and their time; the first are left out."""
 
 
 class TorchEngine(Engine):
@@ -206,15 +206,18 @@ class TorchEngine(Engine):
         if self._rank.count == 1:
             return None
         seconds: dict[bool, list[float]] = {True: [], False: []}
-        batches = chain.from_iterable(iter(self.begin_epoch, None))
+        batches, begin = chain.from_iterable(iter(self.begin_epoch, None)), time.perf_counter()
         for number, batch in enumerate(islice(batches, 2 * COMPARED_STEPS)):
             self._exchanges = number % 2 == 0
             self._device.synchronize()
-            self._rank.meet(None)
+            if self._rank.meet(time.perf_counter() - begin > COMPARED_SECONDS):  # by the clock of rank 0
+                break
             start = time.perf_counter()
             self.train_step(batch)
             self._device.synchronize()
             seconds[self._exchanges].append(time.perf_counter() - start)
+        if min(map(len, seconds.values())) < 2:
+            return None
         with_exchange, without = (median(seconds[each][1:]) for each in (True, False))
         return max(0.0, 1 - without / with_exchange)
 
