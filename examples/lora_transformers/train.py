@@ -40,7 +40,7 @@ def train(
     *,
     batch_size: int,
     rank: int = 8,
-    full: bool = False,
+    trains: str = "lora",
     epochs: int = 3,
     steps_per_epoch: int = 20,
     learning_rate: float = 1e-3,
@@ -57,7 +57,7 @@ def train(
         vocab_size=256, n_positions=tokens, n_embd=width, n_layer=layers, n_head=4, bos_token_id=None, eos_token_id=None
     )
     model = GPT2LMHeadModel(config).to(device)
-    parameters = list(model.parameters()) if full else add_lora(model, rank)
+    parameters = add_lora(model, rank) if trains == "lora" else list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=learning_rate)
     model.to(device)
 

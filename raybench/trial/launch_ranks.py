@@ -288,10 +288,10 @@ class _Ranks:
         root = f"{self._job.code_folder}{os.sep}" if self._job.workload["folder"] else os.sep
         for process in self._processes:
             lines = process.lines()
-            own = next((line.removeprefix(root) for line in lines if line.startswith(root)), "an unknown line")
-            places.append(
-                f"rank {process.number} {'was stopped by a signal' if process.is_stopped else f'is at {own}'}"
-            )
+            own = (line.removeprefix(root) for line in lines if line.startswith(root))
+            line = next(own, lines[0] if lines else "an unknown line")
+            place = "was stopped by a signal" if process.is_stopped else f"is at {line}"
+            places.append(f"rank {process.number} {place}")
             if not (lines and WAITING.search(lines[0])):
                 hanging.append(process.number)
         message = f"took longer than its timeout of {self._job.timeout:g} s: {', '.join(places)}"
