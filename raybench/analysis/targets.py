@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from raybench.analysis import intervals
 from raybench.analysis.answer import Ratio
@@ -41,7 +41,7 @@ class Expected:
         value, low, high: with the 95% interval; `low` and `high` are None with too few runs. Without a miss it is
             the interval of the time of a success.
         high_with_misses: the upper end with the misses that so few runs may not have shown.
-        success: mean cost of the runs that reached it.
+        success: geometric mean of the costs of the runs that reached it, as ratios are of geometric means.
         miss: mean cost of a miss; that of all epochs if no run missed.
         reached, tried: numbers of runs.
     """
@@ -73,7 +73,7 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
         return None
     miss = fmean(misses) if misses else max(whole or 0.0 for _, _, whole in costs)
     reached, tried = len(successes), len(tries)
-    result = Expected(0.0, None, None, fmean(successes), miss, reached, tried)
+    result = Expected(0.0, None, None, geometric_mean(successes), miss, reached, tried)
     value = result.with_probability(reached / tried)
     result = replace(result, value=value)
     estimate = intervals.mean(list(map(math.log, successes)))

@@ -19,13 +19,13 @@ STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"
 
 def effect_columns(answer: Answer) -> list[Column]:
     """Return the table of effects: the effect on speed, and on each metric of quality."""
-    effects = answer.effects
+    effects, speed = answer.effects, words.speed_head(answer)
     metrics = dict.fromkeys([*([answer.metric] if answer.metric else []), *(m for e in effects for m in e.quality)])
     texts = [words.share_text(each.efficiency) for each in effects]
     numbers = [[each.value if each else None for each in (e.speed, e.efficiency)] for e in effects]
     columns = [
         Column("effect of", list(map(words.effect_name, effects)), right=False, kind=LABEL),
-        Column("speed", list(map(words.effect_speed, effects)), [each[0] for each in numbers], right=False),
+        Column(speed, list(map(words.effect_speed, effects)), [each[0] for each in numbers], right=False),
         Column(f"{answer.unit.counted}/s", list(map(words.effect_rates, effects)), right=False, drop=2),
         Column("efficiency", texts, [each[1] for each in numbers], right=False, drop=1),
     ]
@@ -92,7 +92,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     drop = 2 if unit.has_rate else 4  # tokens/s and MFU are what language models are compared by
     columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, words.percent_text, drop=drop))
     columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
-    columns.append(_ratios("speed", shown, lambda each: each.ratio, drop=8 if target else 0))
+    columns.append(_ratios(words.speed_head(answer), shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
     if target:

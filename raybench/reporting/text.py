@@ -88,8 +88,8 @@ def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     yield from wrapped([words.trust_sentence(answer)], width, "yellow" if cautions else "green")
     for each in cautions:
         mark = f"{each.mark}: " if each.mark else ""
-        yield from wrapped([f"{mark}{words.caution_text(each)}"], width, "yellow", "  ", "  ")
+        yield from wrapped([f"{mark}{words.caution_text(each, answer)}"], width, "yellow", "  ", "  ")
     if full:
-        yield from wrapped([f"Note: {words.caution_text(each)}" for each in notes], width, "dim")
+        yield from wrapped([f"Note: {words.caution_text(each, answer)}" for each in notes], width, "dim")
     elif notes:
         yield from wrapped([f"{plural(len(notes), 'note')}, shown with --full."], width, "dim")

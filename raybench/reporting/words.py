@@ -213,7 +213,7 @@ def _unseen(answer: Answer, best: Best) -> list[str]:
     if not equal or equal[0] is not best or (quality := best.quality) is None:
         return []
     runs = plural(min(quality.runs, quality.other_runs), "run")
-    return [f"{runs} each can miss failures that happen in up to {100 * quality.unseen_failures:.0f}% of runs."]
+    return [f"{runs} each do not rule out that up to {100 * quality.unseen_failures:.0f}% of runs fail."]
 
 
 def spoken(name: str) -> str:
@@ -353,7 +353,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head = join_words([HEADS[criterion].format(**words) for criterion in best.ratios])
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload else ""
-    name = spoken(name_of(answer, best.configuration, best.workload))
+    own = name_of(answer, best.configuration, best.workload)
+    name = spoken(own)
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
@@ -369,12 +370,12 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if others > 1 and len(names) == others:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
-    rest += _unseen(answer, best)
+    rest += [*_unseen(answer, best), *_break_even(answer, best)]
     if best.unproven:
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
-        few = f"{plural(runs, 'run')} cannot show that a run always reaches the target"
-        rest.append(f"{few}, so it is not certain to beat {names_text(names)}.")
+        known = f"With {plural(runs, 'run')} each, {own} is known to beat {names_text(names)}"
+        rest.append(f"{known} only if no run misses the target.")
     return BestText(
         f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{_marks(best)}.",
@@ -415,7 +416,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     if to.seconds is None or to.expected_s is None:
         yield f"0 of {plural(to.tried, 'run')} reached it"
     elif to.reached == to.tried:
-        yield f"{seconds_text(to.expected_s)} in {to.reached} of {plural(to.tried, 'run')}"
+        yield f"{seconds_text(to.expected_s)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
         yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
         ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
@@ -440,8 +441,6 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
-        if criterion is Criterion.CHEAPEST and ratio is not None and best.other is not None:
-            yield from _break_even(answer, configuration, answer.configurations[best.other], ratio)
         if criterion is Criterion.CHEAPEST and answer.target is None and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
@@ -449,11 +448,18 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
         yield text.removesuffix(once) if once else text
 
 
-def _break_even(answer: Answer, own: Configuration, other: Configuration, ratio: Ratio) -> Iterable[str]:
-    """The price of its device at which it would cost as much as the other, if their devices have different prices."""
+def _break_even(answer: Answer, best: Best) -> Iterable[str]:
+    """The price of its device above which the other would be cheaper, if their devices have different prices."""
+    ratio = best.ratios.get(Criterion.CHEAPEST)
+    if ratio is None or best.other is None:
+        return
+    own, other = (answer.configurations[index] for index in (best.configuration, best.other))
     if own.price_per_hour and own.price_per_hour != other.price_per_hour:
         price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
-        yield f"break-even at {price} per hour" + (f" of {own.axes['device']}" if "device" in own.axes else "")
+        names = [name_of(answer, each.index, best.workload) for each in (own, other)]
+        devices = [format_value(each.axes.get("device", "")) for each in (own, other)]
+        subject = devices[0] if devices[0] != devices[1] else names[0]
+        yield f"If {subject} cost more than {price} per hour, {names[1]} would be cheaper."
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
@@ -497,12 +503,12 @@ def _in_percent(ratio: Ratio, words: str, other: str) -> str:
 
 
 def quality_words(difference: Difference, metric: str, other: str = "") -> str:
-    """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equally accurate within 1 point."""
+    """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
     (value, decimals), ends = _difference_parts(difference, metric)
     name, than = metric_name(metric), f" than {other}" if other else ""
     if difference.is_equal and not difference.is_significant and difference.margin is not None:
         margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
-        return f"equal {name} within {margin}"
+        return f"equal {name} within {margin} ({signed(value, decimals)})"
     interval = ""
     if ends and difference.is_significant:
         low, high = sorted(abs(end) for end, _ in ends)
@@ -532,6 +538,12 @@ def effect_name(effect: Effect) -> str:
     other = named_value(effect.axis, effect.other) if isinstance(effect.other, bool) else format_value(effect.other)
     sides = f"{named_value(effect.axis, effect.value)} vs. {other}"
     return f"{sides} (with {tied})" if tied else sides
+
+
+def speed_head(answer: Answer) -> str:
+    """The heading of speeds; with a target it says of what, since they are not speeds to the target."""
+    full = f"speed in {answer.unit.counted}/s" if answer.unit.has_rate else f"{answer.unit.label} speed"
+    return full if answer.target else "speed"
 
 
 def effect_speed(effect: Effect) -> str:
@@ -572,11 +584,14 @@ def effect_quality(effect: Effect, metric: str) -> str:
 
 
 def effects_note(answer: Answer) -> str:
-    """Which means are over fewer pairs of configurations than others of their axis; empty if none are."""
+    """What the means are over, and which are over fewer pairs of configurations than others of their axis."""
     most = {each.axis: each.sets for each in sorted(answer.effects, key=lambda each: each.sets)}
     fewer = [each for each in answer.effects if each.sets < most[each.axis]]
     names = names_text([f"{effect_name(each)} ({each.sets} of {most[each.axis]})" for each in fewer])
-    return f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
+    is_mean = max(most.values(), default=0) > 1
+    means = "Values are means over the other settings, geometric for speeds and rates." if is_mean else ""
+    few = f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
+    return f"{means} {few}".strip()
 
 
 # Amounts of hardware
@@ -649,8 +664,17 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
         peaks_text(answer) if "MFU" in heads else "",
     ]
     text = "; ".join(filter(None, parts))
-    sentences = [f"{text[:1].upper()}{text[1:]}." if text else "", *_mfu_problems(answer), _selection_text(answer)]
+    first = f"{text[:1].upper()}{text[1:]}." if text else ""
+    sentences = [first, _reference_cautions(answer), *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
+
+
+def _reference_cautions(answer: Answer) -> str:
+    """Cautions of a reference that the rows compared with it do not have themselves."""
+    rows = [each for each in answer.configurations if each.ratio and each.reference is not None]
+    pairs = [(set(each.cautions), set(answer.configurations[each.reference or 0].cautions)) for each in rows]
+    marks = sorted(set[str]().union(*(other - own for own, other in pairs)))
+    return f"The reference's cautions ({', '.join(marks)}) concern every ratio to it." if marks else ""
 
 
 def _mfu_problems(answer: Answer) -> list[str]:
@@ -662,12 +686,13 @@ def _mfu_problems(answer: Answer) -> list[str]:
 def _selection_text(answer: Answer) -> str:
     """Why the answer has a wider interval than the table for the same two configurations; empty if it has not."""
     for best in answer.best:
-        ratio, pair = next(iter(best.ratios.values())), {best.configuration, best.other}
+        criterion, ratio = next(iter(best.ratios.items()))
+        pair = {best.configuration, best.other} if criterion in (Criterion.FASTEST, Criterion.FIRST_TO_TARGET) else {}
         rows = [each for each in answer.configurations if {each.index, each.reference} == pair]
         in_table = {ratio_text(each.to_target.ratio if each.to_target else each.ratio) for each in rows}
         if rows and ratio and ratio.has_interval and ratio.comparisons > 1 and ratio_text(ratio) not in in_table:
             return (
-                "The answer's intervals are wider than the table's: they allow for choosing the best of "
+                "The answer's speed has a wider interval than in this table: it allows for choosing the best of "
                 f"{ratio.comparisons + 1} configurations."
             )
     return ""
@@ -780,17 +805,28 @@ def trust_sentence(answer: Answer) -> str:
     return f"{plural(len(cautions), 'caution')} that could change how large a difference is, but not which is best:"
 
 
-def caution_text(caution: Caution) -> str:
+def caution_text(caution: Caution, answer: Answer | None = None) -> str:
     """A caution or a note: what happened, how many runs it concerns, and what to do."""
     text = caution.text[:1].upper() + caution.text[1:]
     facts = []
     if caution.runs:
-        facts.append(f"{caution.runs:,} of {plural(caution.of_runs, 'run')}")
+        where = _where(caution, answer) if answer and 1 < caution.runs < caution.of_runs else ""
+        runs = f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"
+        facts.append(f"all {caution.runs:,} runs {where}" if where else runs)
     if caution.too_long:
         facts.append(f"times perhaps {_too_long(caution.too_long)}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")
     return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text
+
+
+def _where(caution: Caution, answer: Answer) -> str:
+    """The value of which all runs are concerned, and no others: on cpu; empty if there is none."""
+    for axis, value in ((axis, value) for axis, values in answer.axes.items() for value in values):
+        own = [each for each in answer.configurations if each.axes.get(axis) == value and each.completed]
+        if {each.index for each in own} == set(caution.configurations):
+            return _condition(axis, value) if sum(each.completed for each in own) == caution.runs else ""
+    return ""
 
 
 def _too_long(fraction: float) -> str:

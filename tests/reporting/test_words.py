@@ -90,7 +90,7 @@ def test_ratio_of_few_successes():
         (
             Difference(0.001, -0.002, 0.004, runs=3, other_runs=3, is_equal=True, margin=0.01, unseen_failures=0.63),
             "val/accuracy",
-            "equal accuracy within 1 point",
+            "equal accuracy within 1 point (+0.1)",
         ),
         (Difference(-0.01), "val/accuracy", "1.0 points less accurate in one run each"),
         (Difference(0), "val/accuracy", "the same accuracy in one run each"),
