@@ -363,12 +363,10 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
-    others = (
-        sum(each.workload == configuration.workload and each.rank is not None for each in answer.configurations) - 1
-    )
+    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
     quantity = QUANTITIES[next(iter(best.ratios))]
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
-    if others > 1 and len(names) == others:
+    if 1 < len(names) == len(ranked) - 1:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
     rest += [*_unseen(answer, best), *_break_even(answer, best)]
     if best.unproven:
@@ -394,7 +392,7 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
     if configuration.quality:
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     if configuration.mfu:
-        yield f"MFU {mfu_text(configuration.mfu)} of the measured peak, {_peak_text(configuration.mfu)}"
+        yield f"MFU {share_text(configuration.mfu.share)} of the measured peak, {_peak_text(configuration.mfu)}"
     if configuration.mfu_problem:
         yield f"no MFU: {configuration.mfu_problem}"
     yield from _absolute(answer, configuration, best)
@@ -715,11 +713,6 @@ def percent_text(share: float) -> str:
     return f"{number(100 * share, 2)}%"
 
 
-def mfu_text(mfu: Mfu | None) -> str:
-    """Format the share of the measured peak with its interval, if there is one: 41% (39–43)."""
-    return NOTHING if mfu is None else share_text(mfu.share)
-
-
 def share_text(share: Compared | Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
@@ -814,7 +807,9 @@ def caution_text(caution: Caution, answer: Answer | None = None) -> str:
         runs = f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"
         facts.append(f"all {caution.runs:,} runs {where}" if where else runs)
     if caution.too_long:
-        facts.append(f"times perhaps {_too_long(caution.too_long)}")
+        long = caution.too_long
+        times = f"{100 * long:.0f}% too long" if long < 1 else f"{number(1 + long, 2)}x as long as otherwise"
+        facts.append(f"times perhaps {times}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")
     return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text
@@ -827,7 +822,3 @@ def _where(caution: Caution, answer: Answer) -> str:
         if {each.index for each in own} == set(caution.configurations):
             return _condition(axis, value) if sum(each.completed for each in own) == caution.runs else ""
     return ""
-
-
-def _too_long(fraction: float) -> str:
-    return f"{100 * fraction:.0f}% too long" if fraction < 1 else f"{number(1 + fraction, 2)}x as long as otherwise"
