@@ -447,17 +447,16 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
 
 
 def _break_even(answer: Answer, best: Best) -> Iterable[str]:
-    """The price of its device above which the other would be cheaper, if their devices have different prices."""
+    """The price of its device above which one on a different device would be cheaper."""
     ratio = best.ratios.get(Criterion.CHEAPEST)
     if ratio is None or best.other is None:
         return
     own, other = (answer.configurations[index] for index in (best.configuration, best.other))
-    if own.price_per_hour and own.price_per_hour != other.price_per_hour:
+    devices = [format_value(each.axes.get("device", "")) for each in (own, other)]
+    if own.price_per_hour and devices[0] != devices[1]:
         price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
-        names = [name_of(answer, each.index, best.workload) for each in (own, other)]
-        devices = [format_value(each.axes.get("device", "")) for each in (own, other)]
-        subject = devices[0] if devices[0] != devices[1] else names[0]
-        yield f"If {subject} cost more than {price} per hour, {names[1]} would be cheaper."
+        name = name_of(answer, other.index, best.workload)
+        yield f"If {devices[0]} cost more than {price} per hour, {name} would be cheaper."
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
@@ -506,7 +505,8 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     name, than = metric_name(metric), f" than {other}" if other else ""
     if difference.is_equal and not difference.is_significant and difference.margin is not None:
         margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
-        return f"equal {name} within {margin} ({signed(value, decimals)})"
+        found = f" ({signed(value, decimals)})" if float(f"{value:.{decimals}f}") else ""
+        return f"equal {name} within {margin}{found}"
     interval = ""
     if ends and difference.is_significant:
         low, high = sorted(abs(end) for end, _ in ends)

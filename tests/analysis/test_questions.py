@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
@@ -33,6 +34,9 @@ def test_cheaper_device_with_epochs_of_different_size():
     assert ratio.value == pytest.approx(1.25, rel=0.03)
     assert ratio == by_label(answer)["tpu"].price_ratio
     assert by_label(answer)["tpu"].price < by_label(answer)["gpu"].price
+    assert any(
+        re.search(r"If tpu cost more than \$[45]\.\d\d per hour, gpu would", str(each)) for each in best_texts(answer)
+    )
 
 
 BUDGET = {"settings": {"epochs": 99}, "accuracies": [(0.5, 0.90), (0.5, 0.91), (0.5, 0.92)]}
@@ -395,6 +399,12 @@ def test_scaling_in_words(grid, sentences):
     assert len(found) >= len(sentences)
     for text, expected in zip(found, sentences, strict=False):
         assert text.startswith(expected), text
+
+
+def test_counts_of_one_device_have_no_break_even_price():
+    answer = scaled_grid((1, 2), [around(10), around(6)]).answer()
+    assert any(Criterion.CHEAPEST in each.ratios for each in answer.best)
+    assert not any("cost more than" in str(each) for each in best_texts(answer))
 
 
 def test_stopped_grid_is_incomplete():
