@@ -15,6 +15,7 @@ from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import as_difference, as_ratio, price_factor, repeat_one_another, scaled
 from raybench.core.text import format_value
+from raybench.devices import hosted
 
 DEPENDENCE_ALPHA = 0.01
 """Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""
@@ -127,6 +128,23 @@ def _timed(row: _Row) -> list[tuple[Measured, Measured]]:
     return [(own, reference) for own, reference in row.pairs if own.times and reference.times]
 
 
+def _amounts(row: _Row) -> tuple[float, float] | None:
+    """Return the two amounts of hardware; None if the axis is none, or if processes share the cores of fewer."""
+    own, other = amount(row.axis, row.value), amount(row.axis, row.other)
+    cores = [[_cores(each) for each in side] for side in zip(*row.pairs, strict=True)]
+    is_same = row.axis == "count" and None not in cores[0] and cores[0] == cores[1]
+    return (own, other) if own and other and not is_same else None
+
+
+def _cores(measured: Measured) -> int | None:
+    """Return the cores that the threads of all processes use; None on accelerators, or if unknown."""
+    device = measured.attempts[0].cell.device if measured.attempts and measured.attempts[0].cell else None
+    if device is None or not hosted(device.kind) or not device.threads:
+        return None
+    processes = device.devices or 1
+    return processes * max(1, device.threads // processes)
+
+
 def _effect(
     row: _Row, matching: Matching, metrics: Sequence[str], residuals: Residuals, depends_on: str | None
 ) -> Effect:
@@ -143,7 +161,7 @@ def _effect(
     )
     axis = job_axis or depends_on or ""
     speed = as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None
-    amounts = amount(row.axis, row.value), amount(row.axis, row.other)
+    amounts = _amounts(row)
     prices = [price_factor(own, reference) or math.nan for own, reference in _timed(row)]
     joules = intervals.effect([(reference.energies, own.energies) for own, reference in row.pairs]) if speed else None
     return Effect(
@@ -153,9 +171,9 @@ def _effect(
         sets=len(row.speed.sets) if row.speed else len(row.pairs),
         runs=runs,
         speed=speed,
-        efficiency=scaled(speed, amounts[1] / amounts[0]) if amounts[0] and amounts[1] else None,
-        price=scaled(speed, geometric_mean(prices)) if all(amounts) and not any(map(math.isnan, prices)) else None,
-        energy=as_ratio(joules.mean, runs=(runs, runs)) if joules and all(amounts) else None,
+        efficiency=scaled(speed, amounts[1] / amounts[0]) if amounts else None,
+        price=scaled(speed, geometric_mean(prices)) if amounts and not any(map(math.isnan, prices)) else None,
+        energy=as_ratio(joules.mean, runs=(runs, runs)) if joules and amounts else None,
         least=least,
         most=most,
         rates=_rates(row),

@@ -407,6 +407,15 @@ def test_counts_of_one_device_have_no_break_even_price():
     assert not any("cost more than" in str(each) for each in best_texts(answer))
 
 
+@pytest.mark.parametrize(("threads", "is_scaling"), [(2, False), (1, True)])
+def test_processes_on_the_same_cores_have_no_efficiency(threads, is_scaling):
+    grid = MadeUpGrid()
+    for count, seconds in ((1, 10), (2, 6)):
+        grid.add({"count": count}, around(seconds), device={"kind": "cpu", "threads": threads, "devices": count})
+    answer = grid.answer()
+    assert (effect_of(answer, "count", 2).efficiency is not None) == is_scaling == bool(answer.scalings)
+
+
 def test_stopped_grid_is_incomplete():
     grid = MadeUpGrid().add({"device": "cpu"}, around(2)).add({"device": "gpu"}, around(1, 2), repeats=3)
     status = grid.answer().status
