@@ -57,7 +57,7 @@ from raybench.results.folder import (
 from raybench.results.grid_request import GridRequest, first_look, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
-from raybench.results.machines import as_requested
+from raybench.results.machines import as_requested, replaced
 from raybench.tracking.store import Store, resolve
 from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 
@@ -171,7 +171,9 @@ def run_grid(
             with _writing(folder):
                 history.close_lost()
             session = _Session(plan, root, store, history, options)
-            session.run(missing_work(plan, history.attempts.values(), options.retry, options.rerun), executor, view)
+            left_out = replaced(history) if spec.rule else ()
+            missing = missing_work(plan, history.attempts.values(), options.retry, options.rerun, left_out)
+            session.run(missing, executor, view)
             return session.outcome()
 
 
@@ -210,6 +212,7 @@ class _Session:
             self._origin = results_id(options.results.absolute())
         self._evidence = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
         self._interrupted, self._ran = False, 0
+        self._execution: Execution | None = None
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._report: Report | None = None
@@ -318,13 +321,18 @@ class _Session:
     def _next_repeats(self) -> tuple[Sequence[Progress], list[WorkItem]]:
         """Return how far each comparison is, and the missing trials that may run now."""
         is_certain = self._options.is_certain
-        found, todo, self._later = decided_work(self._later, self._history, self._request, is_certain)
+        is_first = self._execution is None
+        # What a `--rerun` runs first does not depend on earlier results.
+        history = GridHistory(self._folder) if self._options.rerun and is_first else self._history
+        found, todo, self._later = decided_work(self._later, history, self._request, is_certain)
         return found, todo
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""
         request = self._request
-        execution = Execution.begin(self._origin, request.text, request.to_json())
+        execution = self._execution = Execution.begin(
+            self._origin, request.text, request.to_json(), self._options.rerun
+        )
         with _writing(self._folder):
             execution.write(self._folder)
         self._history.executions.append(execution)

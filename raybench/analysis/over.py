@@ -24,15 +24,12 @@ from raybench.analysis.measured import Measured, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary
 from raybench.core.labels import configuration_label
 from raybench.results.attempt import Attempt
-from raybench.results.executions import as_name
+from raybench.results.executions import MILLISECONDS, as_name
 from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
 
 LOOK_ALPHA = 2.5e-4
 """Level of each look for a change; of several configurations divided by their number."""
-
-MILLISECONDS = len("2026-11-21T09-00-00-000")
-"""Characters of the time at the beginning of an execution's name."""
 
 BEGAN = "began"
 """The axis of the executions: when each began."""

@@ -195,10 +195,11 @@ def _run_both(
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
+    from raybench.sources import TWO_SCRIPTS
 
     for source in (base, new):
         if not source.endswith((".yaml", ".yml")):
-            raise UsageError(f"{source}: --interleave runs two grid files; leave it out to compare results that exist")
+            raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
     changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
     if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
         changes["until"] = given["until"] or "verdict"

@@ -6,11 +6,15 @@ from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, Trial, WorkItem
-from raybench.results.attempt import Attempt, latest
+from raybench.results.attempt import Attempt, Key, latest
 
 
 def missing_work(
-    plan: Plan, records: Iterable[Attempt], retry: Collection[str] = (), rerun: bool = False
+    plan: Plan,
+    records: Iterable[Attempt],
+    retry: Collection[str] = (),
+    rerun: bool = False,
+    replaced: Collection[Key] = (),
 ) -> list[WorkItem]:
     """List the trials still to be run, with their next attempt's number.
 
@@ -20,9 +24,10 @@ def missing_work(
         records: every attempt.
         retry: statuses of finished trials that are run again.
         rerun: run every trial again.
+        replaced: attempts that do not count any more.
     """
     records = list(records)
-    current = latest(records)
+    current = latest(each for each in records if each.key not in replaced)
     last: dict[str, Attempt] = {}
     for attempt in records:
         if attempt.trial not in last or attempt.attempt > last[attempt.trial].attempt:

@@ -16,6 +16,9 @@ from raybench.core.files import write_atomic
 from raybench.results.folder import EXECUTIONS
 from raybench.results.parsing import json_object, mapping_in, text_in
 
+MILLISECONDS = len("2026-11-21T09-00-00-000")
+"""Characters of the time at the beginning of an execution's name."""
+
 
 def as_name(text: str) -> str:
     """Return a text, such as a time, with the characters of a file's name alone."""
@@ -31,18 +34,20 @@ class Execution:
         origin: the id of the results folder that it was run for.
         grid: the text of the grid file.
         request: the requested cells, with baseline and target (`raybench.results.grid_request`).
+        rerun: whether it runs finished trials again.
     """
 
     name: str
     origin: str
     grid: str
     request: Mapping[str, Any]
+    rerun: bool = False
 
     @classmethod
-    def begin(cls, origin: str, grid: str, request: Mapping[str, Any]) -> Self:
+    def begin(cls, origin: str, grid: str, request: Mapping[str, Any], rerun: bool = False) -> Self:
         """Return the execution that this process begins now."""
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
-        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)))
+        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun)
 
     def path(self, folder: Path) -> Path:
         """Its file in the folder of its grid."""
@@ -70,4 +75,4 @@ class Execution:
             return None
         origin, grid = text_in(data.get("origin")), text_in(data.get("grid"))
         request = mapping_in(data["request"])
-        return cls(path.stem, origin or "", grid or "", request)
+        return cls(path.stem, origin or "", grid or "", request, data.get("rerun") is True)

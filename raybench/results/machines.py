@@ -8,9 +8,25 @@ from typing import Any
 
 from raybench.core.identity import trial_id
 from raybench.core.settings import MISSING
+from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt, Key, latest
+from raybench.results.executions import MILLISECONDS, as_name
 from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
+
+
+def replaced(history: GridHistory) -> set[Key]:
+    """Return the attempts that a `--rerun` replaced: of each configuration, from its first new run on, all before.
+
+    With a fixed number of repeats each trial has a new run in the end. Repeats until certain may end with fewer.
+    """
+    found: set[Key] = set()
+    for execution in (each for each in history.executions if each.rerun):
+        own = [each for each in history.attempts.values() if each.origin == execution.origin and each.started]
+        later = {each.key: as_name(each.started or "") >= execution.name[:MILLISECONDS] for each in own}
+        renewed = {each.cell_id for each in own if later[each.key] and each.status == TrialStatus.COMPLETED}
+        found |= {each.key for each in own if each.cell_id in renewed and not later[each.key]}
+    return found
 
 
 def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[list[Attempt], GridRequest | None]:
@@ -19,9 +35,11 @@ def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[lis
     A repeat that several machines ran counts as that many repeats. The warm-up epochs are those of the request, not
     those that were requested when the attempt ran.
     """
-    begun = {attempt.trial for attempt in history.attempts.values() if attempt.started}
+    left_out = replaced(history) if request and request.rule else ()
+    counted = {key: attempt for key, attempt in history.attempts.items() if key not in left_out}
+    begun = {attempt.trial for attempt in counted.values() if attempt.started}
     # An attempt that was lost before its process began names no machine; the trial's other attempts count.
-    known = {key: each for key, each in history.attempts.items() if each.started or each.trial not in begun}
+    known = {key: each for key, each in counted.items() if each.started or each.trial not in begun}
     attempts = list(known.values())
     own_trials = {attempt.trial for attempt in attempts}
     if len({attempt.origin for attempt in attempts}) > 1:

@@ -20,6 +20,9 @@ from raybench.results.machines import as_requested
 from raybench.sources import epochs_csv, mlflow_store
 from raybench.sources.result_tables import GridSource, Record, prices
 
+TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"
+"""How to compare two scripts, for messages."""
+
 Attempts = Literal["latest", "all"]
 
 
@@ -117,6 +120,7 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     if names:
         return [path / name for name in names if grid in (name, None)] or [path / name for name in names]
     kind = "no results of raybench in it" if path.is_dir() else "is not a source of results"
+    kind += f"; to compare two scripts: {TWO_SCRIPTS}" if path.suffix == ".py" else ""
     raise UsageError(f"{source}: {kind if path.exists() else 'there is no such file or folder'}")
 
 

@@ -29,7 +29,7 @@ def drawn(tmp_path):
     """Runs a grid whose logs of times have a standard deviation by the value of `speed`."""
     (tmp_path / "train.py").write_text(TRAIN)
 
-    def run(noise=NOISE, changes=(), stop_after=None, view=None, faster=0.0):
+    def run(noise=NOISE, changes=(), stop_after=None, view=None, faster=0.0, rerun=False):
         (tmp_path / "grid.yaml").write_text(GRID)
 
         def draw(job):
@@ -39,7 +39,7 @@ def drawn(tmp_path):
             log = random.Random(f"{name} {job.repeat}").gauss(0, noise[name])
             return math.exp(log - (faster if name != "reference" else 0.0))
 
-        options = Options(tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True)
+        options = Options(tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True, rerun=rerun)
         executor = DrawnTimes(draw, stop_after=stop_after)
         return run_grid(load_grid(tmp_path / "grid.yaml", changes), executor, view, options), executor.trials
 
@@ -81,6 +81,16 @@ def test_stopped_grid_goes_on_by_the_same_rule(drawn, tmp_path):
     assert sorted(first + second) == sorted(trials)
     assert completed(resumed) == completed(whole)
     assert drawn()[1] == []
+
+
+def test_rerun_replaces_all_runs_before(drawn):
+    noisy, _ = drawn()
+    assert tuple(completed(noisy).values()) == (10, 4, 10)
+    interrupted, _ = drawn(NOISE | {"noisy": 0.001}, stop_after=2, rerun=True)
+    assert set(completed(interrupted).values()) <= {1, 4, 10}, "a configuration without a new run keeps its own"
+    again, trials = drawn(NOISE | {"noisy": 0.001}, rerun=True)
+    assert (len(trials), tuple(completed(again).values())) == (12, (4, 4, 4))
+    assert drawn(NOISE | {"noisy": 0.001})[1] == []
 
 
 def test_verdict_stops_when_a_difference_is_shown(drawn):
