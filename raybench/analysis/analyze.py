@@ -174,6 +174,9 @@ class _Grid:
         other = None if reference in (None, own.index) else self._measured[reference or 0]
         endings = _endings(cell, own.attempts)
         quality = own.qualities.get(self._metric, ())
+        summary = quality_summary(quality, own.quality_rounding.get(self._metric, 0.0))
+        if summary and self._metric in own.alike:
+            summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
         workload = str(
             next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
@@ -197,7 +200,7 @@ class _Grid:
             from_warmup=any(map(timing.steady_from_warmup, runs)),
             run_parts_s=_run_parts(runs),
             total_s=_median(map(timing.total, runs)),
-            quality=quality_summary(quality, own.quality_rounding.get(self._metric, 0.0)),
+            quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
             hardware=next((run.cell.device for run in own.attempts if run.cell), cell.content.device).hardware,
             price_per_hour=cell.price_per_hour,

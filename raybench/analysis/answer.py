@@ -459,6 +459,12 @@ class Best:
     workload: str = ""
     cautions: tuple[str, ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether noise may have made it the best."""
+        compared = [self.quality if each is Criterion.QUALITY else ratio for each, ratio in self.ratios.items()]
+        return bool(self.indistinguishable or self.unproven) or not all(each and each.has_interval for each in compared)
+
 
 @dataclass(frozen=True)
 class Caution:

@@ -14,7 +14,7 @@ from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
-from raybench.analysis.ratios import as_difference, as_ratio, cost_summary, quality_estimate
+from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
 from raybench.analysis.until import IsCertain
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
@@ -274,7 +274,7 @@ class _Judge:
         if estimate is None:
             return verdict, reason, repeats, None, None
         sides = new.qualities[self.metric], base.qualities[self.metric]
-        quality = as_difference(estimate, self.metric, (len(sides[0]), len(sides[1])))
+        quality = quality_difference(new, base, self.metric)
         limit = self.limits.loss(self.metric, sides[1])
         if limit is None or estimate.error is None or estimate.df is None:
             return verdict, reason, repeats, quality, None

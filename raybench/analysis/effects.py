@@ -13,7 +13,7 @@ from raybench.analysis.answer import Effect, EffectPart
 from raybench.analysis.intervals import EffectEstimate, Residual, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import as_difference, as_ratio, price_factor, repeat_one_another, scaled
+from raybench.analysis.ratios import as_difference, as_ratio, price_factor, scaled
 from raybench.core.text import format_value
 from raybench.devices import hosted
 
@@ -92,7 +92,7 @@ def _row(
         ]
         floor = max((each.quality_rounding.get(metric, 0.0) for pair in pairs for each in pair), default=0.0)
         if estimate := intervals.effect(sides, residuals.qualities.get(metric), floor):
-            if repeat_one_another(metric, (side for pair in sides for side in pair)):
+            if any(metric in each.alike for pair in pairs for each in pair):
                 estimate = replace(estimate, mean=replace(estimate.mean, error=None), table=None)
             quality[metric] = estimate
     return _Row(axis, value, other, pairs, speed, quality)

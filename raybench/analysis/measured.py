@@ -35,6 +35,9 @@ EXAMPLES = Unit("examples", 1_000, "examples")
 SHORT_EPOCH_S = 0.05
 """Least seconds of an epoch that the arrival of a program's output can time."""
 
+DISTINCT = 3
+"""Fewest different numbers that are the same in two runs by no coincidence."""
+
 _WORK = re.compile(
     r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
     r"examples|samples|tokens)(?![a-z])"
@@ -80,6 +83,7 @@ class Measured:
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
         paces: logs of the seconds of one of what is counted, such as a token; without runs that did not count it.
         qualities: metrics after training, by name.
+        alike: those that are the same to the last digit in all repeats, which are then one run, not many.
         tries: runs towards the target.
         price_per_hour: price of its device.
         time_rounding: variance of a log time due to the rounding of its source.
@@ -96,6 +100,7 @@ class Measured:
     energies: tuple[Sample, ...] = ()
     paces: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    alike: frozenset[str] = frozenset()
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
     time_rounding: float = 0.0
@@ -103,6 +108,22 @@ class Measured:
     stops: bool = False
     attempts: tuple[Attempt, ...] = ()
     completed: tuple[Attempt, ...] = ()
+
+
+def are_same(values: Sequence[Any]) -> bool:
+    """Return whether values are known in all runs, and the same."""
+    return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
+
+
+def metrics_of(run: Attempt) -> list[Any]:
+    """Return the metrics of all epochs; empty if they are too few to be the same by no coincidence."""
+    metrics = [dict(epoch.metrics) for epoch in run.epochs]
+    return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
+
+
+def repeat_one_another(repeats: Sequence[Attempt]) -> bool:
+    """Return whether all metrics of the repeats are the same with different seeds."""
+    return len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats])
 
 
 def counted_attempts(cell: PlannedCell, attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
@@ -276,6 +297,9 @@ def measure(
         for name, value in run.last_metrics.items():
             if math.isfinite(value):
                 qualities.setdefault(name, []).append(replace(own, value=scale(name, value)))
+    same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
+    if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
+        same = {name for name in same if not name.endswith("accuracy")}
     first = next(iter(counted), None)
     kind = _comparable(index, cell, completed, unit)
     named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
@@ -288,6 +312,7 @@ def measure(
         energies=tuple(sample_of(run, math.log(value), stopping) for run, value in joules if value),
         paces=tuple(sample_of(run, -math.log(value), stopping) for run, value in rates if value),
         qualities={name: tuple(samples) for name, samples in qualities.items()},
+        alike=frozenset(same),
         tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
         price_per_hour=cell.price_per_hour,
         time_rounding=_time_rounding(completed, steps.seconds),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from raybench.analysis.answer import Difference, Ratio, Summary
@@ -84,23 +83,14 @@ def quality_estimate(
 def quality_difference(
     own: Measured, other: Measured, metric: str, pooled: Residual | None = None, comparisons: int = 1
 ) -> Difference | None:
-    """Return the same with the test of equality; without an interval if the runs of each side are equal."""
+    """Return the same with the test of equality; without an interval if the runs of a side are alike."""
     estimate = quality_estimate(own, other, metric, pooled, comparisons)
     if estimate is None:
         return None
     sides = own.qualities[metric], other.qualities[metric]
-    if repeat_one_another(metric, sides):
+    if metric in own.alike | other.alike:
         estimate = replace(estimate, error=None)
     return as_difference(estimate, metric, (len(sides[0]), len(sides[1])), comparisons)
-
-
-def repeat_one_another(metric: str, sides: Iterable[Sequence[Sample]]) -> bool:
-    """Return whether the runs of each side are equal to the last digit, as without an effect of the seed.
-
-    Then they are one run, not many. Accuracies may be equal by chance, as they are shares of whole examples.
-    """
-    is_share = metric.endswith("accuracy")
-    return not is_share and all(len(side) > 1 and len({each.value for each in side}) == 1 for side in sides)
 
 
 def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:

@@ -105,11 +105,13 @@ def with_trust(
             for each, changed in zip(best, changed_best, strict=True)
         ]
     for caution in [*further, *_of_grid(rows, measured, matching, unit), *_notes(measured, found)]:
-        is_shown = caution.could_change_best or caution.code == "metric_missing"
+        is_shown = caution.could_change_best or caution.code in ("metric_missing", "seed_unused")
         (cautions if is_shown else notes).append(caution)
     level = TrustLevel.CLEAR
     if cautions:
-        level = TrustLevel.DOUBTFUL if any(each.could_change_best for each in cautions) else TrustLevel.CAUTIONS
+        is_open = any(each.is_open for each in best if each.other is not None)
+        is_doubtful = is_open or any(each.could_change_best for each in cautions)
+        level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
     return Answered(rows, best, effects), Trust(level, tuple(cautions), tuple(notes))
 
 
@@ -199,10 +201,9 @@ def _caution(
     all_runs = [run for each in measured for run in each.completed]
     findings = [each for run in all_runs for each in found.get(id(run), ()) if each.code == code]
     worst = max(findings, key=lambda finding: finding.degree)
-    longest = max((each.too_long for each in findings if each.too_long is not None), default=None)
     runs = sum(any(each.code == code for each in found.get(id(run), ())) for run in all_runs)
     text = worst.text.replace("the run", "the worst run", 1) if runs > 1 else worst.text
-    return Caution(code, text, worst.remedy, "", runs, len(all_runs), tuple(concerned), too_long=longest)
+    return Caution(code, text, worst.remedy, "", runs, len(all_runs), tuple(concerned), too_long=worst.too_long)
 
 
 def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:

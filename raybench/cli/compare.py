@@ -326,7 +326,7 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     limit = f"{100 * comparison.limits.slowdown:g}%"
     words = {
         Verdict.MISSING: Verdict.MISSING.value,
-        Verdict.SLOWER: f"slower by more than {limit}",
+        Verdict.SLOWER: f"slower by a one-sided test, and by more than {limit} in these runs",
         Verdict.WORSE: "lower quality than the limit allows",
     }
     of_verdict = {verdict: [each for each in changes if each.verdict is verdict] for verdict in Verdict}

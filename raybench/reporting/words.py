@@ -324,8 +324,7 @@ def _at_budget_text(answer: Answer, best: Best) -> BestText:
         quality = answer.configurations[index].quality
         return metric_text(metric, quality.value) if quality else NOTHING
 
-    is_open = best.indistinguishable or not (best.quality and best.quality.has_interval)
-    once = " in these runs" if is_open else ""
+    once = " in these runs" if best.is_open else ""
     of = f" on {best.workload}" if best.workload else ""
     own = name_of(answer, best.configuration, best.workload)
     spent = f"{WITHIN[next(iter(answer.budget))]} {budget_text(answer.budget, answer.currency)}"
@@ -358,8 +357,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     if best.other is None:
         return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
-    is_open = best.indistinguishable or best.unproven or not all(r and r.has_interval for r in best.ratios.values())
-    head += " in these runs" if is_open else ""
+    head += " in these runs" if best.is_open else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
@@ -682,16 +680,19 @@ def _mfu_problems(answer: Answer) -> list[str]:
 
 
 def _selection_text(answer: Answer) -> str:
-    """Why the answer has a wider interval than the table for the same two configurations; empty if it has not."""
+    """Why the answer has a different interval than the table for the same two configurations; empty if it has not."""
     for best in answer.best:
         criterion, ratio = next(iter(best.ratios.items()))
         pair = {best.configuration, best.other} if criterion in (Criterion.FASTEST, Criterion.FIRST_TO_TARGET) else {}
         rows = [each for each in answer.configurations if {each.index, each.reference} == pair]
+        if ratio and best.other in [each.index for each in rows] and ratio.low and ratio.high:
+            ratio = replace(ratio, value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low)
         in_table = {ratio_text(each.to_target.ratio if each.to_target else each.ratio) for each in rows}
         if rows and ratio and ratio.has_interval and ratio.comparisons > 1 and ratio_text(ratio) not in in_table:
+            pools = "pools the spread of all configurations and " if all(each.hosts == 1 for each in rows) else ""
             return (
-                "The answer's speed has a wider interval than in this table: it allows for choosing the best of "
-                f"{ratio.comparisons + 1} configurations."
+                f"The answer's interval of speed differs from this table's: it {pools}allows for choosing the best of "
+                f"{ratio.comparisons + 1}."
             )
     return ""
 
@@ -809,7 +810,7 @@ def caution_text(caution: Caution, answer: Answer | None = None) -> str:
     if caution.too_long:
         long = caution.too_long
         times = f"{100 * long:.0f}% too long" if long < 1 else f"{number(1 + long, 2)}x as long as otherwise"
-        facts.append(f"times perhaps {times}")
+        facts.append(f"{'the worst run' if caution.runs > 1 else 'times'} perhaps {times}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")
     return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text

@@ -79,6 +79,14 @@ def test_damaged_audit_gives_no_size(share):
     assert finding is None or finding.too_long is None or finding.too_long < 1e6
 
 
+@pytest.mark.parametrize("taken", [15.0, 18.0])
+def test_one_thread_loses_no_more_than_it_waited(taken):
+    conditions = {"audit": audit(other_cpu_s=taken), "runtime_conditions": {"threads": 1}}
+    found = {each.code: each for each in findings(run(**conditions, epochs=epochs(cpu_s=0.5)))}
+    assert found["busy_host"].too_long == pytest.approx(1.0)
+    assert "0.5 s of processor time per epoch of 1 s" in found["busy_host"].text
+
+
 def test_unused_settings_are_found():
     optimizers = ({"class": "SGD", "lr": 0.1, "weight_decay": 0.0},)
     grid = MadeUpGrid()
@@ -86,16 +94,21 @@ def test_unused_settings_are_found():
         fields = {"epochs": epochs(optimizers=optimizers, metrics={"a": 0.1, "b": 0.2, "c": 0.3})}
         grid.add({"weight_decay": decay}, [1.0, 1.0], form="function", **fields)
     trust = grid.answer().trust
-    assert "optimizer_unchanged" in {each.code for each in trust.cautions}
-    assert {"no_effect", "seed_unused"} <= {each.code for each in trust.notes}
+    assert {"optimizer_unchanged", "seed_unused"} <= {each.code for each in trust.cautions}
+    assert "no_effect" in {each.code for each in trust.notes}
 
 
-def test_runs_that_repeat_one_another_have_no_interval():
+@pytest.mark.parametrize("metric", ["train/loss", "val/accuracy"])
+def test_runs_that_repeat_one_another_have_no_interval(metric):
     grid = MadeUpGrid()
     for batch, loss in ((32, 0.5), (64, 0.7)):
-        grid.add({"batch_size": batch}, times(1.0), epochs=epochs(metrics={"train/loss": loss}))
-    (effect,) = grid.answer().effects
-    assert effect.quality["train/loss"].low is None and effect.speed.low is not None
+        metrics = {"train/loss": loss} | ({} if metric == "train/loss" else {"a": 0.1, metric: loss + 0.1})
+        grid.add({"batch_size": batch}, times(1.0), epochs=epochs(metrics=metrics))
+    answer = grid.answer()
+    (effect,) = answer.effects
+    assert effect.quality[metric].low is None and effect.speed.low is not None
+    assert answer.best[0].quality.low is answer.configurations[1].quality_difference.low is None
+    assert answer.configurations[0].quality.low is None
 
 
 def test_batch_of_a_different_size_is_found():
@@ -140,6 +153,8 @@ def test_caution_that_could_turn_the_best_is_red():
     assert answer.trust.level is TrustLevel.DOUBTFUL
     assert answer.best[0].cautions == ("a",)
     assert by_label(answer)["cpu"].cautions == ("a",)
+    grid = MadeUpGrid().add({"device": "cpu"}, [1.0, 50.0, 3.0], **busy(3.0)).add({"device": "b"}, [2.0, 9.0, 1.0])
+    assert grid.answer().trust.level is TrustLevel.DOUBTFUL, "noise alone could turn it"
 
 
 def test_caution_about_a_size_leaves_the_best():

@@ -1,4 +1,4 @@
-"""`raybench grid` of long trials with checkpoints: killed after the third epoch, it goes on with the fourth."""
+"""`raybench grid` of long trials with checkpoints: killed amid its epochs, it goes on after the last checkpoint."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ workload: checkpointed.py:both
 axes: {framework: [torch]}
 epochs: 6
 batch_size: 64
-steps_per_epoch: 150
+steps_per_epoch: 300
 threads: 1
 augmentation: [flip, {crop: 2}]
 checkpoint_every: 1
@@ -59,20 +59,18 @@ class Grid:
         found = [event for path in event_files(self.results, ATTEMPTS) for event in read_events(path, [])]
         return sorted((event for event in found if event["event"] == kind), key=lambda event: event["t"])
 
-    def wait_for_trial(self, number, process):
-        """The start of the n-th trial of the grid, as soon as its checkpoint of epoch 3 is there."""
+    def stop_trial(self, number, process):
+        """Stop the n-th trial of the grid amid its epochs; its process and the epoch of its last checkpoint."""
         deadline = time.monotonic() + 240
         while time.monotonic() < deadline and process.poll() is None:
             started = self.events("trial_started")
             if len(started) >= number:
                 checkpoints = self.results / ATTEMPTS / started[-1]["trial"] / "checkpoints"
-                pid = started[-1]["host"]["pid"]
-                while time.monotonic() < deadline and not (checkpoints / "epoch-000003.rank-0.npz").exists():
-                    time.sleep(0.002)
-                os.kill(pid, signal.SIGSTOP)  # from here on it makes no further one
-                assert not (checkpoints / "epoch-000004.rank-0.npz").exists()
-                return started[-1]
-            time.sleep(0.02)
+                if (checkpoints / "epoch-000002.rank-0").exists():
+                    pid = started[-1]["host"]["pid"]
+                    os.kill(pid, signal.SIGSTOP)  # from here on it makes no further one
+                    return pid, max(int(path.name[6:12]) for path in checkpoints.glob("epoch-*.rank-0"))
+            time.sleep(0.01)
         raise AssertionError(self.words)
 
     def losses(self):
@@ -98,17 +96,19 @@ def test_killed_grid_continues_from_checkpoints(frameworks, tmp_path, fork_serve
     whole, broken = (Grid(tmp_path / name, frameworks, migrated_database) for name in ("whole", "broken"))
     options = Options(whole.folder / "raybench-results", checks=False, tracking=None, report=False)
     run_grid(load_grid(whole.folder / "grid.yaml"), ForkingExecutor(fork_server), options=options)
-    process, starts, count = broken.start(), 1, len(frameworks)
-    for _ in frameworks[1:]:
-        os.kill(broken.wait_for_trial(starts, process)["host"]["pid"], signal.SIGKILL)
-        starts += 2
-    last = broken.wait_for_trial(starts, process)
+    process, count, stopped = broken.start(), len(frameworks), []
+    for number in range(count):
+        pid, epoch = broken.stop_trial(2 * number + 1, process)
+        stopped.append(epoch)
+        if number < count - 1:
+            os.kill(pid, signal.SIGKILL)
     process.kill()
     process.wait()
-    assert all_gone([last["host"]["pid"]], 30)
+    assert all_gone([pid], 30)
     assert broken.start().wait(300) == 0, broken.words
     resumed = broken.events("trial_resumed")
-    assert [(event["epoch"], event["of_attempt"], event["attempt"]) for event in resumed] == [(3, 1, 2)] * count
+    found = [(event["epoch"], event["of_attempt"], event["attempt"]) for event in resumed]
+    assert found == [(epoch, 1, 2) for epoch in stopped]
     ends = [(event["attempt"], event["status"]) for event in broken.events("trial_ended")]
     assert ends == [(1, "lost"), (2, "completed")] * count
     assert len(whole.losses()) == 6 * count

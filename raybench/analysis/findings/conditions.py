@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Any
@@ -82,7 +83,8 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     """Detect other programs on the run's cores.
 
     The cost is estimated as what they took and, if the host computes, as much again as they kept one core busy. Threads
-    that spin can lose more. If the others took nearly all, the cost is not known.
+    that spin can lose more. If the others took nearly all, the cost is not known. With one thread it is at
+    most the time in which the run had no processor.
     """
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
     if share < BUSY and share * cores < BUSY_CORES:
@@ -90,10 +92,15 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs"
     text = f"other programs used {share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
-    cpu = [epoch.cpu_s for epoch in timing.steady_epochs(run) if epoch.cpu_s]
-    if cpu:  # which other programs hardly change
-        text += f"; the measured program itself used {fmean(cpu):.3g} s of processor time per epoch"
-    yield Observation(text, share, too_long=_lost(share, waiting) if share < MOST_TAKEN else None)
+    lost = _lost(share, waiting) if share < MOST_TAKEN else None
+    epochs = [epoch for epoch in timing.steady_epochs(run) if epoch.cpu_s]
+    if epochs:
+        cpu, seconds = fmean(epoch.cpu_s or 0.0 for epoch in epochs), fmean(map(timing.epoch_seconds, epochs))
+        text += f"; the run used {cpu:.3g} s of processor time per epoch of {seconds:.3g} s"
+        threads = number(run.runtime_conditions.get("threads")) or number(run.cell.device.threads)
+        if threads == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
+            lost = min(lost or math.inf, max(0.0, seconds / cpu - 1))
+    yield Observation(text, share, too_long=lost)
 
 
 @detects(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from raybench.analysis.findings.finding import Context, Observation, detects, in_groups
+from raybench.analysis.measured import are_same, metrics_of, repeat_one_another
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -17,9 +18,6 @@ from raybench.results.epoch import Epoch
 
 OPTIMIZER = ("weight_decay", "learning_rate")
 """Axes that a step of an optimizer shows."""
-
-DISTINCT = 3
-"""Fewest different numbers that are the same in two runs by no coincidence."""
 
 TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
@@ -46,15 +44,15 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
             continue
         for group, values in _differing_in(axis, completed):
             name, listed = short_name(axis), join_words(values)
-            if in_optimizer and _same([_optimizers(run) for run in group]):
+            if in_optimizer and are_same([_optimizers(run) for run in group]):
                 text = f"the optimizer has the same learning rate and weight decay with `{name}` {listed}"
                 note("optimizer_unchanged", group, text, f"pass `{name}` to the optimizer")
-            if in_learning and _same([_metrics(run) for run in group]):
+            if in_learning and are_same([metrics_of(run) for run in group]):
                 note("no_effect", group, f"all metrics are the same to the last digit with `{name}` {listed}")
     for repeats in in_groups(completed, lambda run: run.cell_id):
-        seeds = {run.seed for run in repeats}
-        if len(seeds) > 1 and _same([_metrics(run) for run in repeats]):
-            note("seed_unused", repeats, f"all metrics are the same to the last digit with {len(seeds)} seeds")
+        if repeat_one_another(repeats):
+            seeds = len({run.seed for run in repeats})
+            note("seed_unused", repeats, f"all metrics are the same to the last digit with {seeds} seeds")
     return observations
 
 
@@ -74,21 +72,10 @@ def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Att
             yield group, values
 
 
-def _same(values: Sequence[Any]) -> bool:
-    """Return whether values are known in all runs, and the same."""
-    return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
-
-
 def _optimizers(run: Attempt) -> list[Any]:
     """Return the optimizers of all epochs; empty if one is not known."""
     optimizers = [list(epoch.optimizers) for epoch in run.epochs]
     return optimizers if all(optimizers) else []
-
-
-def _metrics(run: Attempt) -> list[Any]:
-    """Return the metrics of all epochs; empty if they are too few to be the same by no coincidence."""
-    metrics = [dict(epoch.metrics) for epoch in run.epochs]
-    return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
 
 
 def _noted(code: str, run: Attempt, context: Context) -> Iterator[Observation]:
