@@ -1,6 +1,6 @@
 # raybench in a container.
-#   CPU   docker build -t raybench .
-#   CUDA  docker build -t raybench --build-arg BASE=nvidia/cuda:13.0.1-base-ubuntu24.04 --build-arg TORCH=torch .
+#   CPU   docker build -t raybench --build-arg TORCH="…" .     (what follows `pip install` in the command that pytorch.org shows for CPUs)
+#   CUDA  docker build -t raybench --build-arg BASE=nvidia/cuda:13.0.1-base-ubuntu24.04 .
 #   run   docker run --rm --shm-size 1g -v "$PWD:/work" raybench grid quickstart        (with CUDA also --gpus all)
 ARG BASE=ubuntu:24.04
 FROM ${BASE}
@@ -13,7 +13,7 @@ RUN apt-get update \
     && python3 -m venv /opt/raybench
 ENV PATH=/opt/raybench/bin:$PATH
 
-ARG TORCH="torch --index-url https://download.pytorch.org/whl/cpu"
+ARG TORCH=torch
 RUN pip install --no-cache-dir ${TORCH}
 
 COPY pyproject.toml README.md LICENSE /src/

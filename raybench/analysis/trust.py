@@ -110,7 +110,9 @@ def with_trust(
     level = TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in best if each.other is not None)
-        is_doubtful = is_open or any(each.could_change_best for each in cautions)
+        # Seeds that are not used do not change times.
+        concerns_times = any(each.code != "seed_unused" for each in cautions)
+        is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
     return Answered(rows, best, effects), Trust(level, tuple(cautions), tuple(notes))
 

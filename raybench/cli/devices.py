@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from raybench.cli import options as opt
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("devices", epilog="Example: raybench devices --address ray://head:10001")

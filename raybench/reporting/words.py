@@ -453,8 +453,10 @@ def _break_even(answer: Answer, best: Best) -> Iterable[str]:
     devices = [format_value(each.axes.get("device", "")) for each in (own, other)]
     if own.price_per_hour and devices[0] != devices[1]:
         price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
-        name = name_of(answer, other.index, best.workload)
-        yield f"If {devices[0]} cost more than {price} per hour, {name} would be cheaper."
+        # The price of several devices is that of all.
+        names = [name_of(answer, each.index, best.workload) for each in (own, other)]
+        subject = names[0] if "count" in own.axes else devices[0]
+        yield f"If {subject} cost more than {price} per hour, {names[1]} would be cheaper."
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:

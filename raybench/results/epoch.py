@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +22,6 @@ class Combine(Enum):
     FIRST = "the first"
     SUM = "the sum"
     MAX = "the highest"
-    MEAN = "the mean"
 
     def __call__(self, values: Sequence[Any]) -> Any:
         """The combined value; None if all values are None."""
@@ -32,7 +30,7 @@ class Combine(Enum):
             return present[0] if present else None
         if self is Combine.MAX:
             return max(present)
-        value = sum(present) if self is Combine.SUM else fmean(present)
+        value = sum(present)
         return round(value, 9) if isinstance(value, float) else value
 
 
