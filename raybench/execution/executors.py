@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raybench.errors import UsageError
 from raybench.execution.base import Executor
 
 
@@ -12,6 +13,8 @@ def make_executor(address: str | None = None, inline: bool = False) -> Executor:
         address: the address of a Ray cluster; None for this machine.
         inline: whether trials run in this process, without Ray.
     """
+    if inline and address:
+        raise UsageError("inline runs trials in this process, not on a cluster; leave out one of inline and address")
     if inline:
         from raybench.execution.inline import InlineExecutor
 

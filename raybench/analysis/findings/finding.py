@@ -176,15 +176,17 @@ def find_all(runs: Sequence[Attempt], axes: Collection[str] = ()) -> dict[int, t
     }
 
 
-def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
+def _overlaps(runs: Sequence[Attempt]) -> dict[int, tuple[float, int]]:
     """Return the fraction of each run's time with other trials on its machine, and their number."""
-    hosts: dict[str, list[tuple[float, float, int]]] = {}
-    for run in runs:
+    keys_of = {id(run): run.run or id(run) for run in runs}  # the same run may be there twice
+    hosts: dict[str, list[tuple[float, float, object]]] = {}
+    for run in {keys_of[id(run)]: run for run in runs}.values():
         if (span := span_of(run)) and span[0] < span[1]:
-            hosts.setdefault(str(run.host.get("name")), []).append((*span, id(run)))
-    overlaps: dict[int, tuple[float, int]] = {}
+            hosts.setdefault(str(run.host.get("name")), []).append((*span, keys_of[id(run)]))
+    overlaps: dict[object, tuple[float, int]] = {}
     for spans in hosts.values():
-        starts, ends, keys = map(np.array, zip(*spans, strict=True))
+        begins, finishes, keys = zip(*spans, strict=True)
+        starts, ends = np.array(begins), np.array(finishes)
         times = np.unique([starts, ends])
         started, ended = np.sort(starts), np.sort(ends)
         # Between two times the number of others is one less than that of the running trials.
@@ -193,8 +195,8 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
         shares = (shared[times.searchsorted(ends)] - shared[times.searchsorted(starts)]) / (ends - starts)
         counts = started.searchsorted(ends) - ended.searchsorted(starts, "right") - 1
         pairs = zip(np.minimum(shares, 1.0).tolist(), counts.tolist(), strict=True)
-        overlaps.update(zip(keys.tolist(), pairs, strict=True))
-    return overlaps
+        overlaps.update(zip(keys, pairs, strict=True))
+    return {each: overlaps[key] for each, key in keys_of.items() if key in overlaps}
 
 
 def span_of(run: Attempt) -> tuple[float, float] | None:
