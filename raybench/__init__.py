@@ -83,7 +83,7 @@ def run_grid(
         retry: statuses of finished trials to run again, such as `["failed"]`.
         tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
             MLFLOW_TRACKING_URI, or a database in the results folder.
-        checks: run the checks around the trials: weight decay and roofline.
+        checks: check weight decay and measure the device's peak before the trials.
         keep_going: run every trial even if all so far have failed in the same way.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
         inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
@@ -150,9 +150,9 @@ def load(
 
     Args:
         source: a results folder, or a grid's own folder in it; the file of one attempt (`….jsonl`); an MLflow store, as
-            its URI or as its database's file (`….db`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`);
-            a zip file of `raybench export`. Several of them, such as `["raybench-results", "colab.zip"]`, are united: a
-            run that is in two of them counts once, and machines of one model are hosts of one cell.
+            its URI or as its database's file (`….db`); a CSV of epochs (`….csv`); a zip file of `raybench
+            export`. Several of them, such as `["raybench-results", "colab.zip"]`, are united: a run that is in two of
+            them counts once, and machines of one model are hosts of one cell.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
             if several users ran the same trial on one store, `latest` is one of theirs.
