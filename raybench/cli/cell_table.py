@@ -32,7 +32,7 @@ def size_text(plan: Plan) -> str:
     rule, repeats = plan.spec.rule, {cell.repeats for cell in plan.cells}
     least = f"{rule.at_least} to " if rule else "up to " if len(repeats) > 1 else ""
     most = plural(rule.at_most if rule else max(repeats), "repeat")
-    return f"{plural(len(plan.cells), 'cell')} x {least}{most} = {trials_text(plan)}"
+    return f"{plural(len(plan.cells), 'configuration')} x {least}{most} = {trials_text(plan)}"
 
 
 def trials_text(plan: Plan) -> str:
