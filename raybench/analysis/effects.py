@@ -186,7 +186,6 @@ def _effect(
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
-        quality_varies=quality_opposite,
         tied={
             name: row.pairs[0][0].axes[name]
             for name, master in matching.ties.items()

@@ -90,16 +90,6 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
     return replace(result, low=value * math.exp(-below), high=high, high_with_misses=value * math.exp(above))
 
 
-def least_probability(reached: int, tried: int) -> float:
-    """Return the lower end of the probability to reach the target.
-
-    If all n runs reached it, a smaller probability than 0.05^(1/n) would have shown a miss in 95% of cases.
-    """
-    if not tried:
-        return 0.0
-    return 0.05 ** (1 / tried) if reached == tried else wilson(reached, tried)[0]
-
-
 def target_ratio(
     own: Measured,
     other: Measured,

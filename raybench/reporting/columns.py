@@ -106,7 +106,6 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
         columns.append(column(name, partial(_metric, name), drop=13 + number))
-    columns.append(column("gCO2", lambda each: each.gco2, drop=12))
     columns.append(column("limited by", _limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))

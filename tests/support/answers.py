@@ -194,9 +194,7 @@ def devices_with_target() -> Answer:
             expected * 0.6,
             expected * 3.4,
             price,
-            least_probability=0.15 if reached == 2 else 0.47,
             ratio=ratio(400 / expected, 0.5) if compared else None,
-            price_ratio=ratio(0.1 / price) if compared else None,
         )
         configurations.append(
             configuration(
