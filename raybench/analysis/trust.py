@@ -13,18 +13,15 @@ from string import ascii_lowercase
 import numpy as np
 
 from raybench.analysis.answer import Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel, Unit
-from raybench.analysis.findings.finding import Finding, kinds, span_of
+from raybench.analysis.changed_values import changed_values
+from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.intervals import TwoWayTable, f_probability
 from raybench.analysis.matching import PROCESSES, Matching
 from raybench.analysis.measured import Measured, changes_work
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM, short_name
-from raybench.core.text import format_value, join_words
+from raybench.core.text import join_words, names_text
 from raybench.results import energy, timing
-from raybench.results.attempt import Attempt
-
-DAY_S = 86400.0
-"""Time between compared runs after which the state of a machine may have changed."""
 
 DRIFT = 0.02
 """Least standard deviation of the machine's speed between repeats that is reported."""
@@ -35,16 +32,14 @@ DRIFT_P = 0.01
 LARGE_DIFFERENCE = 1.1
 """Without an interval, a ratio beyond this is taken as a difference."""
 
-_UNRELATED = frozenset({"python", "raybench", "ray"})
-"""Versions that do not affect a steady epoch."""
-
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
 
 _UNNAMED = re.compile(r"params\.argument_\d+")
 """Names of axes of a command whose values follow no option."""
 
-_OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
+_FOLLOWS_DEVICE = re.compile(r"python|raybench|ray|host\.name|workload\..*|engine\..*|device\.(?!replicas|threads).*")
+"""Names of what a different device implies, or what does not affect a steady epoch."""
 
 
 @dataclass(frozen=True)
@@ -293,78 +288,27 @@ def _of_grid(
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "set more `epochs` than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
-    yield from _other_settings(rows, measured)
-    yield from _sessions(rows, measured)
+    yield from _other_conditions(rows, measured)
     yield from _drift(measured)
 
 
-def _other_settings(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
-    """Yield settings in which a configuration differs from its reference besides the axes."""
-    differences: dict[str, list[int]] = {}
-    for row in rows:
-        if row.reference is None or row.is_reference:
-            continue
-        cells = [measured[index].completed[0].cell for index in (row.index, row.reference) if measured[index].completed]
-        if len(cells) < 2 or not all(cells):
-            continue
-        own, other = (cell.leaves() for cell in cells)
-        for leaf in {**own, **other}:
-            axis = leaf.rpartition(".")[2]
-            if axis in row.axes or leaf in row.axes or not leaf.startswith(_OTHER_SETTINGS):
-                continue
-            if own.get(leaf) != other.get(leaf) and not (axis == "name" and "optimizer" in row.axes):
-                values = f"{format_value(own.get(leaf))} instead of {format_value(other.get(leaf))}"
-                differences.setdefault(f"{axis.replace('_', ' ')} {values}", []).append(row.index)
-    for text, indices in differences.items():
+def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
+    """Yield settings, software, machines and data in which a configuration differs from its reference."""
+    differences: dict[tuple[str, ...], list[int]] = {}
+    for row in (each for each in rows if each.reference is not None and not each.is_reference):
+        texts = []
+        for each in changed_values(measured[row.reference or 0].completed, measured[row.index].completed):
+            is_varied = row.axes.keys() & {each.name, *each.name.split(".")}
+            if each.base and each.new and not is_varied and not _FOLLOWS_DEVICE.fullmatch(each.name):
+                name = each.name.rpartition(".")[2].replace("_", " ")
+                texts.append(f"{name} {', '.join(each.new)} instead of {', '.join(each.base)}")
+        if texts:
+            differences.setdefault(tuple(texts), []).append(row.index)
+    for listed, indices in differences.items():
         one = len(indices) == 1
         who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
-        reference = "its reference" if one else "their references"
-        yield Caution("other_settings", f"{who} from {reference} in {text}", configurations=tuple(indices))
-
-
-def _sessions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
-    """Yield software, data or days in which runs differ from those of their reference."""
-    seen: dict[str, set[int]] = {}
-    days: list[int] = []
-    for row in rows:
-        if row.reference is None or row.is_reference:
-            continue
-        for own, other in _nearest(measured[row.index].completed, measured[row.reference].completed):
-            for text in _changes(own, other):
-                seen.setdefault(text, set()).add(row.index)
-            spans = span_of(own), span_of(other)
-            if spans[0] and spans[1] and abs(spans[0][0] - spans[1][0]) > DAY_S:
-                days.append(row.index)
-    for text, indices in seen.items():
-        yield Caution("other_software", text, "run both again in one session", configurations=tuple(sorted(indices)))
-    if days:
-        text = "runs that are compared were made more than a day apart"
-        remedy = "run both again in one session, with `--rerun`"
-        yield Caution("other_day", text, remedy, configurations=tuple(sorted(set(days))))
-
-
-def _nearest(runs: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
-    by_repeat = {run.repeat: run for run in others}
-    for run in runs if others else ():
-        yield run, by_repeat.get(run.repeat, others[0])
-
-
-def _changes(own: Attempt, other: Attempt) -> Iterator[str]:
-    """Yield differences of software and data between two runs."""
-    values = {"kernel": [run.host.get("kernel") for run in (own, other)]}
-    if own.cell.device.kind == other.cell.device.kind:
-        values["driver"] = [run.hardware.get("driver") for run in (own, other)]
-    if own.cell.framework == other.cell.framework:
-        for name in sorted((own.versions.keys() & other.versions.keys()) - _UNRELATED):
-            values[name] = [str(run.versions[name]).partition("+")[0] for run in (own, other)]
-    for name, (new, old) in values.items():
-        if new and old and new != old:
-            yield f"runs that are compared used {name} {new} and {old}"
-    if own.host.get("boot") != other.host.get("boot") and own.host.get("name") == other.host.get("name"):
-        yield "the machine was restarted between runs that are compared"
-    digests = [str(run.cell.data.digest or "").removeprefix("sha256:")[:8] for run in (own, other)]
-    if own.cell.data.name == other.cell.data.name and all(digests) and digests[0] != digests[1]:
-        yield f"the data of compared runs have the digests {digests[0]} and {digests[1]}"
+        text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
+        yield Caution("other_conditions", text, configurations=tuple(indices))
 
 
 def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
