@@ -20,6 +20,7 @@ from raybench.analysis.answer import (
     Mfu,
     Run,
     Status,
+    Summary,
     ToTarget,
     Unit,
 )
@@ -226,14 +227,11 @@ class _Grid:
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
         seconds, joules = expected(own.tries), expected(own.tries, joules_of)
-        reached = [each for each in own.tries if each.reached]
         return ToTarget(
-            reached=len(reached),
+            reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
-            seconds=cost_summary(tuple(each.sample for each in reached)),
-            expected_s=seconds.value if seconds else None,
-            expected_low_s=seconds.low if seconds else None,
-            expected_high_s=seconds.high if seconds else None,
+            success_s=seconds.success if seconds else None,
+            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.tried) if seconds else None,
             price=_price(own.price_per_hour, seconds.value if seconds else None),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other, self._successes) if other else None,

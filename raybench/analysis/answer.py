@@ -56,40 +56,32 @@ class Summary:
 
     Attributes:
         value: geometric mean of times, energies and prices; mean of qualities.
-        low, high: ends of the 95% interval of the mean over runs; None with one run.
-        least, most: the smallest and the largest run.
+        low, high: ends of the 95% interval; None with one run.
         runs: number of runs.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    least: float
-    most: float
-    runs: int
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A configuration relative to another.
-
-    Attributes:
-        low, high: ends of the 95% interval; None with one run on a side.
-        runs, other_runs: number of runs on each side; number of sets of configurations for an effect without interval.
-        paired: whether the runs are compared repeat by repeat.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     runs: int = 1
-    other_runs: int = 1
-    paired: bool = False
 
     @property
     def has_interval(self) -> bool:
         """Whether there is an interval."""
         return self.low is not None and self.high is not None
+
+
+@dataclass(frozen=True)
+class Compared(Summary):
+    """A configuration relative to another.
+
+    Attributes:
+        other_runs: number of runs on the other side.
+        paired: whether the runs are compared repeat by repeat.
+    """
+
+    other_runs: int = 1
+    paired: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,19 +150,16 @@ class ToTarget:
 
     Attributes:
         reached, tried: number of runs that reached it, and that tried.
-        seconds: time to the target of the runs that reached it; None if none did.
-        expected_s: expected time with a restart after each miss; equal to `seconds.value` if every run reached it.
-        expected_low_s, expected_high_s: ends of its 95% interval; None with too few runs.
+        success_s: time to the target of the runs that reached it, geometric mean; None if none did.
+        expected: time with a restart after each miss; without interval with too few runs.
         price, energy_j: expected price and energy to the target; None if unknown.
         ratio: expected time relative to the reference's; None for the reference, or if a side never reached it.
     """
 
     reached: int
     tried: int
-    seconds: Summary | None = None
-    expected_s: float | None = None
-    expected_low_s: float | None = None
-    expected_high_s: float | None = None
+    success_s: float | None = None
+    expected: Summary | None = None
     price: float | None = None
     energy_j: float | None = None
     ratio: Ratio | None = None
@@ -327,13 +316,12 @@ class EffectPart:
 
     Attributes:
         axis, value: that axis and value.
-        speed, quality: as for `Effect`.
+        speed: as for `Effect`.
     """
 
     axis: str
     value: Any
     speed: Ratio | None
-    quality: Difference | None = None
 
 
 @dataclass(frozen=True)
@@ -396,7 +384,7 @@ class Scaling:
     axis: str
     noun: str
     kind: str = ""
-    serial: Compared | None = None
+    serial: Summary | None = None
 
 
 class Criterion(StrEnum):

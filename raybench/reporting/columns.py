@@ -81,7 +81,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     if target:
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
-            column(f"to {goal}, s", lambda each: each.to_target and each.to_target.expected_s, drop=3),
+            column(f"to {goal}, s", lambda each: (to := each.to_target) and to.expected and to.expected.value, drop=3),
             column("reached", reached, str, drop=1),
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]

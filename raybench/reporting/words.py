@@ -10,7 +10,6 @@ from raybench.analysis.answer import (
     Answer,
     Best,
     Caution,
-    Compared,
     Configuration,
     Criterion,
     Difference,
@@ -384,15 +383,15 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     to = configuration.to_target
     if to is None:
         return
-    if to.seconds is None or to.expected_s is None:
+    if to.success_s is None or to.expected is None:
         yield f"0 of {plural(to.tried, 'run')} reached it"
     elif to.reached == to.tried:
-        yield f"{seconds_text(to.expected_s)}, reached in {to.reached} of {plural(to.tried, 'run')}"
+        yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
-        yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
-        ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
+        yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.success_s)}"
+        ends = [end for end in (to.expected.low, to.expected.high) if end is not None]
         interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
-        yield f"expected {seconds_text(to.expected_s)}{interval} with a restart after each miss"
+        yield f"expected {seconds_text(to.expected.value)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield money_text(to.price, answer.currency)
 
@@ -667,7 +666,7 @@ def percent_text(share: float) -> str:
     return f"{number(100 * share, 2)}%"
 
 
-def share_text(share: Compared | Summary | None, form: str = "{}% ({}–{})") -> str:
+def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING

@@ -162,8 +162,8 @@ def test_misses_count_as_restarts():
     grid.add({"device": "gpu"}, around(1), accuracies=[LEARNING, never, never])
     gpu = by_label(grid.answer())["gpu"].to_target
     assert (gpu.reached, gpu.tried) == (1, 3)
-    assert gpu.expected_s == pytest.approx(12, rel=0.05)  # 4 s, and two misses of 4 s
-    assert gpu.expected_low_s < 12 < gpu.expected_high_s
+    assert gpu.expected.value == pytest.approx(12, rel=0.05)  # 4 s, and two misses of 4 s
+    assert gpu.expected.low < 12 < gpu.expected.high
     assert gpu.ratio.low < 1 < gpu.ratio.value < gpu.ratio.high
 
 
@@ -178,8 +178,8 @@ def test_success_rate_of_the_specification():
         epoch_count=2,
     )
     to_target = grid.answer().configurations[0].to_target
-    assert to_target.expected_s == pytest.approx(40.6)
-    assert (round(to_target.expected_low_s), round(to_target.expected_high_s)) == (23, 152)
+    assert to_target.expected.value == pytest.approx(40.6)
+    assert (round(to_target.expected.low), round(to_target.expected.high)) == (23, 152)
 
 
 def test_single_runs_of_workloads_are_not_averaged():
