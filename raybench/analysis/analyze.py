@@ -42,14 +42,12 @@ from raybench.analysis.measured import (
 from raybench.analysis.ratios import (
     cost_ratio,
     cost_summary,
-    price_factor,
     quality_difference,
     quality_summary,
     rate_summary,
-    scaled,
 )
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, joules_of, target_ratio
+from raybench.analysis.targets import expected, joules_of, successes, target_ratio
 from raybench.analysis.trust import Answered, with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -163,8 +161,7 @@ class _Grid:
     _scale: Callable[[str, float], float]
 
     def __post_init__(self) -> None:
-        self._energies = residual(each.energies for each in self._measured)
-        self._successes = residual([t.sample for t in each.tries if t.reached] for each in self._measured)
+        self._successes = residual(map(successes, self._measured))
 
     def configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
@@ -218,8 +215,6 @@ class _Grid:
         ratio = cost_ratio(own.times, other.times, self._residuals.times, floor)
         return {
             "ratio": ratio,
-            "price_ratio": scaled(ratio, price_factor(own, other)),
-            "energy_ratio": cost_ratio(own.energies, other.energies, self._energies),
             "quality_difference": quality_difference(
                 own, other, self._metric, self._residuals.qualities.get(self._metric)
             ),

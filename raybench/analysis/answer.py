@@ -255,9 +255,9 @@ class Configuration:
         to_target: results towards the target; None without a target.
         hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
         price_per_hour, price_source: price of its device, and where it comes from; None if not given.
-        price, price_ratio: price of a unit of work (steady time), and relative to the reference: above 1 is cheaper.
+        price: of a unit of work (steady time).
         total_price: price of a whole run, median over runs.
-        energy_j, energy_ratio: energy of the device per unit of work.
+        energy_j: energy of the device per unit of work.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
         mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
@@ -293,10 +293,8 @@ class Configuration:
     price_per_hour: float | None = None
     price_source: str = ""
     price: float | None = None
-    price_ratio: Ratio | None = None
     total_price: float | None = None
     energy_j: float | None = None
-    energy_ratio: Ratio | None = None
     mfu: Mfu | None = None
     mfu_problem: str = ""
     limited_by: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from string import ascii_lowercase
@@ -62,54 +62,48 @@ def with_trust(
     """Return the parts of the answer with the marks of their cautions, and the line of trust."""
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
-    sets = [matching.sets(each.axis, each.value, each.other) for each in answered.effects]
-    codes = dict.fromkeys(code for each in shifts for code in each)
+    statements = [
+        *(_Statement(each, [each.ratio], [(each.index, each.reference)]) for each in answered.configurations),
+        *(_Statement(each, _ratios_of(each), [(each.configuration, each.other)]) for each in answered.best),
+        *(
+            _Statement(each, [each.speed or _range_ratio(each)], matching.sets(each.axis, each.value, each.other))
+            for each in answered.effects
+        ),
+    ]
     cautions: list[Caution] = []
     notes: list[Caution] = []
-    marks: dict[str, str] = {}
+    marks: dict[int, tuple[str, ...]] = {}  # by the id of a part of the answer
     # A configuration that is compared with nothing has its time alone, which any caution could change.
     compared = [(each.index, each.reference) for each in answered.configurations if each.ratio]
     alone = {each.index for each in measured}.difference(*compared)
-    rows, effects, best = list(answered.configurations), list(answered.effects), list(answered.best)
-    for code in codes:
-        changed_rows = [_resizes(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows]
-        changed_effects = [
-            _resizes(each.speed or _range_ratio(each), pairs, code, shifts)
-            for each, pairs in zip(effects, sets, strict=True)
-        ]
-        changed_best = [_best_changes(each, code, shifts, _resizes) for each in best]
-        turned_best = [_best_changes(each, code, shifts, _turns) for each in best]
-        concerned = [each.index for each in rows if code in shifts[each.index]]
-        changed_alone = any(index in alone for index in concerned)
-        can_change = changed_alone or any(changed_rows) or any(changed_effects) or any(changed_best)
-        caution = _caution(code, measured, found, concerned)
-        if not can_change:
+    for code in dict.fromkeys(code for each in shifts for code in each):
+        concerned = [each for each in answered.configurations if code in shifts[each.index]]
+        changed = [each for each in statements if each.is_resized(code, shifts)]
+        caution = _caution(code, measured, found, [each.index for each in concerned])
+        if not changed and alone.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
-        mark = ascii_lowercase[len(marks) % len(ascii_lowercase)]
-        marks[code] = mark
-        cautions.append(replace(caution, mark=mark, could_change_best=any(turned_best)))
-        for index in concerned:
-            rows[index] = replace(rows[index], cautions=(*rows[index].cautions, mark))
-        effects = [
-            replace(each, cautions=(*each.cautions, mark)) if changed else each
-            for each, changed in zip(effects, changed_effects, strict=True)
-        ]
-        best = [
-            replace(each, cautions=(*each.cautions, mark)) if changed else each
-            for each, changed in zip(best, changed_best, strict=True)
-        ]
-    for caution in [*further, *_of_grid(rows, measured, matching, unit), *_notes(measured, found)]:
+        mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)]
+        turns = any(each.is_turned(code, shifts) for each in changed if isinstance(each.part, Best))
+        cautions.append(replace(caution, mark=mark, could_change_best=turns))
+        for part in [*concerned, *(each.part for each in changed if not isinstance(each.part, Configuration))]:
+            marks[id(part)] = (*marks.get(id(part), ()), mark)
+    for caution in [*further, *_of_grid(answered.configurations, measured, matching, unit), *_notes(measured, found)]:
         is_shown = caution.could_change_best or caution.code in ("metric_missing", "seed_unused")
         (cautions if is_shown else notes).append(caution)
     level = TrustLevel.CLEAR
     if cautions:
-        is_open = any(each.is_open for each in best if each.other is not None)
+        is_open = any(each.is_open for each in answered.best if each.other is not None)
         # Seeds that are not used do not change times.
         concerns_times = any(each.code != "seed_unused" for each in cautions)
         is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
-    return Answered(rows, best, effects), Trust(level, tuple(cautions), tuple(notes))
+    marked = Answered(
+        [replace(each, cautions=marks.get(id(each), ())) for each in answered.configurations],
+        [replace(each, cautions=marks.get(id(each), ())) for each in answered.best],
+        [replace(each, cautions=marks.get(id(each), ())) for each in answered.effects],
+    )
+    return marked, Trust(level, tuple(cautions), tuple(notes))
 
 
 _Shifts = Sequence[Mapping[str, tuple[float, float]]]
@@ -136,29 +130,30 @@ def _shifts(
     return shifts
 
 
-_Pairs = Sequence[tuple[int, int | None]]
+@dataclass(frozen=True)
+class _Statement:
+    """A part of an answer, with its ratios over matched pairs of configurations."""
 
+    part: Configuration | Best | Effect
+    ratios: Sequence[Ratio | None]
+    pairs: Sequence[tuple[int, int | None]]
 
-def _turns(ratio: Ratio | None, pairs: _Pairs, code: str, shifts: _Shifts) -> bool:
-    """Return whether a caution could change the verdict on a ratio of matched pairs."""
-    return ratio is not None and any(_verdict(ratio, by) != _verdict(ratio) for by in _corrections(pairs, code, shifts))
+    def is_turned(self, code: str, shifts: _Shifts) -> bool:
+        """Whether a caution could change the verdict on a ratio."""
+        ratios = [ratio for ratio in self.ratios if ratio]
+        return any(_verdict(each, by) != _verdict(each) for each in ratios for by in self._corrections(code, shifts))
 
+    def is_resized(self, code: str, shifts: _Shifts) -> bool:
+        """Whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
+        is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in self._corrections(code, shifts))
+        return self.is_turned(code, shifts) or (is_large and any(self.ratios))
 
-def _resizes(ratio: Ratio | None, pairs: _Pairs, code: str, shifts: _Shifts) -> bool:
-    """Return whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
-    is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in _corrections(pairs, code, shifts))
-    return _turns(ratio, pairs, code, shifts) or (ratio is not None and is_large)
-
-
-def _corrections(pairs: _Pairs, code: str, shifts: _Shifts) -> tuple[float, ...]:
-    """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
-    if not pairs:
-        return ()
-    own = [shifts[first].get(code, (0.0, 0.0)) for first, _ in pairs]
-    other = [shifts[second].get(code, (0.0, 0.0)) if second is not None else (0.0, 0.0) for _, second in pairs]
-    own_long, own_short = (fmean(each[part] for each in own) for part in range(2))
-    other_long, other_short = (fmean(each[part] for each in other) for part in range(2))
-    return tuple(each for each in (own_long, -own_short, -other_long, other_short) if each)
+    def _corrections(self, code: str, shifts: _Shifts) -> list[float]:
+        """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
+        sides = zip(*self.pairs, strict=True)
+        of_sides = [[{} if index is None else shifts[index] for index in side] for side in sides]
+        means = [fmean(each.get(code, (0.0, 0.0))[part] for each in side) for side in of_sides for part in range(2)]
+        return [sign * by for sign, by in zip((1, -1, -1, 1), means, strict=False) if by]
 
 
 def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
@@ -179,16 +174,12 @@ def _range_ratio(effect: Effect) -> Ratio | None:
     return Ratio(math.sqrt(effect.least * effect.most), effect.least, effect.most)
 
 
-def _best_changes(best: Best, code: str, shifts: _Shifts, changes: Callable[..., bool]) -> bool:
-    """Return whether a caution could change a ratio of the best configuration, by a criterion above.
+def _ratios_of(best: Best) -> list[Ratio | None]:
+    """Return the ratios of the best configuration.
 
-    By how much a different speed changes the quality at a budget is not known.
+    By how much a different speed changes the quality at a budget is not known: any large change of the speed could.
     """
-    if Criterion.QUALITY in best.ratios:
-        shift = max(map(abs, _corrections([(best.configuration, best.other)], code, shifts)), default=0.0)
-        return shift > math.log(LARGE_CHANGE)
-    ratios = [ratio for ratio in best.ratios.values() if ratio]
-    return any(changes(ratio, [(best.configuration, best.other)], code, shifts) for ratio in ratios)
+    return [Ratio(1.0)] if Criterion.QUALITY in best.ratios else list(best.ratios.values())
 
 
 def _caution(

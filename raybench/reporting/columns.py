@@ -100,9 +100,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:
         columns.append(column(f"{currency}/{unit.short}", lambda each: each.price, drop=5))
-        columns.append(_ratios("cheaper", shown, lambda each: each.price_ratio, drop=10))
         columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
-        columns.append(_ratios("less energy", shown, lambda each: each.energy_ratio, drop=11))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
         columns.append(column(name, partial(_metric, name), drop=13 + number))

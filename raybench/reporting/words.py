@@ -26,7 +26,6 @@ from raybench.analysis.ratios import scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import named_value
-from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -214,13 +213,6 @@ def _unseen(answer: Answer, best: Best) -> list[str]:
     return [f"{runs} each do not rule out that up to {100 * quality.unseen_failures:.0f}% of runs fail."]
 
 
-def spoken(name: str) -> str:
-    """A label with `weight decay` for `decay` and `learning rate` for `lr`, as the answer begins."""
-    full = {each.label: key.replace("_", " ") for key, each in SETTINGS.items() if not key.startswith(each.label)}
-    parts = (part.partition(" ") for part in name.split(", "))
-    return ", ".join(f"{full.get(label, label)}{space}{value}" for label, space, value in parts)
-
-
 # Sentences at the top
 
 
@@ -266,13 +258,13 @@ CRITERIA = {
     Criterion.FASTEST: CriterionWords("fastest", "speed"),
     Criterion.FIRST_TO_TARGET: CriterionWords("first to {target}", "time to the target"),
     Criterion.CHEAPEST: CriterionWords(
-        "cheapest{to}",
+        "cheapest{to}{priced}",
         "price",
         ("{}x cheaper than", "{} cheaper than"),
         ("costs {}x as much as", "{} more expensive than"),
     ),
     Criterion.LEAST_ENERGY: CriterionWords(
-        "least energy{to}",
+        "least energy{to}{metered}",
         "energy",
         ("{}x less energy than", "{} less energy than"),
         ("needs {}x as much energy as", "{} more energy than"),
@@ -314,25 +306,26 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
 def _best_text(answer: Answer, best: Best) -> BestText:
     configuration = answer.configurations[best.configuration]
     target = target_text(answer.target) if answer.target else ""
+    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
     terms = {
         "target": target,
         "to": f" to {target}" if target and Criterion.FIRST_TO_TARGET not in best.ratios else "",
         "metric": metric_name(answer.metric),
+        "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
+        "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
         "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget),
     }
     head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload else ""
     own = name_of(answer, best.configuration, best.workload)
-    name = spoken(own)
     if best.other is None:
-        return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
+        return BestText(f"{head}: {own}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
     head += " in these runs" if best.is_open else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
-    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if 1 < len(names) == len(ranked) - 1:
@@ -344,7 +337,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         known = f"With {plural(runs, 'run')} each, {own} is known to beat {names_text(names)}"
         rest.append(f"{known} only if no run misses the target.")
     return BestText(
-        f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
+        f"{head}: {own}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{_marks(best)}.",
         " ".join(rest),
     )
