@@ -10,24 +10,15 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from string import ascii_lowercase
 
-import numpy as np
-
 from raybench.analysis.answer import Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel, Unit
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
-from raybench.analysis.intervals import TwoWayTable, f_probability
 from raybench.analysis.matching import PROCESSES, Matching
 from raybench.analysis.measured import Measured, changes_work
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM, short_name
 from raybench.core.text import join_words, names_text
 from raybench.results import energy, timing
-
-DRIFT = 0.02
-"""Least standard deviation of the machine's speed between repeats that is reported."""
-
-DRIFT_P = 0.01
-"""Probability of a false report of a drift."""
 
 LARGE_DIFFERENCE = 1.1
 """Without an interval, a ratio beyond this is taken as a difference."""
@@ -250,14 +241,14 @@ def _of_grid(
     runs = [run for each in timed for run in each.completed]
     is_printed = any(run.clock in ("output", "program", "run") for run in runs)
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
-    if is_printed and not changed and not unit.counted and any(changes_work(axis, ()) for axis in matching.axes):
-        text = "an epoch of the program is taken to be one pass over the same data with every batch size"
-        yield Caution("epoch_is_pass", text, "if it is not, state `work` under `workload`")
-    for axis in filter(_UNNAMED.fullmatch, matching.axes if is_printed and not unit.counted else ()):
-        if all(isinstance(value, (int, float)) for value in matching.axes[axis]):
-            text = f"the work of an epoch is taken to be the same with every value of {axis_label(axis)}"
-            remedy = f"if it is not, state it, such as `--work examples='{{{axis.removeprefix(PARAM)}}} * 10'`"
-            yield Caution("unnamed_argument", text, remedy, could_change_best=len(timed) > 1)
+    numeric = {axis for axis, values in matching.axes.items() if all(isinstance(each, (int, float)) for each in values)}
+    unnamed = set(filter(_UNNAMED.fullmatch, numeric))
+    assumed = [axis for axis in matching.axes if axis in unnamed or (changes_work(axis, ()) and axis not in changed)]
+    if assumed and is_printed and not unit.counted:
+        labels = join_words(list(map(axis_label, assumed)))
+        text = f"an epoch of the program is taken to be the same work with every value of {labels}"
+        remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
+        yield Caution("assumed_work", text, remedy, could_change_best=bool(unnamed) and len(timed) > 1)
     for axis in (each for each in matching.axes if is_printed and PROCESSES.fullmatch(short_name(each))):
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
@@ -280,7 +271,6 @@ def _of_grid(
         remedy = "set more `epochs` than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
     yield from _other_conditions(rows, measured)
-    yield from _drift(measured)
 
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
@@ -300,26 +290,3 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
         who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
         yield Caution("other_conditions", text, configurations=tuple(indices))
-
-
-def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
-    """Yield how much a machine's speed changed from repeat to repeat, if that is more than noise."""
-    times = [
-        {sample.repeat: sample.value for sample in each.times}
-        for each in measured
-        if len({s.host for s in each.times}) == 1
-    ]
-    repeats = sorted(set.intersection(*map(set, times))) if times else []
-    if len(times) < 2 or len(repeats) < 3:
-        return
-    table = TwoWayTable.of(np.array([[each[repeat] for each in times] for repeat in repeats]))
-    n, m = table.values.shape
-    if table.ms_residual == 0:
-        return
-    sd = math.sqrt(max(0.0, (table.ms_repeats - table.ms_residual) / m))
-    if sd >= DRIFT and f_probability(table.ms_repeats / table.ms_residual, n - 1, table.df) < DRIFT_P:
-        text = (
-            "all configurations became faster or slower together from repeat to repeat, by a standard deviation of "
-            f"{sd:.0%}, as if the machine's speed changed"
-        )
-        yield Caution("drift", text)
