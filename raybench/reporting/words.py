@@ -636,9 +636,11 @@ def _mfu_problems(answer: Answer) -> list[str]:
 
 
 def _selection_text(answer: Answer) -> str:
-    """How the answer's intervals differ from those of the table, if the best was chosen from several."""
+    """How the answer's intervals of speed differ from those of the table, if the best was chosen from several."""
+    rows = [each.to_target.ratio if each.to_target else each.ratio for each in answer.configurations]
     ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
-    most = max((ratio.comparisons for ratio in ratios), default=1)
+    chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
+    most = max(chosen, default=1)
     return f"Unlike the table's, the answer's intervals allow for choosing the best of {most + 1}." if most > 1 else ""
 
 

@@ -206,6 +206,7 @@ def devices_with_target() -> Answer:
                 quality_difference=difference(quality - 0.946) if compared else None,
                 to_target=to_target,
                 price=price / 10,
+                price_per_hour=price,
                 rank=(3, 1, 2)[index],
                 cautions=("a",) if device == "gpu" else (),
             )
