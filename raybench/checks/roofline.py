@@ -7,7 +7,7 @@ trial's time. Its numbers and a trial's times are combined in `raybench.analysis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -70,9 +70,9 @@ def key(cell: Cell) -> str:
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
-def describe(subject: Mapping[str, Any]) -> str:
-    """Description of a check from its subject: `peak speed: torch on cpu, fp32`."""
-    return f"peak speed: {subject['framework']} on {subject['device']['kind']}, {subject['precision']}"
+def describe(cell: Cell) -> str:
+    """Description of a cell's check: `peak speed: torch on cpu, fp32`."""
+    return f"peak speed: {cell.framework} on {cell.device.kind}, {cell.settings.precision}"
 
 
 def measure(job: Job) -> dict[str, Any]:

@@ -10,7 +10,10 @@ import pkgutil
 from collections.abc import Sequence
 
 from raybench.devices import cpu, cuda, mps, rocm, tpu, xla
-from raybench.devices.base import Assignment, Device, DeviceKind, Hardware
+from raybench.devices.base import Assignment as Assignment
+from raybench.devices.base import Device as Device
+from raybench.devices.base import DeviceKind
+from raybench.devices.base import Hardware as Hardware
 
 ACCELERATORS = "RAYBENCH_ACCELERATORS"
 """Environment variable that selects the accelerator kinds of this node.
@@ -104,20 +107,3 @@ def probe() -> list[Hardware]:
     setting = os.environ.get(ACCELERATORS)
     names = KINDS if setting is None else ("cpu", *(name.strip().lower() for name in setting.split(",")))
     return [entry for kind in KINDS.values() if kind.probe and kind.name in names for entry in kind.probe()]
-
-
-__all__ = [
-    "ACCELERATORS",
-    "KINDS",
-    "Assignment",
-    "Device",
-    "DeviceKind",
-    "Hardware",
-    "frameworks",
-    "hosted",
-    "loop_frameworks",
-    "missing_precision",
-    "neighbours",
-    "open_device",
-    "probe",
-]

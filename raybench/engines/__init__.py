@@ -142,16 +142,3 @@ def open_operations(framework: str) -> Callable[..., Any]:
     module = import_module(f"raybench.engines.{FRAMEWORKS[framework].folder}.device_probes")
     operations: Callable[..., Any] = module.Operations
     return operations
-
-
-__all__ = [
-    "ENGINES",
-    "FRAMEWORKS",
-    "NONE",
-    "Framework",
-    "ignored_settings",
-    "open_counts",
-    "open_engine",
-    "open_inspection",
-    "open_operations",
-]
