@@ -32,9 +32,7 @@ SECONDS, CALLS = 1.0, 8
 The best call counts: on a busy host it is closer to the device's peak than a mean."""
 
 LONG = 0.05
-"""Seconds of a call after which no larger size is tried.
-
-The launch overhead is negligible in a call of that length."""
+"""Seconds of a call after which no larger size is tried: the launch overhead is negligible in it."""
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
@@ -63,10 +61,7 @@ def subject(cell: Cell) -> dict[str, Any]:
 
 
 def key(cell: Cell) -> str:
-    """Identity of the check of a cell.
-
-    Cells with the same key share it.
-    """
+    """Identity of the check of a cell, and of all cells that share it."""
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 

@@ -41,9 +41,7 @@ Ten steps of SGD with momentum shrink a weight by about 4 %: clearly visible in 
 times λ."""
 
 SMALLEST = 1e-16
-"""Lower bound of Adam's epsilon in the choice of weights.
-
-The square of a gradient of that size is still representable in float32."""
+"""Lower bound of Adam's epsilon in the choice of weights; its square is representable in float32."""
 
 
 def _torch_probe() -> Any:
@@ -73,21 +71,14 @@ TOLERANCE = 1e-3
 Ten steps in float32 round off up to 1e-4 of it; the nearest wrong rule, a factor of 2, deviates by half."""
 
 UNSEEN = 1e-5
-"""Fraction of a weight that is added to a change before division.
-
-So the absence of any decay can be detected, too."""
+"""Fraction of a weight that is added to a change before division, to detect the absence of any decay, too."""
 
 STRENGTHS = np.concatenate([-np.geomspace(2.0**12, 2.0**-10, 89), [0.0], np.geomspace(2.0**-10, 2.0**12, 89)])
-"""Multiples of λ at which the search starts.
-
-They cover up to thousands of replicas, and decay of the wrong sign."""
+"""Multiples of λ at which the search starts: up to thousands of replicas, and of the wrong sign."""
 
 
 def subject(cell: Cell) -> dict[str, Any]:
-    """The fields of a cell that determine how decay acts.
-
-    The amounts (λ, rate, batch) do not.
-    """
+    """The fields of a cell that determine how decay acts; the amounts (λ, rate, batch) do not."""
     tree = cell.to_json()
     device_fields = ("kind", "model", "replicas", "devices")
     return {
@@ -98,10 +89,7 @@ def subject(cell: Cell) -> dict[str, Any]:
 
 
 def key(cell: Cell) -> str:
-    """Identity of the check of a cell.
-
-    Cells with the same key share it.
-    """
+    """Identity of the check of a cell, and of all cells that share it."""
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
@@ -210,10 +198,7 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
 
 
 def _decoupled(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """Decoupled decay for any optimiser: w ← w − rate·λ·w.
-
-    The optimiser's own step of a zero gradient is zero.
-    """
+    """Decoupled decay for any optimiser, whose own step of a zero gradient is zero: w ← w − rate·λ·w."""
     while True:
         current = current * (1.0 - optimizer["learning_rate"] * decay)
         yield current
@@ -284,10 +269,7 @@ def judge(
 
 
 def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:
-    """The multiple of λ with the smallest deviation, and that deviation.
-
-    It is found by a grid search that narrows around the best value.
-    """
+    """The multiple of λ with the smallest deviation, and that deviation, by a grid search that narrows."""
     strengths = STRENGTHS
     while True:
         distances = deviations(strengths)
@@ -306,10 +288,7 @@ def _deviations(
     decay: float,
     strengths: Array,
 ) -> Array:
-    """The largest relative deviation for each multiple of λ, [strengths].
-
-    It is the difference from the closed form, relative to the effect of the closed form's decay.
-    """
+    """The largest deviation from the closed form for each multiple of λ [strengths], relative to its decay."""
     predicted = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
     change = np.abs(predicted - start).max(axis=0) + UNSEEN * np.abs(start)
     distances: Array = (np.abs(measured[:, None, :] - predicted) / change).max(axis=(0, 2))

@@ -47,10 +47,7 @@ def synthetic_name(name: str) -> str:
 
 
 def is_synthetic(name: str) -> bool:
-    """Return whether a data set replaces a real one.
-
-    Accuracies on it do not apply to the real one.
-    """
+    """Return whether a data set replaces a real one, to which accuracies on it do not apply."""
     return name.endswith(synthetic.SUFFIX) and name.removesuffix(synthetic.SUFFIX) in _KNOWN
 
 

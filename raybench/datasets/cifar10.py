@@ -37,10 +37,7 @@ FILES = TRAIN + VAL
 
 
 def read(folder: Path) -> Data:
-    """Read 50,000 and 10,000 images, uint8 [N, 32, 32, 3].
-
-    Classes are int64, 0 to 9.
-    """
+    """Read 50,000 and 10,000 images, uint8 [N, 32, 32, 3]; int64 classes, 0 to 9."""
     return Data(_split(folder, TRAIN), _split(folder, VAL))
 
 

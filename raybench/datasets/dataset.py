@@ -68,10 +68,7 @@ class Source:
 
     @property
     def is_archive(self) -> bool:
-        """Return whether it is a tar archive to extract.
-
-        A data set may also have an archive as one of its files.
-        """
+        """Return whether it is a tar archive to extract; a data set may also have an archive as one of its files."""
         return self.name.endswith((".tar.gz", ".tgz", ".tar")) and self.files != (self.name,)
 
 
@@ -129,10 +126,7 @@ class DataSet:
 
     @property
     def official_digest(self) -> str | None:
-        """The digest of the official files.
-
-        None if one of their SHA-256s is not known.
-        """
+        """The digest of the official files; None if one of their SHA-256s is not known."""
         if self.generator:
             return self._made()
         checksums = [file.checksum.partition(":") for file in self.files]

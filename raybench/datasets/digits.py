@@ -22,20 +22,14 @@ VAL = 360
 
 
 def locate(root: Path) -> Path:
-    """The data folder in the installed scikit-learn.
-
-    It is found without importing scikit-learn, which would take a second.
-    """
+    """The data folder in the installed scikit-learn, found without importing it, which would take a second."""
     spec = find_spec("sklearn")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return Path(folders[0], "datasets", "data") if folders else root / "digits"
 
 
 def read(folder: Path) -> Data:
-    """Read 1,437 and 360 images, uint8 [N, 8, 8, 1]; int64 classes.
-
-    Values are 0 to 16; the order is that of the file.
-    """
+    """Read 1,437 and 360 images, uint8 [N, 8, 8, 1] of 0 to 16, in the file's order; int64 classes."""
     import numpy as np
 
     path = folder / FILE

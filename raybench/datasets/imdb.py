@@ -33,13 +33,9 @@ REVIEWS = 25_000
 
 START, UNKNOWN, OFFSET = 1, 2, 3
 LONGEST = 512
-"""Maximum tokens of a review, the last ones are kept.
-
-`pad_sequences` cuts and pads in front by default."""
+"""Maximum tokens of a review, the last ones: `pad_sequences` cuts and pads in front by default."""
 NUMBERED = 65_535 - OFFSET
-"""Number of words with a number, so that numbers fit into two bytes.
-
-They are the most frequent words; each of the others occurs once."""
+"""Number of words with a number, the most frequent ones, so that numbers fit into two bytes."""
 
 _MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 # Keras's filters; all of them one byte, and none of them a part of another character's bytes in UTF-8.

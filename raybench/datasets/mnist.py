@@ -41,10 +41,7 @@ FILES = (TRAIN_INPUTS, TRAIN_TARGETS, VAL_INPUTS, VAL_TARGETS)
 
 
 def read(folder: Path) -> Data:
-    """Read 60,000 and 10,000 images, uint8 [N, 28, 28, 1].
-
-    Classes are int64, 0 to 9.
-    """
+    """Read 60,000 and 10,000 images, uint8 [N, 28, 28, 1]; int64 classes, 0 to 9."""
     return Data(
         _split(folder / TRAIN_INPUTS.path, folder / TRAIN_TARGETS.path, 60_000),
         _split(folder / VAL_INPUTS.path, folder / VAL_TARGETS.path, 10_000),
@@ -62,10 +59,7 @@ def _split(inputs: Path, targets: Path, examples: int) -> Split:
 
 
 def _idx(path: Path, shape: tuple[int, ...]) -> Array:
-    """Read a gzipped idx file of a known shape.
-
-    Never reads more bytes than that.
-    """
+    """Read a gzipped idx file of a known shape, never more bytes than that."""
     import numpy as np
 
     header = bytes((0, 0, UNSIGNED_BYTE, len(shape))) + struct.pack(f">{len(shape)}I", *shape)

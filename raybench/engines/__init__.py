@@ -125,10 +125,7 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
 
 
 def open_inspection(framework: str) -> ModuleType:
-    """Import the `inspection` module of a framework's models.
-
-    It reads and writes weights, and computes outputs and gradients of a model.
-    """
+    """Import the `inspection` module of a framework's models, which reads and writes weights and computes outputs."""
     return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.inspection")
 
 

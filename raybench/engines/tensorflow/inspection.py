@@ -37,10 +37,7 @@ def write_weights(model: Any, weights: Weights) -> None:
 
 
 def without_dropout(model: Any) -> None:
-    """Disable every dropout layer, and the dropout inside an LSTM, permanently.
-
-    Must be called before the model is traced.
-    """
+    """Disable every dropout layer, and the dropout inside an LSTM, permanently, before the model is traced."""
     for layer in model._flatten_layers():
         if isinstance(layer, layers.Dropout):
             layer.rate = 0.0

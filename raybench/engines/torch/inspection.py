@@ -21,10 +21,7 @@ Loss = Callable[[Any, Any], torch.Tensor]
 
 
 def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
-    """Copies of float tensors in one transfer.
-
-    Each separate transfer would be a graph of its own under XLA.
-    """
+    """Copies of float tensors in one transfer; several would be several graphs under XLA."""
     flat = torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors.values()]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors.values()])
     parts = np.split(flat, ends[:-1])
@@ -34,10 +31,7 @@ def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
 
 
 def _floats(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and statistics, except an RNN's frozen second bias.
-
-    It is frozen at zero; other frameworks have one bias.
-    """
+    """Parameters and statistics, except an RNN's second bias, frozen at zero: other frameworks have one bias."""
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     return {
         name: tensor
