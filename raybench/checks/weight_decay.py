@@ -43,22 +43,8 @@ times λ."""
 SMALLEST = 1e-16
 """Lower bound of Adam's epsilon in the choice of weights; its square is representable in float32."""
 
-
-def _torch_probe() -> Any:
-    """The smallest model with all kinds of optimised tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
-    from torch import nn
-
-    return nn.Linear(2, 4)
-
-
-def _keras_probe() -> Any:
-    import keras
-
-    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(4)])
-
-
 PROBE = Workload(
-    model={"torch": _torch_probe, "tensorflow": _keras_probe},
+    model={name: f"raybench.engines.{name}.inspection:smallest" for name in ("torch", "tensorflow")},
     data=lambda root: _data(1),
     loss=lambda outputs, targets: outputs[:, 0] * 0.0,
     metrics=lambda outputs, targets: {},
