@@ -129,18 +129,12 @@ class Workload:
         }
 
     def loss_for(self, framework: str) -> Function | None:
-        """The loss in a framework's own functions; None for cross-entropy.
-
-        Imports the framework.
-        """
+        """The loss in a framework's own functions, which is imported; None for cross-entropy."""
         function: Function | None = _function(self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss)
         return function
 
     def metrics_for(self, framework: str) -> Function | None:
-        """The metrics in a framework's own functions; None for accuracy.
-
-        Imports the framework.
-        """
+        """The metrics in a framework's own functions, which is imported; None for accuracy."""
         declared = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
         function: Function | None = _function(declared)
         return function
