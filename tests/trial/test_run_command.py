@@ -377,7 +377,7 @@ ENDS = {
         "failed",
         "status 1: ValueError: no such model",
     ),
-    "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "ended by SIGSEGV, without any output"),
+    "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "script.py was ended by SIGSEGV: File "),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
     "rank": (
         "import os, time\nif os.environ['RANK'] == '1': raise ValueError('no data')\ntime.sleep(9)",
