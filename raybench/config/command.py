@@ -131,9 +131,9 @@ class Command(Strict):
     )
     work: dict[v.Text, Work] = Field(
         default_factory=dict,
-        description="The work of an epoch in examples, steps, tokens or any other unit. It is an expression of numbers and "
-        "names in braces with + - * / ( ), or a regular expression for a line of the output, whose first group is the "
-        "number. Needed if an axis changes the work of an epoch.",
+        description="The work of an epoch in examples, steps, tokens or any other unit. It is an expression of numbers "
+        "and names in braces with + - * / ( ), or a regular expression for a line of the output, whose first group is "
+        "the number. Needed if an axis changes the work of an epoch.",
         examples=[{"examples": "{batch_size} * 10"}, {"tokens": r"([\d]+) tokens"}],
     )
     metrics: dict[v.Text, Pattern] = Field(
