@@ -66,7 +66,7 @@ NOT_RUN, UNFINISHED = "not run", "unfinished"
 
 JOULES_PER_KWH = 3.6e6
 
-_ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+_ERRORS = ("loss", "error", "mse", "msle", "mae", "mape", "perplexity", "ppl", "nll", "bpb", "bpc", "fid")
 """Ends of the names of metrics of which lower values are better (also of `rmse`)."""
 
 
@@ -302,7 +302,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
-    return not metric.rpartition("/")[2].endswith(_ERRORS)
+    return not metric.endswith(_ERRORS)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:
