@@ -16,8 +16,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybench.checks import roofline
-from raybench.checks.weight_decay import DecayCheckResult
+from raybench.checks import weight_decay
+from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.durations import duration, rough
@@ -199,7 +199,9 @@ class Display(ProgressListener):
             for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values())):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell for work in todo})
-            print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
+            print_text(
+                self._console, f"Running the other {plural(cells, 'configuration')}: {plural(len(todo), 'trial')}."
+            )
         for line in plan_warnings(plan):
             self.warn(line)
         self._show_phase("Starting the first trial")
@@ -268,12 +270,11 @@ class Display(ProgressListener):
 
     def _check_ended(self, event: Event) -> None:
         """Keep a result for the line about checks; print a failed check at once."""
-        proof = DecayCheckResult.of(event)
-        if proof and proof.warning:
-            self.warn(proof.warning)
-        elif proof:
+        if event["check"] == weight_decay.NAME and not event.get("passed"):
+            self.warn(decay_warning(event))
+        elif event["check"] == weight_decay.NAME:
             self._checks["weight decay ok"] = None
-        elif event["check"] == roofline.NAME and "probes" in event:
+        elif "probes" in event:
             self._checks[f"peak {peak_text(event['probes'])} on {event['subject']['device']['kind']}"] = None
 
     def _show_checks(self) -> None:

@@ -56,7 +56,7 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
     included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
     trials = (points + included) * spec.most_repeats
     if trials > MAX_TRIALS:
-        factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
+        factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 configuration"
         plus = f" + {included:,} of include" if included else ""
         yield (
             ("repeats" if spec.most_repeats > MAX_TRIALS else "axes",),
@@ -79,7 +79,10 @@ def _devices(spec: GridSpec) -> Iterator[Finding]:
         yield path, f"unknown device {cut(repr(name))}; {near or declare}"
     if isinstance(axis, list) and spec.devices and not unknown and not spec.devices.keys() & named.values():
         names = ", ".join(map(flow, spec.devices))
-        yield ("devices",), f"no cell runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`"
+        yield (
+            ("devices",),
+            f"no configuration runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`",
+        )
 
 
 def _rules(spec: GridSpec) -> Iterator[Finding]:
@@ -96,12 +99,12 @@ def _rules(spec: GridSpec) -> Iterator[Finding]:
     for index, override in enumerate(spec.overrides):
         rules.append((("overrides", index, "when"), override.when))
         if not override.when:
-            yield rules[-1][0], "is empty; move settings of all cells to the top level"
+            yield rules[-1][0], "is empty; move settings of all configurations to the top level"
     rules.append((("baseline",), {name: [value] for name, value in spec.baseline.items()}))
     yield from _not_on(every, rules)
     for index, rule in enumerate(spec.exclude):
         if not rule:
-            yield ("exclude", index), "is empty and would exclude every cell; add an axis or remove it"
+            yield ("exclude", index), "is empty and would exclude every configuration; add an axis or remove it"
     yield from _not_on(axes, [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)])
 
 
