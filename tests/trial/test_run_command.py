@@ -437,7 +437,7 @@ ENDS = {
         "failed",
         "status 1: ValueError: no such model",
     ),
-    "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "ended by SIGSEGV, without any output"),
+    "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "script.py was ended by SIGSEGV: File "),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
     "rank": (
         "import os, time\nif os.environ['RANK'] == '1': raise ValueError('no data')\ntime.sleep(9)",
@@ -695,6 +695,34 @@ def test_a_timeout_ends_it_gently_first(project):
     assert attempt.error["output"] == "epoch 1\nsaved"
     assert len(attempt.epochs) == 1
     assert time.monotonic() - start < 45
+
+
+HANGS = """
+where = "/torch/distributed/store.py" if rank == 0 or trouble == "wait" else "script.py"
+if rank == 1 and trouble == "stop":
+    os.kill(os.getpid(), 19)
+if trouble == "memory":
+    held = b"x" * (100 + 200 * rank << 20)
+exec(compile("time.sleep(60)", where, "exec"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="its ranks are found by /proc")
+@pytest.mark.parametrize(
+    ("trouble", "rank", "message"),
+    [
+        ("hang", 1, "rank 0 waits at script.py:14; rank 1 is at script.py:14"),
+        ("stop", 1, "rank 1 was stopped by a signal"),
+        ("wait", None, "which rank hangs is not known"),
+        ("memory", 1, ", rank 1 3"),
+    ],
+)
+def test_a_limit_names_the_rank(in_a_process, trouble, rank, message):
+    script = RANKS.split("import raybench")[0] + f"rank, trouble = int(os.environ['RANK']), {trouble!r}\n" + HANGS
+    limits = "timeout: 60\nmemory_limit: 350MiB\n" if trouble == "memory" else "timeout: 3\n"
+    error = in_a_process.one(script, "command: python script.py\nepoch: 'epoch (.)'", limits).error
+    assert error.get("rank") == rank and message in error["message"], error
 
 
 DAEMON = """
