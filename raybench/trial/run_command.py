@@ -56,7 +56,7 @@ from raybench.trial.program import (
 )
 from raybench.trial.run import NOT_KEPT, PER_DEVICE, drop_unmeasured, ended, per_device_batch_size
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, MARKS, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder
 from raybench.workloads.parameters import PASSED
 
@@ -450,7 +450,7 @@ class _Printed(_Run):
         elif mark == EPOCH:
             self._epoch(at_ns)
         elif mark == EPOCH_BEGINS:
-            if self._in_epoch and EPOCH not in self._command.marks:
+            if self._in_epoch and (self.known or EPOCH not in self._command.marks):
                 self._epoch(at_ns)
             if self._spent_ns:
                 self._end_at_budget()
@@ -468,7 +468,8 @@ class _Printed(_Run):
         if self._spent_ns:
             printed = {**(self._last["metrics"] if self._last else {}), **self._metrics.current}
             is_late = (time.perf_counter_ns() - self._spent_ns) * NANO > METRICS_GRACE_S
-            if is_late or not {*self._command.metric_names} - {*printed, *self._command.work}:
+            usual = {*self._command.metric_names, *self._metrics.matched} - {*MARKS, self._command.time}
+            if is_late or not usual - {*printed, *self._command.work}:
                 self._end_at_budget()
         elif self._is_training and self._over_budget(time.perf_counter_ns()) > BUDGET_GRACE:
             self._epoch(time.perf_counter_ns(), partial=True)
@@ -548,7 +549,10 @@ class _Printed(_Run):
     def _spent_cpu_s(self) -> float:
         """Processor seconds of the program and its descendants since the last call."""
         assert self._program
-        before, self._cpu_s = self._cpu_s, children_cpu_s() - self._children_cpu_s + self._program.cpu_s()
+        children_s = math.nan
+        while children_s != (children_s := children_cpu_s()):  # again if the program was waited for meanwhile
+            running_s = self._program.cpu_s()
+        before, self._cpu_s = self._cpu_s, children_s - self._children_cpu_s + running_s
         return round(max(0.0, self._cpu_s - before), 6)
 
     def _add_later(self) -> None:
@@ -580,7 +584,7 @@ class _Printed(_Run):
             if no_epochs:
                 self.known = {}
             before_s = self._last["ledger"]["train"] if self._last and not self._command.time else math.inf
-            if no_epochs or (self._in_epoch and EPOCH not in self._command.marks):
+            if no_epochs or (self._in_epoch and (self.known or EPOCH not in self._command.marks)):
                 self._epoch(program.ended_ns)
                 self._move_excess(before_s, "other")  # what the program does after its last epoch, such as a test
             elif not self._metrics.number:
