@@ -203,8 +203,6 @@ class TorchEngine(Engine):
 
     def communication(self) -> float | None:
         """The part of a step that DistributedDataParallel adds: steps with and without it alternate."""
-        if self._rank.count == 1:
-            return None
         seconds: dict[bool, list[float]] = {True: [], False: []}
         batches, begin = chain.from_iterable(iter(self.begin_epoch, None)), time.perf_counter()
         for number, batch in enumerate(islice(batches, 2 * COMPARED_STEPS)):
