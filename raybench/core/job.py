@@ -11,11 +11,6 @@ from typing import Any, Self
 from raybench.core.cell import COMMAND, Cell
 from raybench.core.settings import Settings
 
-EVALUATION_BATCH_SIZE = 1000
-"""Default number of examples in an evaluation batch.
-
-It does not change the result, only memory and time."""
-
 SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial.
 
@@ -206,8 +201,8 @@ class Recipe(Settings):
 
     @property
     def evaluation_batch(self) -> int:
-        """Examples in one batch of evaluation."""
-        return self.evaluation_batch_size or EVALUATION_BATCH_SIZE
+        """Examples in one batch of evaluation: by default what is trained at a time, so that it fits into memory."""
+        return self.evaluation_batch_size or self.batch_size // (self.devices * self.gradient_accumulation)
 
     @property
     def acting_decay(self) -> float:

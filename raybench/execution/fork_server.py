@@ -124,7 +124,7 @@ def run_trial(
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            record(job, lambda event: send_event(connection, event), Ledger(start_ns), imported_s)
+            record(job, lambda event: send_event(connection, event), Ledger(start_ns, loading_s=imported_s))
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
         # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:

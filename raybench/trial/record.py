@@ -76,7 +76,7 @@ def failure_event(
     )
 
 
-def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
+def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     """Run an attempt or check; write each event to its file, then send it.
 
     Raises:
@@ -95,10 +95,9 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
     if job.check:
         work = partial(check, job)
     else:
-        run_loop = run_command if job.cell.workload.form == COMMAND else run
-        work = partial(run_loop, job, ledger=ledger, template_import=template_import)
+        work = partial(run_command if job.cell.workload.form == COMMAND else run, job, ledger=ledger)
 
     def fail(status: str, error: Mapping[str, Any]) -> Event:
-        return failure_event(job, status, error, ledger.close()[1], round(template_import, 6))
+        return failure_event(job, status, error, ledger.close()[1], ledger.loading_s)
 
     run_ranks(job, work, store, fail)
