@@ -71,13 +71,7 @@ def headline(
     estimator: Estimator,
     others: Mapping[str, Mapping[int, Attempt]],
 ) -> str:
-    """The grid in one line: number of trials by state, and the time that the missing ones take.
-
-    Args:
-        plan, todo, estimator: the grid, the missing work, and its times.
-        counts: the trials without work (`statuses`).
-        others: what other machines have done of each cell.
-    """
+    """The grid in one line: number of trials by state, and the time that the missing ones take."""
     words: Counter[str] = Counter({"done": 0})
     for of_cell in counts.values():
         words.update(of_cell)
@@ -159,13 +153,6 @@ def states(
     """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason.
 
     What may follow, and what other machines have done, comes last: `4 to run, up to 6 more, 3 done on gpu-box`.
-
-    Args:
-        cells: the cells.
-        counts: the trials without work (`statuses`).
-        others: what other machines have done of each cell.
-        todo: the trials to run.
-        later: those that may follow.
     """
     to_run, more = (Counter(work.trial.cell.cell_id for work in works) for works in (todo, later))
 

@@ -170,11 +170,7 @@ def _check_options(interleave: bool) -> None:
 
 
 def _source(source: str, results: Path, grid: str | None) -> Source:
-    """Return the attempts and the request of one grid in a source.
-
-    Raises:
-        UsageError: the source cannot be read, or has several grids.
-    """
+    """Return the attempts and the request of one grid in a source."""
     from raybench.reporting.build import one_grid
     from raybench.results.grid_request import request_of_runs
 

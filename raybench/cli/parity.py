@@ -69,11 +69,7 @@ def command(
 
 
 def _options(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Parse model options, whose values are YAML.
-
-    Raises:
-        UsageError: a text is not of the form NAME=VALUE.
-    """
+    """Parse model options, whose values are YAML."""
     from raybench.config.yaml_document import read_yaml
     from raybench.errors import UsageError
 

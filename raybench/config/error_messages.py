@@ -73,15 +73,7 @@ def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
 
 
 def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fallback: str) -> str:
-    """The message for one of pydantic's errors.
-
-    Args:
-        kind: pydantic's name for it.
-        path: where it is.
-        value: the value in the file.
-        context: pydantic's context of the error.
-        fallback: pydantic's own message.
-    """
+    """The message for one of pydantic's errors."""
     match kind:
         case "complaint":
             return fallback

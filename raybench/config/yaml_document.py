@@ -90,12 +90,7 @@ def _printable(key: str) -> str:
 
 
 def read_yaml(text: str, file: str) -> Document:
-    """Read one YAML document from a text; `file` is the name of the text in messages.
-
-    Raises:
-        GridFileError: not one plain YAML document. Duplicate keys do not end the reading: they are in the document's
-            `problems`.
-    """
+    """Read one YAML document from a text, whose name in messages is `file`; duplicate keys are its `problems`."""
     document = Document(None, {(): Place(file, 1, 1)})
     try:
         _check_plain(text)

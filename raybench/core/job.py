@@ -67,11 +67,7 @@ class StopRule:
         self._is_fraction = False
 
     def ends_with(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether an epoch's metrics reach the target; an accuracy of 1 only after one below 1.
-
-        Raises:
-            ValueError: an accuracy is in percent, and the target a fraction.
-        """
+        """Return whether an epoch's metrics reach the target; an accuracy of 1 only after one below 1."""
         value = metrics.get(self._target.metric, math.nan)
         if self._needs_fraction and value > 1:
             at_least, at_most = self._target.at_least, self._target.at_most

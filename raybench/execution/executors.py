@@ -6,12 +6,7 @@ from raybench.execution.base import Executor
 
 
 def make_executor(address: str | None = None, inline: bool = False) -> Executor:
-    """Return the executor: Ray on this machine or on a cluster, or this process.
-
-    Args:
-        address: the address of a Ray cluster; None for this machine.
-        inline: whether trials run in this process, without Ray.
-    """
+    """Return the executor: Ray on this machine or on a cluster, or this process."""
     if inline:
         from raybench.execution.inline import InlineExecutor
 

@@ -28,9 +28,6 @@ class _Gpus:
 
     Args:
         names: their indices on the PCI bus, or names in `CUDA_VISIBLE_DEVICES`; empty for all.
-
-    Raises:
-        Unavailable: no library, no driver, or no such GPU.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -23,15 +23,7 @@ from raybench.monitoring.summary import Sample, summarise
 
 
 def open_sensors(kind: str, visible: Sequence[str]) -> Any:
-    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors.
-
-    Args:
-        kind: the device kind.
-        visible: the assigned accelerators, by the driver's names; empty for all.
-
-    Raises:
-        Unavailable: the kind has sensors, but they cannot be read.
-    """
+    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors."""
     if kind not in KINDS or not KINDS[kind].sensors:
         return None
     return pkgutil.resolve_name(KINDS[kind].sensors)(visible)
@@ -51,11 +43,7 @@ def pause(elapsed: float) -> float:
 
 
 class Monitor:
-    """Samples the conditions of an attempt until the context is left.
-
-    Args:
-        job: the attempt.
-    """
+    """Samples the conditions of an attempt until the context is left."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -69,11 +57,7 @@ class Monitor:
         self._energy: EnergyMeter | None = None
 
     def begin(self, leader: int) -> None:
-        """Start sampling.
-
-        Args:
-            leader: the trial's process, which leads its own session.
-        """
+        """Start sampling."""
         self._thread = threading.Thread(target=self._work, args=(leader,), name="raybench-audit", daemon=True)
         self._thread.start()
 

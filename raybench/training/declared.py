@@ -18,11 +18,6 @@ from raybench.training.trial import Recorder, Trial, TrialOptions
 class DeclaredTraining:
     """The training of a declared workload.
 
-    Args:
-        trial: receives the epochs; its clock has the loop of `parts`.
-        framework: by its name.
-        parts: of the engine.
-
     Attributes:
         engine: of the framework.
     """
@@ -42,11 +37,7 @@ class DeclaredTraining:
         return cls(Trial(options, Recorder(), lambda: clock), framework, parts)
 
     def run(self, load: Callable[[], Data]) -> None:
-        """Build the model, and train and evaluate all epochs.
-
-        Args:
-            load: loads the data.
-        """
+        """Build the model, and train and evaluate all epochs."""
         self.build(load)
         for _ in self.trial.epochs():
             try:

@@ -43,11 +43,7 @@ def _cut(name: str, value: Any) -> Any:
 
 
 def append_event(folder: Path, event: Event) -> None:
-    """Append an event to the file of an attempt, and write its full traceback to `ERROR`.
-
-    Raises:
-        OSError: it cannot be written; no part of the event is in the file then.
-    """
+    """Append an event to the file of an attempt, and write its full traceback to `ERROR`."""
     folder.mkdir(parents=True, exist_ok=True)
     append_to(events_file(folder), to_line(shortened(event)).encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
@@ -77,11 +73,7 @@ def failure_event(
 
 
 def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
-    """Run an attempt or check; write each event to its file, then send it.
-
-    Raises:
-        OSError: an event cannot be written, as on a full disk.
-    """
+    """Run an attempt or check; write each event to its file, then send it."""
     own_pid = os.getpid()
     ledger = ledger or Ledger()
 

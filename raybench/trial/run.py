@@ -45,11 +45,6 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
 
     If it resumes from a checkpoint, `trial_resumed` and the earlier epochs come first. Any error becomes the status of
     `trial_ended`; only the death of the process itself is left for its supervisor to report.
-
-    Args:
-        job: the attempt.
-        send: receives each event, in the main thread, in which the training runs.
-        ledger: the process's ledger, started when the process was; None: a new one.
     """
     ledger = ledger or Ledger()
     device: Device | None = None

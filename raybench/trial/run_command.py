@@ -80,13 +80,7 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
-    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them.
-
-    Args:
-        job: the attempt.
-        send: receives each event.
-        ledger: the process's ledger, started when the process was; None: a new one.
-    """
+    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them."""
     ledger = ledger or Ledger()
     started_ns = ledger.started
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
