@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
-from raybench.reporting.words import budget_text, money_text
+from raybench.reporting.words import budget_text, money_text, seconds_text
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def headline(
     time_text = ""
     if known:
         total, coverage = _sum(known, todo)
-        time_text = f", about {duration(total)}{coverage}"
+        time_text = f", about {seconds_text(total)}{coverage}"
     elif todo:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
@@ -139,7 +138,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
         text += " of the device; the time that it lasts is not known in advance"
     elif budget.price is not None:
         seconds = {cell.profile: cell.content.budget["seconds"] for cell in plan.cells if cell.content.budget}
-        text += f", which lasts {join_words([f'{duration(each)} on {device}' for device, each in seconds.items()])}"
+        text += f", which lasts {join_words([f'{seconds_text(each)} on {device}' for device, each in seconds.items()])}"
     yield f"Budget of each trial: {text}."
 
 
@@ -176,7 +175,7 @@ def cell_columns(
     """The table of some cells of a plan: settings that differ, device with its hardware, state, time of a trial."""
     axes = [axis for axis in plan.varied if axis != "device"]
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
-    times = [duration(each) if each else NOTHING for each in seconds]
+    times = [seconds_text(each) if each else NOTHING for each in seconds]
     columns = [
         Column("configuration", [configuration_label(cell.axes, axes) for cell in cells], right=False, kind=LABEL),
         Column("device", [_device(cell) for cell in cells], right=False, drop=1),
