@@ -188,7 +188,7 @@ def _run_both(
     **given: Any,
 ) -> int:
     """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
     from raybench.sources import TWO_SCRIPTS

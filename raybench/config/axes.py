@@ -80,5 +80,5 @@ def is_param(name: str) -> bool:
 
 
 Axes = Annotated[dict[str, Any], _map_of(_axis, DEVICE_AXIS)]
-Condition = Annotated[dict[str, Any], _map_of(_one_or_several)]
+Condition = Annotated[dict[str, Any], Field(min_length=1), _map_of(_one_or_several)]
 Entry = Annotated[dict[str, Any], _map_of(lambda kind: kind)]

@@ -244,7 +244,7 @@ class GridSpec(CellSettings):
         {"time": "5m"},
         None,
     )
-    include: list[Entry] = key(
+    include: list[Annotated[Entry, Field(min_length=1)]] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",
         [{"device": "cpu", "batch_size": 1024}],

@@ -118,7 +118,7 @@ class Job:
         versions: versions known to the caller (Ray's).
         python: the interpreter that runs it; empty for raybench's own.
         code: a copy of the folder with the user's files; empty: the folder itself.
-        check: the check to run instead of training, by name (`raybench.trial.run_check`); empty: none.
+        check: the check to run instead of training, by name (`raybench.trial.record.CHECKS`); empty: none.
         warnings: about its results, reported at its end.
     """
 

@@ -32,7 +32,7 @@ from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.files import code_files, put_files
 from raybench.execution.ray_settings import RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.monitoring.host_load import HostLoad, LoadMeter
+from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
 
 POLL_S = 0.5
