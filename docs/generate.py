@@ -132,8 +132,11 @@ def trial_columns() -> str:
 
 
 def epoch_columns() -> str:
-    """The columns of the table of epochs."""
-    return _columns(EPOCHS)
+    """The columns of the table of epochs; those that trials have, too, in one row."""
+    of_trials = {column.name for column in TRIALS}
+    names = "`, `".join(column.name for column in EPOCHS if column.name in of_trials)
+    row = Column(names, "", "", "as in the table of trials, for this epoch")
+    return _columns([row, *(column for column in EPOCHS if column.name not in of_trials)])
 
 
 def comparison_columns() -> str:
@@ -152,7 +155,8 @@ def best_columns() -> str:
 
 
 def _columns(columns: Iterable[Column]) -> str:
-    rows = [(f"`{column.name}`", column.meaning, column.unit or "–") for column in columns]
+    shown = (column for column in columns if not column.name.endswith(("low", "high")))  # the page explains these
+    rows = [(f"`{column.name}`", column.meaning, column.unit or "–") for column in shown]
     return table(("column", "meaning", "unit"), rows)
 
 

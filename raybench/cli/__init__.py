@@ -25,7 +25,7 @@ DEBUG = "RAYBENCH_DEBUG"
 VERBS = {
     "run": "Run a command, with each combination of the values in its braces.",
     "grid": "Run the missing trials of a grid and print the comparison.",
-    "plan": "Show the cells of a grid: done, to run, skipped; time and price.",
+    "plan": "Show the configurations of a grid: done, to run, skipped; time and price.",
     "devices": "Show the devices and frameworks of this machine or a cluster.",
     "env": "List or build Python environments for other frameworks.",
     "data": "List or download data sets.",

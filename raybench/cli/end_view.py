@@ -125,7 +125,9 @@ def _next(outcome: Outcome) -> list[str]:
     if retried:
         retry_options = " ".join(f"--retry {status}" for status in retried)
         if outcome.plan.workload.file:
-            lines.append("After an edit of your code, run the same command: all its cells are new and run again.")
+            lines.append(
+                "After an edit of your code, run the same command: all its configurations are new and run again."
+            )
             lines.append(f"After fixing any other cause, add {retry_options}.")
         else:
             lines.append(f"After fixing the cause, run the same command with {retry_options}.")

@@ -203,7 +203,9 @@ class Display(ProgressListener):
             for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values())):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell for work in todo})
-            print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
+            print_text(
+                self._console, f"Running the other {plural(cells, 'configuration')}: {plural(len(todo), 'trial')}."
+            )
         for line in plan_warnings(plan):
             self.warn(line)
         self._show_phase("Starting the first trial")

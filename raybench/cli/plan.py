@@ -52,7 +52,7 @@ def command(
     executor: Executor,
     results: Path,
 ) -> int:
-    """Show the cells of the grid in FILE on this machine.
+    """Show the configurations of the grid in FILE on this machine.
 
     Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
     and costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.

@@ -56,7 +56,7 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
     included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
     trials = (points + included) * spec.most_repeats
     if trials > MAX_TRIALS:
-        factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
+        factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 configuration"
         plus = f" + {included:,} of include" if included else ""
         yield (
             ("repeats" if spec.most_repeats > MAX_TRIALS else "axes",),
@@ -79,7 +79,10 @@ def _devices(spec: GridSpec) -> Iterator[Finding]:
         yield path, f"unknown device {cut(repr(name))}; {near or declare}"
     if isinstance(axis, list) and spec.devices and not unknown and not spec.devices.keys() & named.values():
         names = ", ".join(map(flow, spec.devices))
-        yield ("devices",), f"no cell runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`"
+        yield (
+            ("devices",),
+            f"no configuration runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`",
+        )
 
 
 def _rules(spec: GridSpec) -> Iterator[Finding]:

@@ -401,7 +401,7 @@ class RunOptions:
         None,
         "The Python environment of a trial: a built environment (`raybench env`), or the path of a Python or of a "
         "virtual environment; by default the Python that raybench runs in. The names and versions of all that is "
-        "installed there are part of the cell.",
+        "installed there are part of the configuration.",
         examples=["xla", "~/venvs/torch29"],
         affects=(SPEED,),
     )

@@ -134,7 +134,7 @@ def notes(plan: Plan) -> Iterator[str]:
 
 def plan_warnings(plan: Plan) -> Iterator[str]:
     """Settings of runnable cells that conflict, with a remedy."""
-    of = f"of {plural(len(plan.cells), 'cell')}"
+    of = f"of {plural(len(plan.cells), 'configuration')}"
     short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[int, int]]()
     for cell in plan.cells:
         if cell.fit is None or cell.skip:
@@ -182,7 +182,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
             reasons.setdefault(cell.skip, []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
-        yield f"{devices}: {plural(len(cells), 'cell')} skipped: {reason}"
+        yield f"{devices}: {plural(len(cells), 'configuration')} skipped: {reason}"
     kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
@@ -238,7 +238,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
         # If nothing can run here, every cell is kept with its reason.
         cells = [cell for cell in cells if not cell.skip] or cells
     if not cells:
-        raise UsageError(f"{spec.name} has no cell left; change --where or exclude, which remove all of them")
+        raise UsageError(f"{spec.name} has no configuration left; change --where or exclude, which remove all of them")
     trials = tuple(_ordered(spec, cells))
     count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
     left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)

@@ -341,7 +341,9 @@ class Resolver:
         """The settings and the parameters of a training function or a command."""
         if command := self._info.command:
             for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
-                message = f"a cell has no value for {{{name}}}, which the command uses; set one for the whole grid"
+                message = (
+                    f"a configuration has no value for {{{name}}}, which the command uses; set one for the whole grid"
+                )
                 raise UsageError(f"{self._spec.place('workload')}{message}")
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:

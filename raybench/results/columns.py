@@ -34,8 +34,8 @@ TEXT, WHOLE, NUMBER, YES_NO, TIME = "string", "Int64", "float64", "boolean", "da
 
 _IDENTITY = [
     Column("grid", TEXT, "", "the grid's name; for other sources, the name of the source"),
-    Column("trial", TEXT, "", "id of the trial: its cell and its repeat"),
-    Column("cell", TEXT, "", "id of its cell, the same for all repeats"),
+    Column("trial", TEXT, "", "id of the trial: its configuration and its repeat"),
+    Column("cell", TEXT, "", "id of its configuration, the same for all repeats"),
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
     Column("attempt", WHOLE, "", "the number of the attempt, from 1"),
     Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; missing while it runs"),

@@ -46,7 +46,8 @@ class TrialOptions:
         stop_at_target: whether training ends when it is reached.
         budget: what the training may spend; None for no limit.
         read_joules: reads the device's energy counters, for a budget of energy.
-        rank, world_size: of this process, among those that train the model together.
+        rank: the number of this process among those that train the model together, from 0.
+        world_size: how many they are.
         data_dir: the folder of data sets.
         output_dir: a folder for the user's own files.
     """

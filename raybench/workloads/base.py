@@ -45,7 +45,8 @@ class Workload:
         defaults: settings that apply if the grid does not set them, named as in a grid file.
         examples: number of examples used of each split ("train", "val"), if not all.
         held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
-        mean, std: one number per channel of images with values 0 to 255: (image - mean) / std.
+        mean: one number per channel of images with values 0 to 255: (image - mean) / std.
+        std: the same.
         loss: from the model's outputs and targets to one loss per example, shape [batch]; None: cross-entropy. For
             several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number per example}; None: {"accuracy": …}. For several

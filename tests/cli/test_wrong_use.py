@@ -97,7 +97,7 @@ def test_every_cell_excluded(raybench, tmp_path):
     said = raybench("plan", "g.yaml")
     assert (said.status, said.lines) == (
         2,
-        ["wrong has no cell left; change --where or exclude, which remove all of them"],
+        ["wrong has no configuration left; change --where or exclude, which remove all of them"],
     )
 
 

@@ -98,7 +98,11 @@ CONTRADICTIONS = [
     ("axes: {device: [cpu, gpu]}", 3, "unknown device 'gpu'; declare it, such as `devices: {gpu: {kind: cuda}}`"),
     ("axes: {device: [CPU]}", 3, "did you mean cpu?"),
     ("axes: {device: [gpuu]}\ndevices: {gpu: {kind: cuda}}", 3, "did you mean gpu?"),
-    ("devices: {gpu: {kind: cuda}}", 3, "no cell runs on these devices; list them as an axis: `axes: {device: [gpu]}`"),
+    (
+        "devices: {gpu: {kind: cuda}}",
+        3,
+        "no configuration runs on these devices; list them as an axis: `axes: {device: [gpu]}`",
+    ),
     ("axes: {epochs: [1]}\nexclude:\n  - {epochs: [1, 2]}", 5, "exclude[0].epochs[1]: 2 is not on the axis epochs"),
     ("exclude:\n  - {epochs: 2}", 4, "not an axis of this grid; its axes are device"),
     ("exclude: [{}]", 3, "the map {} is not allowed; it should have at least 1 item"),
@@ -111,7 +115,7 @@ CONTRADICTIONS = [
     ("stop_at_target: true", 3, "needs a target; add one"),
     ("target: {metric: val/f1, at_least: 0}", 3, "digits_cnn has no metric 'val/f1'; use one of val/accuracy, val/lo"),
     ("target: {metric: test/accuracy, at_least: 0}", 3, "did you mean val/accuracy?"),
-    ("repeats: 20000", 3, "20,000 trials (1 cell; 20,000 repeats) are more than the maximum of 10,000"),
+    ("repeats: 20000", 3, "20,000 trials (1 configuration; 20,000 repeats) are more than the maximum of 10,000"),
     ("axes: {batch_size: [1, 2]}\nrepeats: 6000", 3, "12,000 trials (2 batch_size; 6,000 repeats)"),
 ]
 YAML = [

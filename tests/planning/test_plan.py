@@ -218,7 +218,7 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
         (OWN + "flops_per_token: 6 * {sizes}\n", "grid.yaml:4:1: no value for {sizes}; did you mean size"),
         (OWN + "flops_per_token: 6 * {size} - 6000\n", "flops_per_token: 6 * 1000 - 6000 is not a number above 0"),
         (OWN + "flops_per_token: 6\nflops_precision: fp8\n", "grid.yaml:5:1: fp8 is not a precision whose peak"),
-        (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no cell left; change --where or exclude"),
+        (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no configuration left; change --where or exclude"),
     ],
 )
 def test_impossible_settings_are_refused_with_their_line(plan_of, text, words):
