@@ -88,7 +88,7 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         case "expected":
             message = f"{_described(value)} is not allowed; use {fallback}"
         case _:  # such as "Input should be a valid integer"
-            rule = re.sub("^(Input|List|String|Dictionary) | or instance of .*| after validation.*", "", fallback)
+            rule = re.sub("^(Input|List|String|Dictionary|Value) | or instance of .*| after validation.*", "", fallback)
             message = f"{_described(value)} is not allowed; it {rule.replace('dictionary', 'map')}"
     return message + _as_axis(path, value)
 

@@ -159,9 +159,6 @@ def main(framework: str) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGTERM, end)
-    seconds, most = resource.getrlimit(resource.RLIMIT_CPU)
-    if seconds == most != resource.RLIM_INFINITY:  # the kernel would send SIGKILL, as if the trial had been lost
-        resource.setrlimit(resource.RLIMIT_CPU, (max(1, most - 1), most))
     die_with_parent(signal.SIGTERM)
     adopt_orphans()
     jobs, messages = Connection(0, writable=False), Connection(os.dup(1), readable=False)
