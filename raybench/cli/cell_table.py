@@ -10,6 +10,7 @@ from raybench.core.identity import trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
+from raybench.devices import hardware_text
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
 from raybench.reporting.words import budget_text, money_text, seconds_text
 from raybench.results.attempt import latest
@@ -187,14 +188,8 @@ def cell_columns(
 
 def hardware_texts(plan: Plan) -> list[str]:
     """The hardware of each device that can run here: `cpu: AMD EPYC, 2 cores`."""
-    texts: dict[str, str] = {}
-    for cell in plan.cells:
-        if cell.fit and not cell.skip:
-            fit = cell.fit
-            count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
-            cores = "" if fit.accelerators else f", {plural(fit.cpus, 'core')}"
-            texts.setdefault(cell.profile, f"{cell.profile}: {count}{fit.hardware.model}{cores}")
-    return list(texts.values())
+    devices = {cell.profile: cell.content.device for cell in plan.cells if cell.fit and not cell.skip}
+    return [f"{name}: {hardware_text(device)}" for name, device in devices.items()]
 
 
 def _device(cell: ResolvedCell) -> str:
