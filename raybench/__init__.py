@@ -66,8 +66,8 @@ def run_grid(
 ) -> Results:
     """Run the missing trials of a grid and return its results.
 
-    Everything is kept in the results folder: the same call again runs only what is missing. In a notebook the progress
-    is shown in the cell, in a terminal as a live display, elsewhere as lines.
+    Everything is kept in the results folder: the same call again runs only what is missing. The progress is a
+    live display in a terminal, and lines elsewhere.
 
     Args:
         grid: a grid file, or a mapping with the fields of one; paths in a mapping are relative to the current folder.

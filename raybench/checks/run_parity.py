@@ -173,10 +173,7 @@ def _plan(
 
 
 def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]:
-    """The `examples` setting: as many as the steps need.
-
-    All examples if there are fewer, or if the data are the user's own.
-    """
+    """The `examples` setting: as many as the steps need; all if there are fewer, or if the data are the user's own."""
     _, available = data_of(info, root)
     if not available:
         return {"examples": dict(info.examples)} if info.examples else {}

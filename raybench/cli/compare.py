@@ -133,10 +133,10 @@ def command(
     A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
     increased at all. With 7 repeats and a limit of 5%, a true increase of 3% is called slower in about 15% of cases.
 
-    With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
-    runs of both alternate, so that a change of the machine affects both alike, 4 to 10 times until there is a verdict,
-    unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave, the machine
-    may have changed between the two sessions. The options after --interleave apply only with it.
+    With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. Their
+    runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times until there is a
+    verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
+    the machine may have changed between the two sessions. The options after --interleave apply only with it.
     """
     from raybench.analysis.compare import Limits, as_versions, compare
 

@@ -16,8 +16,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybench.checks import roofline
-from raybench.checks.weight_decay import DecayCheckResult
+from raybench.checks import weight_decay
+from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
@@ -274,12 +274,11 @@ class Display(ProgressListener):
 
     def _check_ended(self, event: Event) -> None:
         """Keep a result for the line about checks; print a failed check at once."""
-        proof = DecayCheckResult.of(event)
-        if proof and proof.warning:
-            self.warn(proof.warning)
-        elif proof:
+        if event["check"] == weight_decay.NAME and not event.get("passed"):
+            self.warn(decay_warning(event))
+        elif event["check"] == weight_decay.NAME:
             self._checks["weight decay ok"] = None
-        elif event["check"] == roofline.NAME and "probes" in event:
+        elif "probes" in event:
             self._checks[f"peak {peak_text(event['probes'])} on {event['subject']['device']['kind']}"] = None
 
     def _show_checks(self) -> None:

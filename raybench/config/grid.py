@@ -216,10 +216,6 @@ class GridSpec(CellSettings):
         "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}, {}
     )
     currency: v.Text = key("The currency of all prices of the grid.", "EUR", "USD")
-    price_per_kwh: v.NotNegative | None = key("Price of a kilowatt-hour, for measured energy.", 0.30, None)
-    gCO2_per_kwh: v.NotNegative | None = key(  # noqa: N815
-        "Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.", 380, None
-    )
     baseline: Entry = key(
         "Baseline values. Each configuration is compared with the one that has them and otherwise the same settings.",
         {"device": "cpu"},

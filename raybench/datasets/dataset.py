@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +70,7 @@ class Source:
 
     @property
     def is_archive(self) -> bool:
-        """Return whether it is a tar archive to extract.
-
-        A data set may also have an archive as one of its files.
-        """
+        """Return whether it is a tar archive to extract; a data set may also have an archive as one of its files."""
         return self.name.endswith((".tar.gz", ".tgz", ".tar")) and self.files != (self.name,)
 
 
@@ -129,10 +128,7 @@ class DataSet:
 
     @property
     def official_digest(self) -> str | None:
-        """The digest of the official files.
-
-        None if one of their SHA-256s is not known.
-        """
+        """The digest of the official files; None if one of their SHA-256s is not known."""
         if self.generator:
             return self._made()
         checksums = [file.checksum.partition(":") for file in self.files]
@@ -174,11 +170,12 @@ class DataSet:
         folder = self.locate(root)
         missing = [file.path for file in self.files if not (folder / file.path).is_file()]
         if missing:
-            advice = (
-                self.hint or f"run `raybench data fetch {self.name}`, or set RAYBENCH_DATA to the folder that has it"
-            )
+            fetch = f"run `raybench data fetch {self.name}`, or set RAYBENCH_DATA to the folder that has it"
+            advice = self.hint or fetch
             raise DataError(f"{self.name}: {', '.join(missing)} not found in {folder}; {advice}")
         try:
             return self.read(folder)
-        except OSError as error:
-            raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
+        # What the file system, and readers of archives, numbers and text raise for damaged content.
+        except (OSError, EOFError, ValueError, LookupError, zlib.error, tarfile.TarError) as error:
+            remedy = f"if its files are damaged, remove them and run `raybench data fetch {self.name}`"
+            raise DataError(f"{self.name}: cannot be read from {folder}: {error}; {remedy}") from None

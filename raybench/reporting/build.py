@@ -103,8 +103,7 @@ def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
-    decay_checks = PretrialChecks(history.checks).decay_checks(cells.values())
-    warnings = [*(check.warning for check in decay_checks if check.warning), *unknown_mfu(runs)]
+    warnings = [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs)]
     if history.damaged:
         warnings.append(f"{plural(len(history.damaged), 'damaged line')} of the results left out")
     return warnings

@@ -172,10 +172,7 @@ class Attempt:
 
     @property
     def stops(self) -> bool:
-        """Return whether it stops at its target.
-
-        Its last accuracy then only confirms the target.
-        """
+        """Return whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
 
     def metric(self, name: str) -> float | None:

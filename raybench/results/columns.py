@@ -51,10 +51,7 @@ MODEL = "model"
 
 
 def _setting_column(setting: Setting) -> Column:
-    """The column of a setting.
-
-    A value that is not a number, a name or a boolean is JSON.
-    """
+    """The column of a setting; a value that is not a number, a name or a boolean is JSON."""
     kinds = [TEXT if kind is None else kind for kind in map(_KINDS.get, setting.types)]
     kind = next((kind for kind in (NUMBER, TEXT) if kind in kinds), kinds[0])
     return Column(setting.name, kind, setting.unit, setting.description, ".".join(("settings", *setting.path)))

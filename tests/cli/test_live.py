@@ -134,17 +134,12 @@ def test_time_left_counts_down(terminal):
     assert not any("epoch" in line for line in rest)
 
 
-def proof(**fields):
-    subject = {
-        "framework": "torch",
-        "device": {"kind": "cpu", "replicas": 8},
-        "optimizer": {"name": "sgd"},
-        "decay": "coupled",
-    }
-    return events.check_ended("decay-1", 1, check="weight_decay", subject=subject, error=None, **fields)
+def proof(passed, says):
+    about = "weight decay: torch on cpu, sgd, 8 replicas"
+    return events.check_ended("decay-1", 1, check="weight_decay", about=about, passed=passed, says=says, error=None)
 
 
-PASSED = proof(passed=True, factor=1.0, expected=1.0, follows="coupled")
+PASSED = proof(True, "passed")
 
 
 ROOFLINE = events.check_ended(

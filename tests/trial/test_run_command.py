@@ -561,10 +561,10 @@ def test_commands_are_compared_by_known_work(project, pace, workload, unit, code
 @pytest.mark.parametrize(
     ("workload", "axis", "note"),
     [
-        ("", "batch_size", "epoch_is_pass"),
-        ("epoch: epoch (.)", "batch_size", "epoch_is_pass"),
+        ("", "batch_size", "assumed_work"),
+        ("epoch: epoch (.)", "batch_size", "assumed_work"),
         ("", "params.nproc", "weak_scaling"),
-        ("", "params.argument_1", "unnamed_argument"),
+        ("", "params.argument_1", "assumed_work"),
     ],
 )
 def test_epochs_are_compared_across_batch_sizes(project, workload, axis, note):

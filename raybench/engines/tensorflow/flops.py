@@ -1,7 +1,4 @@
-"""FLOPs and memory traffic per example of a Keras model, from its layers.
-
-The torch engine has a module of the same name with the same function.
-"""
+"""FLOPs and memory traffic per example of a Keras model, from its layers; see `raybench.engines.torch.flops`."""
 
 from __future__ import annotations
 

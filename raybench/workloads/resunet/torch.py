@@ -64,10 +64,7 @@ class Up(nn.Module):
 
 
 class ResUNet(nn.Module):
-    """One encoder and two decoders.
-
-    The mask's decoder receives the depth decoder's output at every scale.
-    """
+    """One encoder and two decoders; the mask's receives the output of the depth's at every scale."""
 
     def __init__(self, concatenate: bool) -> None:
         super().__init__()
