@@ -64,7 +64,7 @@ from raybench.results.grid_request import GridRequest, PlannedCell
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
 
-_ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+_ERRORS = ("loss", "error", "mse", "msle", "mae", "mape", "perplexity", "ppl", "nll", "bpb", "bpc", "/wer", "/cer")
 """Ends of the names of metrics of which lower values are better (also of `rmse`)."""
 
 
@@ -275,7 +275,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
-    return not metric.rpartition("/")[2].endswith(_ERRORS)
+    return not metric.endswith(_ERRORS)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:

@@ -79,8 +79,9 @@ STOPPING = "Stopping: ending the running trials, then writing the report. Finish
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     """The problem of a trial in one line, with its line of code; the phase and amount of an out-of-memory error."""
-    sizes = format_bytes(error) if status == TrialStatus.OOM else ""
-    return error_line({"message": sizes, "where": error.get("where")} if sizes else error, MAX_ERROR_CHARS)
+    is_framework_error = status == TrialStatus.OOM and error.get("type") != "OutOfMemory"
+    sizes = format_bytes(error) if is_framework_error else ""
+    return error_line({**error, "type": "", "message": sizes} if sizes else error, MAX_ERROR_CHARS)
 
 
 def metric_text(name: str, value: float) -> str:

@@ -29,7 +29,7 @@ Quote the braces: a shell would expand them itself.
 
 @click.command("run", epilog=EPILOG)
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script.")
+@click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script and its axes.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),

@@ -115,15 +115,12 @@ def with_other_batch_size(names: Iterable[str]) -> frozenset[str]:
 def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
     """The message if the workload has no metric of this name; None if it has, or if this is unknown."""
     command = info.command
-    if command and command.reports:
-        return None
-    if command and not command.metric_names:
-        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
     names = (*info.metric_names, "loss") if info.metric_names else ()
     known = command.metric_names if command else [f"{split}/{name}" for split in ("val", "train") for name in names]
-    if not known or metric in known:
+    hint = close(metric.replace("test/", "val/"), known)
+    if not known or metric in known or (command and not hint):  # its output may have it without a pattern
         return None
-    hint = close(metric.replace("test/", "val/"), known) or f"use one of {', '.join(known)}"
+    hint = hint or f"use one of {', '.join(known)}"
     return f"{info.name} has no metric {metric[:60]!r}; {hint}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
+from raybench.core.rank import current_rank
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
@@ -94,9 +95,13 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
     event = ended(job, status, error, warnings, sections, wall_s, ledger)
-    if engine and status == TrialStatus.COMPLETED:
-        with suppress(Exception):  # the training is done
+    if engine and status == TrialStatus.COMPLETED and current_rank().count > 1:
+        send({**event, "event": events.TRAINED})
+        try:
             event["communication"] = engine.communication()
+        except Exception as exc:
+            status, error = failure(exc, device, "communication", job)
+            event |= {"status": status, "error": error}
     send(event)
 
 

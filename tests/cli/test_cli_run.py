@@ -43,7 +43,8 @@ def test_braces_become_axes(words, command, axes):
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("python my/train.py", "train"),
+        ("python my/train.py --epochs=3", "train"),
+        ("python my/train.py --lr {1,2} --threads {1,2}", "train_lr_threads"),
         ("python -m package.main", "package.main"),
         ("torchrun --nproc-per-node 2 a.py", "a"),
         ("./solver", "solver"),
