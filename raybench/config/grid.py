@@ -173,7 +173,7 @@ class GridSpec(CellSettings):
     )
     isolate: bool = key(
         "Run each trial of your own function or command in a new folder with copies of the files that count (see "
-        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        "`inputs`). Use it for programs that write to fixed names in their folder.",
         True,
         False,
     )
