@@ -20,7 +20,7 @@ from raybench.core import events
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.monitoring.host_load import HostLoad
+from raybench.monitoring.host import HostLoad
 from raybench.reporting.build import from_sources
 from raybench.results import timing
 from raybench.results.folder import add_event

@@ -6,6 +6,9 @@ import os
 import pkgutil
 from collections.abc import Sequence
 
+from raybench.core.cell import CellDevice
+from raybench.core.settings import MISSING
+from raybench.core.text import plural
 from raybench.devices import cpu, cuda, mps, rocm, tpu, xla
 from raybench.devices.base import Assignment as Assignment
 from raybench.devices.base import Device as Device
@@ -35,6 +38,16 @@ def loop_frameworks(kind: str) -> tuple[str, ...]:
 def hosted(kind: str) -> bool:
     """Return whether a kind computes on the host's cores, without an accelerator; false for an unknown kind."""
     return kind in KINDS and KINDS[kind].on_host
+
+
+def hardware_text(device: CellDevice) -> str:
+    """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if its model is not known."""
+    if device.model in (None, MISSING):
+        return ""
+    count = device.known_count
+    if hosted(str(device.kind)) and device.count is not MISSING:
+        return f"{device.model}, {plural(count, 'core')}"
+    return f"{count:,} x {device.model}" if count > 1 else str(device.model)
 
 
 def missing_precision(kind: str, precision: str) -> str | None:

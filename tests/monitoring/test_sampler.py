@@ -15,7 +15,7 @@ from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import Monitor
-from raybench.monitoring.processes import family_usage
+from raybench.monitoring.host import family_usage
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the numbers of processes come from /proc")
 
