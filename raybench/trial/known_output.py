@@ -66,7 +66,8 @@ METRICS = {
     "accuracy": r"acc(?:uracy)?(?:@?1)?|prec@1|top-?1",
     "perplexity": r"ppl|perplexity",
     "other": r"(?:m?log)?loss|f1(?:[-_]score)?|(?:pr_?|ro_?)?auc|auroc|(?-i:mAP)\w*|m?iou|bleu|rouge\w*|wer|cer|r?msl?e"
-    r"|mae|mape|nll|bp[bc]|ndcg\S*|psnr|ssim|fid|dice|(?<=[-_])(?:err|error|return|reward|score)",
+    r"|mae|mape|nll|bp[bc]|ndcg\S*|psnr|ssim|fid|dice"
+    r"|(?:(?<=[-_])|(?<=rain |test |tion |eval ))(?:err|error|return|reward|score)",
 }
 """What programs call a metric, by raybench's name of it; others keep their names."""
 

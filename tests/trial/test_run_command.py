@@ -257,6 +257,7 @@ training's binary_logloss: 0.673\tvalid_1's auc: 0.81 -> train/binary_logloss 0.
 validation loss at iteration 1000 | lm loss value: 6.5E+00 | lm loss PPL: 6.9E+02 -> val/loss 6.5, val/perplexity 690
 iter 10 step 5 | loss train: 2.345, val: n/a -> train/loss 2.345
 Epoch(val) [1][500/500]  coco/bbox_mAP: 0.377 -> val/bbox_map 0.377
+Validation score: 0.9, test error: 3.2% -> val/score 0.9, test/error 3.2
 global_step=200, episodic_return=21.0 -> train/episodic_return 21
 valid | epoch 001 | ppl 20 | best_loss 7.1 | Best val Acc: 0.9 -> val/perplexity 20
 Namespace(acc=False, loss_weight=0.5, precision=16, max_acc=3), error 404, map 3 of 5 ->
