@@ -219,6 +219,13 @@ KNOWN_OUTPUTS = {
             {"train/loss": 0.4, "train/accuracy": 0.8},
         ],
     ),
+    "`epoch N … loss …`": (
+        "Epoch 1/2  loss 0.7  val acc: 98.5%  20 samples/s\nEpoch 2/2  loss 0.6  val acc: 98.9%  30 samples/s",
+        [
+            {"train/loss": 0.7, "val/accuracy": 98.5, "speed/examples_per_s": 20},
+            {"train/loss": 0.6, "val/accuracy": 98.9, "speed/examples_per_s": 30},
+        ],
+    ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
 }
 
