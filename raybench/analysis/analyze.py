@@ -56,6 +56,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
+from raybench.devices import hardware_text
 from raybench.results import timing
 from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest, PlannedCell
@@ -197,7 +198,7 @@ class _Grid:
             total_s=_median(map(timing.total, runs)),
             quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
-            hardware=next((run.cell.device for run in own.attempts if run.cell), cell.content.device).hardware,
+            hardware=hardware_text(next((run.cell.device for run in own.attempts if run.cell), cell.content.device)),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),

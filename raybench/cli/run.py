@@ -71,7 +71,7 @@ def command(
     """
     from raybench.config.one_line import as_yaml, commands_of, expanded_braces, grid_of
     from raybench.devices import hosted
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
 

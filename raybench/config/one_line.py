@@ -56,22 +56,7 @@ def grid_of(
     devices: Iterable[str] = (),
     baseline: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return the fields of the grid that a command with braces stands for.
-
-    Args:
-        words: the program and its arguments.
-        name: of the grid; otherwise that of the script and its axes.
-        repeats: of each configuration, by default 3; with `until`, the most.
-        until: what is certain enough, such as `5%`.
-        epoch: regular expression of the lines that end an epoch.
-        metrics: texts `NAME=PATTERN`.
-        work: texts `UNIT=AMOUNT`, the work of an epoch or, without epochs, of a run.
-        devices: kinds of devices.
-        baseline: texts `AXIS=VALUE`.
-
-    Raises:
-        UsageError: an option is not of its form, or an alternative is written twice.
-    """
+    """Return the fields of the grid that a command with braces stands for."""
     axes: dict[str, list[Any]] = {"device": list(devices)} if devices else {}
     command = []
     for number, word in enumerate(words):
@@ -104,11 +89,7 @@ def grid_of(
 
 
 def commands_of(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the commands that `--vs` separates, each under what distinguishes it; one command under any name.
-
-    Raises:
-        UsageError: a side has no command, or two are equal.
-    """
+    """Return the commands that `--vs` separates, each under what distinguishes it; one command under any name."""
     commands: list[list[str]] = [[]]
     for word in words:
         if word == VS:

@@ -41,12 +41,7 @@ _NEEDS_TRIAL = "which a command needs raybench.current_trial() for"
 
 
 def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
-    """Yield the problems of a grid with the parameters of its workload.
-
-    Args:
-        spec: the grid.
-        base: the folder of its file.
-    """
+    """Yield the problems of a grid with the parameters of its workload."""
     try:
         info = spec.read_workload(base)
     except (WorkloadError, OSError) as error:
@@ -83,13 +78,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
 
 
 def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
-    """The message for an unknown key that is a parameter of the grid's training function or command, or None.
-
-    Args:
-        data: the grid file's data, which may have any errors.
-        path: the key's path.
-        base: the folder of the file.
-    """
+    """The message for an unknown key that is a parameter of the grid's training function or command, or None."""
     *parents, name = path
     workload = data.get("workload")
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):

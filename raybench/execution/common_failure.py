@@ -18,12 +18,7 @@ _OF_GRID = re.compile(r"UsageError|(?:ModuleNotFound|Import|Syntax)Error|unrecog
 
 
 class CommonFailure:
-    """The failures of a grid before its first result.
-
-    Args:
-        plan: the grid.
-        has_result: whether a trial of it has a result already.
-    """
+    """The failures of a grid before its first result."""
 
     def __init__(self, plan: Plan, has_result: bool) -> None:
         self._has_result = has_result

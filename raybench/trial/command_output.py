@@ -46,12 +46,7 @@ class Lines:
         self._rest = ""
 
     def feed(self, chunk: bytes, last: bool = False) -> list[str]:
-        """The lines that a part of the stream completes.
-
-        Args:
-            chunk: the part.
-            last: whether it is the last one, so that the rest is a line too.
-        """
+        """The lines that a part of the stream completes."""
         *lines, rest = _ENDS.split(self._decoder.decode(chunk, last))
         if lines:
             lines[0], self._rest = self._rest + lines[0], rest
@@ -64,10 +59,6 @@ class Lines:
 
 class Metrics:
     """The metrics of a command, from the lines of its output.
-
-    Args:
-        command: its patterns.
-        values: of the placeholders in the command's `work`.
 
     Attributes:
         current: the metrics since the last epoch ended.
@@ -105,11 +96,7 @@ class Metrics:
         return replace(self._command, metrics=patterns)
 
     def read(self, line: str) -> list[str]:
-        """Read a line; return the marks (`MARKS`) in it, in their order.
-
-        Raises:
-            OutputError: a value is not a number, or an epoch ends twice.
-        """
+        """Read a line; return the marks (`MARKS`) in it, in their order."""
         self._lines.append(line[:MAX_QUOTED_CHARS])
         values = self._values(line)
         self._counts.update(values.keys())
@@ -121,11 +108,7 @@ class Metrics:
         return [*marks, EPOCH_AGAIN] if is_again else marks
 
     def _is_next(self, mark: str, value: Any, line: str) -> bool:
-        """Return whether a line is a mark: one without a number is, and one with a number higher than before.
-
-        Raises:
-            OutputError: the end of an epoch has a number that is not higher.
-        """
+        """Return whether a line is a mark: one without a number is, and one with a number higher than before."""
         if mark == BEGIN:
             return self._counts[mark] == 1
         try:
@@ -143,11 +126,7 @@ class Metrics:
         return number > before
 
     def end_epoch(self) -> tuple[dict[str, float], dict[str, float], float | None]:
-        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock.
-
-        Raises:
-            OutputError: the clock has not been printed.
-        """
+        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock."""
         self.number += 1
         metrics, self.current = self.current, {}
         if self.number == 1:

@@ -91,16 +91,10 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed."""
 
 
-def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
-    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them.
-
-    Args:
-        job: the attempt.
-        send: receives each event.
-        ledger: the process's ledger, started when the process was; None: a new one.
-        template_import: seconds that loading the framework took before this process began.
-    """
-    started_ns = ledger.started if ledger else time.perf_counter_ns()
+def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
+    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them."""
+    ledger = ledger or Ledger()
+    started_ns = ledger.started
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
     command = info.command
@@ -126,7 +120,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, wall_s, template_import)
+    end = ended(job, status, error, warnings, sections, wall_s, ledger)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 
