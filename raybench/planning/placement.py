@@ -197,10 +197,7 @@ def _without_data(need: ResourceRequest, node: Node) -> str | None:
 
 
 def _lacking(need: ResourceRequest, node: Node) -> str | None:
-    """The reason why an environment cannot run the trial, or None.
-
-    The reason includes a remedy if there is one.
-    """
+    """The reason why an environment cannot run the trial, with a remedy if there is one; or None."""
     interpreter = node.interpreter(need.environment)
     if interpreter.problem:
         return interpreter.problem

@@ -84,10 +84,7 @@ def cli_flags(store: Store, results: Path) -> str:
 
 
 def store_from_uri(uri: str) -> Store:
-    """The store of a URI.
-
-    A relative path of a sqlite store is relative to the working folder.
-    """
+    """The store of a URI; a relative path of a sqlite store is relative to the working folder."""
     return _store(uri.strip(), "the MLflow store", Path.cwd())
 
 
@@ -97,10 +94,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_server(uri: str) -> bool:
-    """Return whether a URI names an MLflow server rather than a database.
-
-    A server has its own UI and artifacts.
-    """
+    """Return whether a URI names an MLflow server, which has its own UI and artifacts, rather than a database."""
     return _scheme(uri) in SERVERS
 
 

@@ -115,10 +115,7 @@ class Program:
                 self._selector.unregister(key.fileobj)
 
     def cpu_s(self) -> float:
-        """Processor seconds of it and its descendants that run; those that have ended count once they are waited for.
-
-        0 without /proc.
-        """
+        """Processor seconds of it and its descendants; an ended one counts once it is waited for. 0 without /proc."""
         rows: dict[int, tuple[int, int]] = {}
         for file in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):  # it has just ended

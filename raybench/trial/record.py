@@ -35,10 +35,7 @@ CHECKS = {
 
 
 def shortened(event: Event) -> Event:
-    """An event with the long texts of its error cut in the middle.
-
-    The files `ERROR` and `OUTPUT` have the full texts.
-    """
+    """An event with the long texts of its error cut; the files `ERROR` and `OUTPUT` have the full ones."""
     error = event.get("error")
     return {**event, "error": {name: _cut(name, value) for name, value in error.items()}} if error else event
 
