@@ -36,9 +36,6 @@ class ProgressListener:
     def warn(self, words: str) -> None:
         """A problem that the user may want to fix; from any thread."""
 
-    def quiet(self) -> None:
-        """No other program uses the machine, before the first trial."""
-
     def stopping(self) -> None:
         """The user pressed Ctrl-C."""
 
