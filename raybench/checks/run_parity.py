@@ -88,9 +88,7 @@ def run_parity(
     """Compare a workload's frameworks, each on the CPU, in this interpreter or else in raybench's own environment.
 
     Args:
-        workload: a built-in workload's name, or the user's own as `file.py:name`.
         requested: frameworks, the reference first; if empty, all that run here and for which the workload has a model.
-        batch_size: examples in one step.
 
     Raises:
         UsageError: the workload, its data, a framework cannot be used; the message names the remedy.

@@ -59,17 +59,10 @@ def missing_precision(kind: str, precision: str) -> str | None:
 
 
 def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
-    """Choose adjacent accelerators of one host for a trial.
-
-    Returns None if there are not enough.
+    """Choose adjacent accelerators of one host for a trial, among the unassigned ones; None if there are not enough.
 
     The chips of a TPU are wired as a grid, so a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2
     (https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm).
-
-    Args:
-        kind: of device.
-        free: identities of the unassigned accelerators, in order.
-        count: number of accelerators of the trial.
     """
     if not KINDS[kind].counts or count < 2:
         return tuple(free[:count]) if len(free) >= count else None

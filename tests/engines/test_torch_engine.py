@@ -237,7 +237,10 @@ def test_own_loss_and_metrics():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize(
+    "mode",
+    ["default", *(pytest.param(mode, marks=pytest.mark.exhaustive) for mode in ("reduce-overhead", "max-autotune"))],
+)
 def test_compiled_and_eager_agree(mode):
     for compiled, plain in zip(metrics(compile=mode), metrics(), strict=True):
         assert compiled["train/loss"] == pytest.approx(plain["train/loss"], rel=1e-3)
