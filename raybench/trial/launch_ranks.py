@@ -67,12 +67,6 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
     """Run the work in a process for each rank and send merged events, as if from one.
 
     An error in any rank ends all of them, and is the trial's error.
-
-    Args:
-        job: the attempt; with one rank, the work is done in this process.
-        work: the work of each rank, with a function that it sends events by; the last one is one of `events.ENDS`.
-        send: receives the merged events.
-        fail: makes the end event if a rank cannot send its own.
     """
     count = ranks_of(job.cell)
     with socket.create_server(("127.0.0.1", 0)) as server:

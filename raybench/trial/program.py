@@ -61,13 +61,7 @@ Chunk = tuple[int, bytes, int]
 
 
 class Program:
-    """A running program.
-
-    Args:
-        arguments: the program, looked up in the `PATH` of `environ`, and its arguments.
-        environ: its environment variables.
-        folder: its working directory.
-        marker: the name of a variable of `environ` with a unique value, by which its descendants are found.
+    """A running program, whose descendants are found by a variable of its environment, the marker.
 
     Attributes:
         pid: its process id.
