@@ -193,7 +193,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
 
 
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
-    """Make the plan of a grid for these machines: of all cells, those `where`, or with `AVAILABLE` those that can run."""
+    """Make the plan of a grid for these machines: of all cells, those `where`, or the `AVAILABLE` ones that can run."""
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}

@@ -14,7 +14,7 @@ MAX_BATCH_DEPTH = 8
 
 
 def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
-    """The number of examples in a batch, the first dimension of all its arrays, and the path of one, for later batches."""
+    """The number of examples in a batch, the first dimension of its arrays, and the path of one, for later batches."""
     if path is not None:
         try:
             array = batch
