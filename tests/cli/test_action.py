@@ -21,10 +21,10 @@ def train(trial):
 """
 RAYBENCH = """#!{python}
 from raybench.cli import main
-from raybench.execution import executors
+from raybench.execution import base
 from raybench.execution.inline import InlineExecutor
 
-executors.make_executor = lambda *_: InlineExecutor()
+base.make_executor = lambda *_: InlineExecutor()
 main()
 """
 GH = '#!/bin/bash\necho "$@" > gh.txt\n'
