@@ -26,7 +26,7 @@ class KnownOutput:
     are_passes: bool = True
 
 
-_NO_PROGRESS = r"(?!.*(?:\bbatch|\bstep|\biter|\d+/\d+ ?\(|\d%|it/s|/step))"
+_NO_PROGRESS = r"(?!.*(?:\bbatch|\bstep|\biter|\[ *\d+/\d+ ?\(|\d%\||it/s|/step))"
 
 KNOWN_OUTPUTS = (
     KnownOutput("the test lines of PyTorch's examples", {"epoch": r"^Test set: .*Accuracy: \d+/\d+"}),
@@ -66,7 +66,8 @@ METRICS = {
     "accuracy": r"acc(?:uracy)?(?:@?1)?|prec@1|top-?1",
     "perplexity": r"ppl|perplexity",
     "other": r"(?:m?log)?loss|f1(?:[-_]score)?|(?:pr_?|ro_?)?auc|auroc|(?-i:mAP)\w*|m?iou|bleu|rouge\w*|wer|cer|r?msl?e"
-    r"|mae|mape|nll|bp[bc]|ndcg\S*|psnr|ssim|fid|dice|(?<=[-_])(?:err|error|return|reward|score)",
+    r"|mae|mape|nll|bp[bc]|ndcg\S*|psnr|ssim|fid|dice"
+    r"|(?:(?<=[-_])|(?<=rain |test |tion |eval ))(?:err|error|return|reward|score)",
 }
 """What programs call a metric, by raybench's name of it; others keep their names."""
 
@@ -93,7 +94,7 @@ def _named(patterns: Mapping[str, str]) -> str:
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,20}\.?\d{0,20}(?:e[-+]?\d+)?|\.\d+|nan|inf)"
 _PER_SECOND = rf"(?:(?:{'|'.join(UNITS.values())})(?:/|_per_| per )s(?:ec(?:ond)?)?|tps)\b"
 _RATE = re.compile(
-    rf"(?<![\w.])({_NUMBER})([kM]?)\s*{_PER_SECOND}|(?<![a-z]){_PER_SECOND}[\"']?[\s:=]+[\"']?({_NUMBER})([kM]?)",
+    rf"(?<![\w.])({_NUMBER})([kM]?)\s*{_PER_SECOND}|(?<!eval_)(?<![a-z]){_PER_SECOND}[\"']?[\s:=]+[\"']?({_NUMBER})([kM]?)",
     re.IGNORECASE,
 )
 _METRIC = re.compile(
@@ -127,7 +128,7 @@ def metrics_in(line: str, header: str = "") -> Iterator[tuple[str, float, int]]:
         kind = next(name if name != "other" else found[name].lower() for name in METRICS if found[name])
         value = _float(found["mean"] or found["value"]) / float(found["all"] or 1)
         yield f"{_part(context, line[: found.start('value')])}/{'_'.join([*own, kind])}", value, found.start("value")
-    for found in _RATE.finditer(line) if _part(context, line) == "train" else ():  # the speed of training
+    for found in _RATE.finditer(line):
         unit = next(name for name, text in UNITS.items() if re.search(text, found[0], re.IGNORECASE))
         factor = {"k": 1e3, "m": 1e6}.get((found[2] or found[4] or "").lower(), 1)
         yield f"speed/{unit}_per_s", _float(found[1] or found[3]) * factor, found.start(1 if found[1] else 3)
