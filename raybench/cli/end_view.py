@@ -118,8 +118,8 @@ def _next(outcome: Outcome) -> list[str]:
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
         store = outcome.store
-        command = f"raybench ui{cli_flags(store, outcome.folder.parent)}"
-        lines.append(f"MLflow  {in_a_browser(store) if is_server(store.uri) else command}")
+        ui = f"raybench ui{cli_flags(store, outcome.folder.parent)}"
+        lines.append(f"MLflow  {in_a_browser(store) if is_server(store.uri) else ui}")
     if is_inline(outcome.plan.spec.name):
         lines.append(
             f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
