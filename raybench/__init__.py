@@ -112,7 +112,7 @@ def run_grid(
 
     from raybench.cli.live import Display
     from raybench.core.text import format_value
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
     from raybench.run import Options

@@ -170,11 +170,7 @@ def _check_options(interleave: bool) -> None:
 
 
 def _source(source: str, results: Path, grid: str | None) -> Source:
-    """Return the attempts and the request of one grid in a source.
-
-    Raises:
-        UsageError: the source cannot be read, or has several grids.
-    """
+    """Return the attempts and the request of one grid in a source."""
     from raybench.reporting.build import one_grid
     from raybench.results.grid_request import request_of_runs
 
@@ -192,7 +188,7 @@ def _run_both(
     **given: Any,
 ) -> int:
     """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
     from raybench.sources import TWO_SCRIPTS

@@ -71,14 +71,7 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
 def print_list(
     console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()
 ) -> None:
-    """Print rows of texts in columns.
-
-    Args:
-        console: where.
-        heads: the headings; the last column is wrapped.
-        rows: the texts of each row.
-        right: headings of columns that are aligned to the right.
-    """
+    """Print rows of texts in columns, of which the last is wrapped."""
     columns = [
         Column(head, texts, right=head in right, kind=TEXT if head == heads[-1] else "")
         for head, texts in zip(heads, zip(*rows, strict=True), strict=True)

@@ -57,7 +57,7 @@ class Engine(ABC):
 
     Attributes:
         batch_size: the examples of a training step.
-        evaluation_batch: examples per batch of the next evaluation, once the data are loaded; may be reduced.
+        evaluation_batch: examples per batch of an evaluation, once the data are loaded.
         model: the framework's model, once it is built.
     """
 

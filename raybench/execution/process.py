@@ -128,11 +128,7 @@ class ForkServer:
         self._resources.close()
 
     def _read(self, deadline: float) -> dict[str, Any] | None:
-        """The next message; None if the fork server has ended.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
+        """The next message; None if the fork server has ended."""
         try:
             if not self._messages.poll(None if deadline == math.inf else max(0.0, deadline - time.monotonic())):
                 raise TimeoutError
@@ -194,11 +190,7 @@ class ForkServer:
                 self._wait_for_exit()
 
     def _supervise(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
-        """The next message of a running trial; None if the fork server has ended.
-
-        Raises:
-            _OutOfBounds: the trial has to be terminated.
-        """
+        """The next message of a running trial; None if the fork server has ended."""
         # Commands and ranks are ended by the trial's own process, which then reports that.
         has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
         grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
@@ -237,16 +229,7 @@ class ForkServer:
 
 
 def _check_memory(server: int, job: Job, trial: int) -> None:
-    """Check the memory that a trial's processes hold together; each of them has the kernel's own limit.
-
-    Args:
-        server: the fork server, to which also the trial's orphans belong.
-        job: the attempt, with the limit.
-        trial: the trial's process.
-
-    Raises:
-        _OutOfBounds: it is more than the limit.
-    """
+    """Check the memory that a trial's processes hold together; each of them has the kernel's own limit."""
     used, limit = dict[int, int](), job.memory_limit
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(server).children(recursive=True)

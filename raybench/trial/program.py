@@ -72,9 +72,6 @@ class Program:
     Attributes:
         pid: its process id.
         ended_ns: when it ended; 0 while it runs.
-
-    Raises:
-        OSError: it cannot be started.
     """
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str], folder: Path, marker: str) -> None:

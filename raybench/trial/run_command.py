@@ -56,7 +56,7 @@ from raybench.trial.program import (
 )
 from raybench.trial.run import NOT_KEPT, PER_DEVICE, drop_unmeasured, ended, per_device_batch_size
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, MARKS, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder
 from raybench.workloads.parameters import PASSED
 
@@ -91,16 +91,10 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed."""
 
 
-def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
-    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them.
-
-    Args:
-        job: the attempt.
-        send: receives each event.
-        ledger: the process's ledger, started when the process was; None: a new one.
-        template_import: seconds that loading the framework took before this process began.
-    """
-    started_ns = ledger.started if ledger else time.perf_counter_ns()
+def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
+    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them."""
+    ledger = ledger or Ledger()
+    started_ns = ledger.started
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
     command = info.command
@@ -126,7 +120,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, wall_s, template_import)
+    end = ended(job, status, error, warnings, sections, wall_s, ledger)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 
@@ -450,7 +444,7 @@ class _Printed(_Run):
         elif mark == EPOCH:
             self._epoch(at_ns)
         elif mark == EPOCH_BEGINS:
-            if self._in_epoch and EPOCH not in self._command.marks:
+            if self._in_epoch and (self.known or EPOCH not in self._command.marks):
                 self._epoch(at_ns)
             if self._spent_ns:
                 self._end_at_budget()
@@ -468,7 +462,8 @@ class _Printed(_Run):
         if self._spent_ns:
             printed = {**(self._last["metrics"] if self._last else {}), **self._metrics.current}
             is_late = (time.perf_counter_ns() - self._spent_ns) * NANO > METRICS_GRACE_S
-            if is_late or not {*self._command.metric_names} - {*printed, *self._command.work}:
+            usual = {*self._command.metric_names, *self._metrics.matched} - {*MARKS, self._command.time}
+            if is_late or not usual - {*printed, *self._command.work}:
                 self._end_at_budget()
         elif self._is_training and self._over_budget(time.perf_counter_ns()) > BUDGET_GRACE:
             self._epoch(time.perf_counter_ns(), partial=True)
@@ -548,7 +543,10 @@ class _Printed(_Run):
     def _spent_cpu_s(self) -> float:
         """Processor seconds of the program and its descendants since the last call."""
         assert self._program
-        before, self._cpu_s = self._cpu_s, children_cpu_s() - self._children_cpu_s + self._program.cpu_s()
+        children_s = math.nan
+        while children_s != (children_s := children_cpu_s()):  # again if the program was waited for meanwhile
+            running_s = self._program.cpu_s()
+        before, self._cpu_s = self._cpu_s, children_s - self._children_cpu_s + running_s
         return round(max(0.0, self._cpu_s - before), 6)
 
     def _add_later(self) -> None:
@@ -580,7 +578,7 @@ class _Printed(_Run):
             if no_epochs:
                 self.known = {}
             before_s = self._last["ledger"]["train"] if self._last and not self._command.time else math.inf
-            if no_epochs or (self._in_epoch and EPOCH not in self._command.marks):
+            if no_epochs or (self._in_epoch and (self.known or EPOCH not in self._command.marks)):
                 self._epoch(program.ended_ns)
                 self._move_excess(before_s, "other")  # what the program does after its last epoch, such as a test
             elif not self._metrics.number:

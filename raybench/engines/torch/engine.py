@@ -85,7 +85,9 @@ class TorchEngine(Engine):
         # Of DistributedDataParallel: without it, every part of a batch would average its gradients over the ranks.
         self._without_average = getattr(self._call, "no_sync", nullcontext)
         # With the loss in the graph, logits of a large vocabulary are not written to memory in float32.
-        self._compute = torch.compile(self._forward, mode=cast(str, recipe.compile)) if recipe.compile else self._forward
+        self._compute = (
+            torch.compile(self._forward, mode=cast(str, recipe.compile)) if recipe.compile else self._forward
+        )
         self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._count_compilation()
 
