@@ -48,12 +48,12 @@ KNOWN_OUTPUTS = (
     ),
     KnownOutput(
         "the lines `Epoch N` or `Epoch N/M` (in Keras's `fit`, to the end of its progress bar)",
-        {"epoch_begins": r"^Epoch (\d+)(?:/\d+)?:?\s*$", "epoch": r"^\s*(?P<steps>\d+)/(?P=steps)\b.*/(?:step|epoch)"},
+        {
+            "epoch_begins": r"(?:^|\] ?)Epoch (\d+)(?:(?:/\d+)?:?\s*$| \| Batchsize)",
+            "epoch": r"^\s*(?P<steps>\d+)/(?P=steps)\b.*/(?:step|epoch)",
+        },
     ),
     KnownOutput("the progress bars `Epoch N: 100%`", {"epoch": r"\b[Ee]poch[ :#]*(\d+)\b.*\b100%"}),
-    KnownOutput(
-        "the lines that begin an epoch (`Epoch N | Batchsize: …`)", {"epoch_begins": r"\bEpoch (\d+) \| Batchsize"}
-    ),
     KnownOutput(
         "the lines `epoch N … loss …`",
         {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\['\"]*(\d+).*(?:\b|_)(?:[Ll]oss|[Aa]cc)"},
