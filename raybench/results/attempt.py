@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results.epoch import Epoch, epoch_of
+from raybench.results.epoch import Epoch, epoch_of, is_steady
 from raybench.results.parsing import (
     cell_in,
     error_in,
@@ -26,7 +26,6 @@ from raybench.results.parsing import (
     valid_values_in,
     whole_in,
 )
-from raybench.results.warmup import is_steady
 
 Key = tuple[str, int]
 """Key of an attempt: its trial's id and its number, from 1."""
