@@ -202,8 +202,8 @@ def _lacking(need: ResourceRequest, node: Node) -> str | None:
     if interpreter.problem:
         return interpreter.problem
     if need.environment:
-        needed = {need.framework: FRAMEWORKS[need.framework].package, **{name: name for name in NEEDED}}
-        missing = next((name for name, package in needed.items() if package not in interpreter.packages), None)
+        needed = (FRAMEWORKS[need.framework].package, *NEEDED)
+        missing = next((package for package in needed if package not in interpreter.packages), None)
         return (
             f"{missing} is not installed in {environment_label(need.environment)} on {node.name}" if missing else None
         )
