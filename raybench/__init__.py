@@ -66,24 +66,24 @@ def run_grid(
 ) -> Results:
     """Run the missing trials of a grid and return its results.
 
-    Everything is kept in the results folder: the same call again runs only what is missing. In a notebook the progress
-    is shown in the cell, in a terminal as a live display, elsewhere as lines.
+    Everything is kept in the results folder: the same call again runs only what is missing. The progress is a
+    live display in a terminal, and lines elsewhere.
 
     Args:
         grid: a grid file, or a mapping with the fields of one; paths in a mapping are relative to the current folder.
         results: the results folder.
         set: changes to the grid by dotted name, such as `{"axes.batch_size": [64, 128]}`.
-        where: run only the cells with these values, such as `{"device": "cpu"}`.
-        repeats: repeats of each cell, instead of the grid's; with `until`, the most.
+        where: run only the configurations with these values, such as `{"device": "cpu"}`.
+        repeats: repeats of each configuration, instead of the grid's; with `until`, the most.
         until: repeat until each ratio is certain to ± this, such as "5%", or until a "verdict".
         prices: a CSV of prices per hour that replace the grid's.
-        smoke: run a few steps of a few cells on the CPU, to see whether the grid works; its numbers are not results.
+        smoke: run a few steps of a few configurations on the CPU, to see whether the grid works; these are not results.
         synthetic_data: train on generated data of the same shape, without a download: only times mean anything.
         rerun: run every trial again.
         retry: statuses of finished trials to run again, such as `["failed"]`.
         tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
             MLFLOW_TRACKING_URI, or a database in the results folder.
-        checks: run the checks around the trials: weight decay and roofline.
+        checks: check weight decay and measure the device's peak before the trials.
         keep_going: run every trial even if all so far have failed in the same way.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
         inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
@@ -113,7 +113,7 @@ def run_grid(
     from raybench.cli.live import Display
     from raybench.core.status import TrialStatus
     from raybench.core.text import format_value, join_words
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
     from raybench.run import Options
@@ -153,9 +153,9 @@ def load(
 
     Args:
         source: a results folder, or a grid's own folder in it; the file of one attempt (`….jsonl`); an MLflow store, as
-            its URI or as its database's file (`….db`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`);
-            a zip file of `raybench export`. Several of them, such as `["raybench-results", "colab.zip"]`, are united: a
-            run that is in two of them counts once, and machines of one model are hosts of one cell.
+            its URI or as its database's file (`….db`); a CSV of epochs (`….csv`); a zip file of `raybench
+            export`. Several of them, such as `["raybench-results", "colab.zip"]`, are united: a run that is in two of
+            them counts once, and machines of one model are hosts of one configuration.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
             if several users ran the same trial on one store, `latest` is one of theirs.

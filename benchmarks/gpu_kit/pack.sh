@@ -44,7 +44,7 @@ names = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=Tru
 tree = sum(Path(name.decode()).stat().st_size for name in names if name)
 files = [(site, Path("site.tar.xz"))]
 files += [(path, Path("originals") / path.name) for path in originals.glob("*") if sys.argv[3] and path.is_file()]
-order = ("unpack.py", "mnist", "imdb", "cifar10", "*")
+order = ("unpack.py", "cifar10", "mnist", "imdb", "*")
 found = dict.fromkeys(path for name in order for top in sorted(data.glob(name)) for path in (sorted(top.rglob("*")) or [top]))
 files += [(path, "data" / path.relative_to(data)) for path in found if path.is_file() and not path.name.startswith(".")]
 sizes = [tree] * 3

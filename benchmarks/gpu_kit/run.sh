@@ -9,6 +9,9 @@ out=${OUT:-$work/out}
 python=${PYTHON:-python3}
 until=${UNTIL:-525}
 tiny=${TINY:-} # a rehearsal on the CPU
+results=${RESULTS:-$work/results}
+tests=${TESTS:-not autotune and not grid} grid_tests=grid
+[ -z "$tiny" ] || tests=clock grid_tests=clock_waits
 mkdir -p "$work"/{logs,packed,site,originals} "$out"
 export PYTHONPATH="$work/site:$root" RAYBENCH_DATA="$work/data" PYTHONUNBUFFERED=1 MPLBACKEND=Agg XDG_CACHE_HOME="$work/cache"
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 COLUMNS=150
@@ -39,19 +42,20 @@ step() { # NAME SECONDS COMMAND…: ended by Ctrl-C at its limit, killed 30 s la
 grid() { # NAME SECONDS FILE OPTIONS…
   local name=$1 limit=$2
   shift 2
-  step "$name" "$limit" "$python" -m raybench grid ${tiny:+--repeats 1} "$@" --results "$work/results"
+  step "$name" "$limit" "$python" -m raybench grid ${tiny:+--repeats 1} "$@" --results "$results"
 }
 
-take_home() { # after each step, so that nothing is lost but the last one
+take_home() ( # after each step, so that nothing is lost but the last one
+  flock 9
   cp "$summary" "$work"/junit*.xml "$out" 2> /dev/null
   (cd "$work/logs" && rm -rf ends && mkdir ends && for log in *.log; do tail -c 400000 "$log" > "ends/$log"; done && tar czf "$out/logs.tar.gz" ends)
   timeout -k 5 60 "$python" "$kit/collect.py" "$work/results" "$out" > "$work/logs/collect.log" 2>&1 || say "collect.py failed: $(tail -1 "$work/logs/collect.log")"
-}
+) 9> "$work/home.lock"
 
 setup() {
   for piece in gpu_pack/[1-9]; do
-    [ -d "$piece/data" ] && cp -r "$piece"/data/. "$work/packed/"
-    [ -d "$piece/originals" ] && cp -r "$piece"/originals/. "$work/originals/"
+    [ -d "$piece/data" ] && cp -ru "$piece"/data/. "$work/packed/"
+    [ -d "$piece/originals" ] && cp -ru "$piece"/originals/. "$work/originals/"
     [ -f "$piece/site.tar.xz" ] && [ ! -d "$work/site/ray" ] &&
       "$python" -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter="tar")' "$piece/site.tar.xz" "$work/site" &&
       timeout 60 "$python" -m compileall -q -j 0 "$work/site" > /dev/null
@@ -87,25 +91,25 @@ export -f look run_tests
 export python kit work tiny
 
 one() {
-  local few=() onto=() programs='{airbench94.py,airbench94_compiled.py}'
+  local few=() onto=() programs=${PROGRAMS:-{airbench94.py,airbench94_compiled.py\}}
   [ -z "$tiny" ] || few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu) programs=airbench94.py
   case $1 in
     check) step check 90 bash -c look ;;
     devices) step devices 60 "$python" -m raybench devices ;;
     quick) grid quick 240 grids/quickstart.yaml "${few[@]}" ;;
     mlflow) step mlflow 60 "$python" "$kit/check.py" "$work/results" ;;
-    tests) step tests 240 bash -c "run_tests junit '${tiny:+clock}${tiny:-not autotune and not grid}'" ;;
-    testsgrid) step testsgrid 150 bash -c "run_tests junit_grid ${tiny:+clock_waits}${tiny:-grid}" ;;
+    tests) step tests 240 bash -c "run_tests junit '$tests'" ;;
+    testsgrid) step testsgrid 150 bash -c "run_tests junit_grid $grid_tests" ;;
     autotune) step autotune 200 bash -c 'run_tests junit_autotune autotune' ;;
     until) grid until 150 grids/quickstart.yaml --set name=until --set 'axes.weight_decay=[0.0]' --set 'axes.count=[1]' "${few[@]}" --until 5% --repeats $((tiny ? 4 : 10)) ;;
     gpt) grid gpt 420 grids/gpt_which_gpu.yaml --set 'devices={gpu: {kind: cuda, price_per_hour: 3}}' --set 'axes.device=[gpu]' --set 'axes.count=[1]' \
-      --set 'baseline={compile: false}' --set budget.time=60s --repeats $((tiny ? 1 : 2)) "${onto[@]}" \
+      --set 'baseline={compile: false}' --set budget.time=${BUDGET:-60s} --repeats $((tiny ? 1 : ${REPEATS:-2})) "${onto[@]}" \
       ${tiny:+--set 'model={layers: 2, width: 64, heads: 2, context: 32, vocabulary: 256}' --set 'axes.compile=[false]' --set budget.time=3s --set examples.val=16} ;;
-    published) step published 300 "$python" -m raybench run --name published --device "$gpu" --results "$work/results" \
-      --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : 2)) \
+    published) step published 300 "$python" -m raybench run --name published --device "$gpu" --results "$results" \
+      --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : ${REPEATS:-2})) \
       -- "$python" "$kit/published.py" ${tiny:+--short --trainings 1} "$work/originals/$programs" ;;
     modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;
-    oom) grid oom 120 "$kit/grids/oom.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set 'axes.batch_size=[512]' --set steps_per_epoch=1} ;;
+    oom) grid oom 120 "$kit/grids/oom.yaml" "${onto[@]}" ${tiny:+--set 'axes.batch_size=[8]' --set 'model={layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}'} ;;
     pytorch) grid pytorch 120 examples/pytorch_loop/grid.yaml --set axes.device=available --set 'devices={}' --set 'baseline={device: cpu}' \
       --set 'axes.batch_size=[256]' --set params.train_examples=$((tiny ? 256 : 8192)) ;;
     bert) grid bert 120 examples/transformers_imdb/grid.yaml --set 'axes={device: available, batch_size: [100]}' --set 'baseline={device: cpu}' \
@@ -113,8 +117,8 @@ one() {
     jax) grid jax 90 examples/jax_loop/grid.yaml --set 'axes={device: available, batch_size: [640]}' --set 'baseline={device: cpu}' ;;
     davidnet) grid davidnet 240 grids/cifar_tpu_vs_gpu.yaml $(synthetic cifar10) --where device=gpu --where batch_size=512 \
       --where weight_decay=5.0e-4 "${few[@]}" "${onto[@]}" ${tiny:+--set 'overrides=[]' --set 'include=[]'} ;;
-    airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : 5)) "${onto[@]}" ${tiny:+--smoke} ;;
-    airbenchc) grid airbenchc 240 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : 3)) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
+    airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : ${REPEATS:-5})) "${onto[@]}" ${tiny:+--smoke} ;;
+    airbenchc) grid airbenchc 240 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
     mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats $((tiny ? 1 : 3)) "${few[@]}" ;;
     lstm) grid lstm 150 grids/imdb_cpu_vs_gpu.yaml $(synthetic imdb) --set 'devices={}' --set axes.device=available --set framework=torch \
       --set steps_per_epoch=$((tiny ? 1 : 40)) --set epochs=3 --set 'examples={val: 500}' ;;

@@ -20,6 +20,7 @@ from raybench.analysis.answer import (
     Mfu,
     Run,
     Status,
+    Summary,
     ToTarget,
     Unit,
 )
@@ -41,14 +42,12 @@ from raybench.analysis.measured import (
 from raybench.analysis.ratios import (
     cost_ratio,
     cost_summary,
-    price_factor,
     quality_difference,
     quality_summary,
     rate_summary,
-    scaled,
 )
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, joules_of, least_probability, seconds_of, target_ratio
+from raybench.analysis.targets import expected, joules_of, successes, target_ratio
 from raybench.analysis.trust import Answered, with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -57,16 +56,15 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
-from raybench.results import energy, timing
+from raybench.devices import hardware_text
+from raybench.results import timing
 from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest, PlannedCell
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
 
-JOULES_PER_KWH = 3.6e6
-
-_ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+_ERRORS = ("loss", "error", "mse", "msle", "mae", "mape", "perplexity", "ppl", "nll", "bpb", "bpc", "/wer", "/cer")
 """Ends of the names of metrics of which lower values are better (also of `rmse`)."""
 
 
@@ -164,8 +162,7 @@ class _Grid:
     _scale: Callable[[str, float], float]
 
     def __post_init__(self) -> None:
-        self._energies = residual(each.energies for each in self._measured)
-        self._successes = residual([t.sample for t in each.tries if t.reached] for each in self._measured)
+        self._successes = residual(map(successes, self._measured))
 
     def configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
@@ -197,17 +194,16 @@ class _Grid:
             hosts=len(set(map(host_of, runs))),
             seconds=seconds,
             rate=rate_summary(own.paces, own.time_rounding),
-            from_warmup=any(map(timing.steady_from_warmup, runs)),
             run_parts_s=_run_parts(runs),
             total_s=_median(map(timing.total, runs)),
             quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
-            hardware=next((run.cell.device for run in own.attempts if run.cell), cell.content.device).hardware,
+            hardware=hardware_text(next((run.cell.device for run in own.attempts if run.cell), cell.content.device)),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
-            **self._energy(runs),
+            energy_j=_mean(joules_per_unit(run, self._unit) for run in runs),
             communication=_median(run.communication for run in runs),
             **_mfu(runs),
             **self._limit(runs),
@@ -220,8 +216,6 @@ class _Grid:
         ratio = cost_ratio(own.times, other.times, self._residuals.times, floor)
         return {
             "ratio": ratio,
-            "price_ratio": scaled(ratio, price_factor(own, other)),
-            "energy_ratio": cost_ratio(own.energies, other.energies, self._energies),
             "quality_difference": quality_difference(
                 own, other, self._metric, self._residuals.qualities.get(self._metric)
             ),
@@ -229,36 +223,15 @@ class _Grid:
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
         seconds, joules = expected(own.tries), expected(own.tries, joules_of)
-        reached = [each for each in own.tries if each.reached]
-        factor = price_factor(own, other) if other else None
-        ratio = target_ratio(own, other, self._successes) if other else None
         return ToTarget(
-            reached=len(reached),
+            reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
-            seconds=cost_summary(tuple(each.sample for each in reached)),
-            expected_s=seconds.value if seconds else None,
-            expected_low_s=seconds.low if seconds else None,
-            expected_high_s=seconds.high if seconds else None,
+            success_s=seconds.success if seconds else None,
+            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.tried) if seconds else None,
             price=_price(own.price_per_hour, seconds.value if seconds else None),
             energy_j=joules.value if joules else None,
-            least_probability=least_probability(len(reached), len(own.tries)),
-            ratio=ratio,
-            price_ratio=target_ratio(own, other, self._successes, seconds_of, 1, factor) if other and factor else None,
-            energy_ratio=target_ratio(own, other, None, joules_of) if other else None,
+            ratio=target_ratio(own, other, self._successes) if other else None,
         )
-
-    def _energy(self, runs: Sequence[Attempt]) -> dict[str, Any]:
-        joules, host = (
-            _mean(joules_per_unit(run, self._unit, part) for run in runs) for part in (energy.DEVICE, energy.HOST)
-        )
-        kwh = None if joules is None else (joules + (host or 0.0)) / JOULES_PER_KWH
-        price, gco2 = self._request.price_per_kwh, self._request.gco2_per_kwh
-        return {
-            "energy_j": joules,
-            "host_energy_j": host,
-            "energy_price": None if kwh is None or price is None else kwh * price,
-            "gco2": None if kwh is None or gco2 is None else kwh * gco2,
-        }
 
     def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
         """Return what limits most runs; withheld if other programs kept the host busy."""
@@ -302,7 +275,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
-    return not metric.rpartition("/")[2].endswith(_ERRORS)
+    return not metric.endswith(_ERRORS)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:
@@ -340,7 +313,6 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
         planned=completed + endings.total(),
         completed=completed,
         endings=dict(endings),
-        skipped=len(configurations) - len(runnable),
         part=part,
         repeats=tuple(repeats),
     )

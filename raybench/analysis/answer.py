@@ -56,40 +56,32 @@ class Summary:
 
     Attributes:
         value: geometric mean of times, energies and prices; mean of qualities.
-        low, high: ends of the 95% interval of the mean over runs; None with one run.
-        least, most: the smallest and the largest run.
+        low, high: ends of the 95% interval; None with one run.
         runs: number of runs.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    least: float
-    most: float
-    runs: int
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A configuration relative to another.
-
-    Attributes:
-        low, high: ends of the 95% interval; None with one run on a side.
-        runs, other_runs: number of runs on each side; number of sets of configurations for an effect without interval.
-        paired: whether the runs are compared repeat by repeat.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     runs: int = 1
-    other_runs: int = 1
-    paired: bool = False
 
     @property
     def has_interval(self) -> bool:
         """Whether there is an interval."""
         return self.low is not None and self.high is not None
+
+
+@dataclass(frozen=True)
+class Compared(Summary):
+    """A configuration relative to another.
+
+    Attributes:
+        other_runs: number of runs on the other side.
+        paired: whether the runs are compared repeat by repeat.
+    """
+
+    other_runs: int = 1
+    paired: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,28 +150,19 @@ class ToTarget:
 
     Attributes:
         reached, tried: number of runs that reached it, and that tried.
-        seconds: time to the target of the runs that reached it; None if none did.
-        expected_s: expected time with a restart after each miss; equal to `seconds.value` if every run reached it.
-        expected_low_s, expected_high_s: ends of its 95% interval; None with too few runs.
+        success_s: time to the target of the runs that reached it, geometric mean; None if none did.
+        expected: time with a restart after each miss; without interval with too few runs.
         price, energy_j: expected price and energy to the target; None if unknown.
-        least_probability: lower end of the probability to reach the target (Wilson's 95% interval; `0.05^(1/n)` if all
-            runs reached it).
         ratio: expected time relative to the reference's; None for the reference, or if a side never reached it.
-        price_ratio, energy_ratio: the same for price and energy.
     """
 
     reached: int
     tried: int
-    seconds: Summary | None = None
-    expected_s: float | None = None
-    expected_low_s: float | None = None
-    expected_high_s: float | None = None
+    success_s: float | None = None
+    expected: Summary | None = None
     price: float | None = None
     energy_j: float | None = None
-    least_probability: float = 0.0
     ratio: Ratio | None = None
-    price_ratio: Ratio | None = None
-    energy_ratio: Ratio | None = None
 
 
 @dataclass(frozen=True)
@@ -263,7 +246,6 @@ class Configuration:
         hosts: number of machines that its runs ran on.
         seconds: steady time per unit of work; None if unknown.
         rate: `Unit.counted` per second, such as tokens per second; None if nothing is counted.
-        from_warmup: whether a run has no epoch after its warm-up, so that its warm-up is used.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
         total_s: wall time of a whole run, median over runs; None if unknown.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
@@ -273,11 +255,9 @@ class Configuration:
         to_target: results towards the target; None without a target.
         hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
         price_per_hour, price_source: price of its device, and where it comes from; None if not given.
-        price, price_ratio: price of a unit of work (steady time), and relative to the reference: above 1 is cheaper.
+        price: of a unit of work (steady time).
         total_price: price of a whole run, median over runs.
-        energy_j, energy_ratio: energy of the device per unit of work.
-        host_energy_j: energy of an accelerator's host per unit of work; None if not measured.
-        energy_price, gco2: price and grams of CO2 of that energy per unit of work.
+        energy_j: energy of the device per unit of work.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
         mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
@@ -302,7 +282,6 @@ class Configuration:
     hosts: int = 1
     seconds: Summary | None = None
     rate: Summary | None = None
-    from_warmup: bool = False
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
     total_s: float | None = None
     ratio: Ratio | None = None
@@ -314,13 +293,8 @@ class Configuration:
     price_per_hour: float | None = None
     price_source: str = ""
     price: float | None = None
-    price_ratio: Ratio | None = None
     total_price: float | None = None
     energy_j: float | None = None
-    energy_ratio: Ratio | None = None
-    host_energy_j: float | None = None
-    energy_price: float | None = None
-    gco2: float | None = None
     mfu: Mfu | None = None
     mfu_problem: str = ""
     limited_by: str = ""
@@ -340,13 +314,12 @@ class EffectPart:
 
     Attributes:
         axis, value: that axis and value.
-        speed, quality: as for `Effect`.
+        speed: as for `Effect`.
     """
 
     axis: str
     value: Any
     speed: Ratio | None
-    quality: Difference | None = None
 
 
 @dataclass(frozen=True)
@@ -365,9 +338,9 @@ class Effect:
         rates: `Unit.counted` per second with the value and with the baseline's, as `speed`; None if not counted.
         varies: whether the effect differs between sets beyond noise, or `speed` is None for a reason above.
         parts: the effect by the axis it depends on (Holm-corrected); empty if it is not shown to depend on one.
-        quality: difference of quality by metric, the main metric first, as in `Answer.metric`.
+        quality: difference of quality by metric, the main metric first, as in `Answer.metric`; without one that changes
+            its sign between sets beyond noise.
         quality_least, quality_most: smallest and largest difference of the main metric of a set; None without metric.
-        quality_varies: whether that difference changes its sign between sets beyond noise: `quality` then lacks it.
         efficiency: speed-up ÷ increase of the amount, if the axis is an amount of hardware such as `count`.
         price, energy: of a unit of work, as `speed`, for such an axis: above 1 is less; None if unknown.
         cautions: marks of cautions that could change it.
@@ -386,7 +359,6 @@ class Effect:
     quality: Mapping[str, Difference] = field(default_factory=dict)
     quality_least: float | None = None
     quality_most: float | None = None
-    quality_varies: bool = False
     tied: Mapping[str, Any] = field(default_factory=dict)
     rates: tuple[float, float] | None = None
     efficiency: Ratio | None = None
@@ -410,7 +382,7 @@ class Scaling:
     axis: str
     noun: str
     kind: str = ""
-    serial: Compared | None = None
+    serial: Summary | None = None
 
 
 class Criterion(StrEnum):
@@ -522,7 +494,6 @@ class Status:
         planned: runs requested, without those of configurations that cannot run here.
         completed: of these.
         endings: the others by status, such as `{"failed": 2, "not run": 4}`.
-        skipped: configurations that cannot run here.
         part: a description of the requested part of the grid, if only some configurations were requested.
         repeats: what the reader should know of the number of repeats: added after a report, or too few to be certain.
     """
@@ -530,7 +501,6 @@ class Status:
     planned: int
     completed: int
     endings: Mapping[str, int] = field(default_factory=dict)
-    skipped: int = 0
     part: str = ""
     repeats: tuple[str, ...] = ()
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import fmean
 
-from raybench.analysis.answer import Best, Criterion, Difference, Ratio
-from raybench.analysis.intervals import Residual, residual
+from raybench.analysis.answer import Best, Criterion, Difference, Ratio, Summary
+from raybench.analysis.intervals import Sample, residual
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import cost_ratio, quality_difference
-from raybench.analysis.targets import expected, joules_of, seconds_of, target_ratio
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference
+from raybench.analysis.targets import Cost, Expected, expected, joules_of, seconds_of, successes, target_ratio
 
 Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
 """Compares two configurations, corrected for a number of comparisons; a ratio is above 1 if the first is better."""
@@ -52,20 +51,13 @@ def ranking(configurations: Sequence[Measured], has_target: bool, at_budget: AtB
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
     """
 
-    def key(each: Measured) -> tuple[float, float]:
-        to_target = expected(each.tries) if has_target else None
-        time = fmean(sample.value for sample in each.times) if each.times else math.inf
-        if at_budget:
-            return at_budget.cost(each), time
-        return (to_target.value if to_target else math.inf) if has_target else 0.0, time
-
-    def is_ranked(each: Measured) -> bool:
-        return bool(each.times or (has_target and each.tries) or (at_budget and at_budget.metric in each.qualities))
-
     ranked: list[int] = []
     for job in dict.fromkeys(each.job for each in configurations):
-        own = [each for each in configurations if each.job == job and is_ranked(each)]
-        ranked += [each.index for each in sorted(own, key=key)]
+        own = [each for each in configurations if each.job == job]
+        costs = next((each.costs for each in scales(own, has_target, at_budget)), {})
+        times = {each.index: fmean(sample.value for sample in each.times) for each in own if each.times}
+        known = [each.index for each in own if each.index in {**costs, **times} or (has_target and each.tries)]
+        ranked += sorted(known, key=lambda index: (costs.get(index, math.inf), times.get(index, math.inf)))
     return ranked
 
 
@@ -110,36 +102,58 @@ def scales(configurations: Sequence[Measured], has_target: bool, at_budget: AtBu
         made = [Scale(Criterion.QUALITY, qualities, by_quality)] if qualities else []
         if made and not has_target:
             return made
-    times = residual(each.times for each in configurations)
-    successes = residual([t.sample for t in each.tries if t.reached] for each in configurations)
-    energies = residual(each.energies for each in configurations)
-    prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour}
-    floor = max((each.time_rounding for each in configurations), default=0.0)
+    seconds = Quantity(configurations, seconds_of, lambda each: each.times, has_target)
+    joules = Quantity(configurations, joules_of, lambda each: each.energies, has_target)
+    prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour is not None}
+    costs = {index: value * prices[index] / 3600 for index, value in seconds.costs.items() if index in prices}
 
-    def compare(
-        own: Measured, other: Measured, comparisons: int, of_joules: bool = False, of_price: bool = False
-    ) -> Ratio | None:
-        factor = prices[other.index] / prices[own.index] if of_price else 1.0
-        if by_target:
-            pooled, cost = (_residual_j(configurations), joules_of) if of_joules else (successes, seconds_of)
-            return target_ratio(own, other, pooled, cost, comparisons, factor)
-        if of_joules:
-            return cost_ratio(own.energies, other.energies, energies, 0.0, comparisons)
-        return cost_ratio(own.times, other.times, times, floor, comparisons, factor)
+    def by_price(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
+        return seconds.ratio(own, other, comparisons, prices[other.index] / prices[own.index])
 
-    to_target = {each.index: cost.value for each in configurations if (cost := expected(each.tries))}
-    by_target = has_target and bool(to_target)
-    if by_target:
-        seconds = to_target
-        joules = {each.index: cost.value for each in configurations if (cost := expected(each.tries, joules_of))}
-    else:
-        seconds = {each.index: _geometric_mean(each.times) for each in configurations if each.times}
-        joules = {each.index: _geometric_mean(each.energies) for each in configurations if each.energies}
-    costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
-    made.append(Scale(Criterion.FIRST_TO_TARGET if by_target else Criterion.FASTEST, seconds, compare))
-    made += [Scale(Criterion.CHEAPEST, costs, partial(compare, of_price=True))] if len(costs) > 1 else []
-    made += [Scale(Criterion.LEAST_ENERGY, joules, partial(compare, of_joules=True))] if len(joules) > 1 else []
+    made.append(
+        Scale(Criterion.FIRST_TO_TARGET if seconds.to_target else Criterion.FASTEST, seconds.costs, seconds.ratio)
+    )
+    if len(costs) > 1 and all(costs.values()):  # what is free needs no comparison
+        made.append(Scale(Criterion.CHEAPEST, costs, by_price))
+    made += [Scale(Criterion.LEAST_ENERGY, joules.costs, joules.ratio)] if len(joules.costs) > 1 else []
     return [each for each in made if each.costs]
+
+
+class Quantity:
+    """The seconds or joules of configurations of one job.
+
+    Attributes:
+        to_target: whether they are those to the target, because a run reached it, or else of a unit of work.
+        costs: by index.
+    """
+
+    def __init__(
+        self,
+        configurations: Sequence[Measured],
+        cost: Cost,
+        of_unit: Callable[[Measured], tuple[Sample, ...]],
+        has_target: bool,
+    ) -> None:
+        self._cost, self._of_unit = cost, of_unit
+        self.to_target = has_target and any(each.reached for own in configurations for each in own.tries)
+        roundings = [each.time_rounding for each in configurations if cost is seconds_of]
+        self._rounding = max(roundings, default=0.0)
+        self._pooled = residual(map(self._samples, configurations))
+        totals: dict[int, Expected | Summary | None] = {
+            each.index: expected(each.tries, cost) if self.to_target else cost_summary(of_unit(each))
+            for each in configurations
+        }
+        self.costs = {index: total.value for index, total in totals.items() if total}
+
+    def _samples(self, configuration: Measured) -> Sequence[Sample]:
+        return successes(configuration, self._cost) if self.to_target else self._of_unit(configuration)
+
+    def ratio(self, own: Measured, other: Measured, comparisons: int, factor: float = 1.0) -> Ratio | None:
+        """Return the ratio of two configurations, multiplied by a known factor."""
+        if self.to_target:
+            return target_ratio(own, other, self._pooled, self._cost, comparisons, factor)
+        sides = self._of_unit(own), self._of_unit(other)
+        return cost_ratio(*sides, self._pooled, self._rounding, comparisons, factor)
 
 
 def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str) -> Best:
@@ -166,24 +180,13 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
 def _compared_with(first: int, order: Sequence[int], matching: Matching) -> tuple[int | None, int]:
     """Return the configuration that the best is compared with, and from how many pairs both were selected.
 
-    Its reference; else the best with the baseline's values; for a reference, the next in the ranking.
+    Its reference, if it has a cost; else the best with the baseline's values; for a reference, the next in the ranking.
     """
     reference = matching.references[first]
-    if reference is not None and reference != first:
+    if reference in order and reference != first:
         return reference, max(1, len(order) - 1)
-    if reference is None:
+    if reference != first:
         baseline = [index for index in order if matching.references[index] == index]
         if baseline:
             return baseline[0], (len(order) - len(baseline)) * len(baseline)
     return (order[1], len(order) - 1) if len(order) > 1 else (None, 1)
-
-
-def _residual_j(configurations: Sequence[Measured]) -> Residual | None:
-    return residual(
-        [replace(t.sample, value=math.log(t.joules)) for t in each.tries if t.reached and t.joules]
-        for each in configurations
-    )
-
-
-def _geometric_mean(samples: Sequence[object]) -> float:
-    return math.exp(fmean(each.value for each in samples))  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
@@ -11,6 +11,7 @@ from typing import Any
 
 from raybench.analysis.analyze import analyze, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
+from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
@@ -82,15 +83,6 @@ class Change:
     reason: str = ""
     more_repeats: int | None = None
     more_s: float | None = None
-
-
-@dataclass(frozen=True)
-class ChangedValue:
-    """Something that differs between the two versions, such as `torch` or `driver`."""
-
-    name: str
-    base: tuple[str, ...]
-    new: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -345,26 +337,3 @@ def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:
         for runs in (base, new)
     ]
     return bool(base) and sides[0] == sides[1]
-
-
-def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:
-    """Yield what differs between the runs of two versions, besides times and quality."""
-    sides = [_values(runs) for runs in (base, new)]
-    for name in {**sides[0], **sides[1]}:
-        values = [tuple(sorted(side.get(name, ()))) for side in sides]
-        if values[0] != values[1]:
-            yield ChangedValue(name, *values)
-
-
-def _values(runs: Iterable[Attempt]) -> Mapping[str, set[str]]:
-    """Return what runs were made with: software, machine, fields of their cells."""
-    values: dict[str, set[str]] = {}
-    for run in runs:
-        found = {**run.versions, "driver": run.hardware.get("driver")}
-        found |= {f"host.{name}": run.host.get(name) for name in ("name", "kernel", "boot")}
-        leaves = run.cell.leaves().items()
-        found |= {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}
-        for name, value in found.items():
-            if value not in (None, ""):
-                values.setdefault(name, set()).add(format_value(value))
-    return values

@@ -178,7 +178,7 @@ def _effect(
         most=most,
         rates=_rates(row),
         varies=bool(axis) or opposite,
-        parts=_parts(row, axis, metrics, residuals) if axis else (),
+        parts=_parts(row, axis, residuals) if axis else (),
         quality={
             metric: as_difference(estimate.mean, metric, (runs, runs))
             for metric, estimate in row.quality.items()
@@ -186,7 +186,6 @@ def _effect(
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
-        quality_varies=quality_opposite,
         tied={
             name: row.pairs[0][0].axes[name]
             for name, master in matching.ties.items()
@@ -213,24 +212,17 @@ def _is_opposite(speed: EffectEstimate | None, least: float, most: float, depend
     return depends_on is not None and speed.table.changes_sign()
 
 
-def _parts(row: _Row, axis: str, metrics: Sequence[str], residuals: Residuals) -> tuple[EffectPart, ...]:
+def _parts(row: _Row, axis: str, residuals: Residuals) -> tuple[EffectPart, ...]:
     """Return the effect by the value of the axis that it depends on."""
     groups: dict[str, list[tuple[Measured, Measured]]] = {}
     for own, reference in row.pairs:
         groups.setdefault(format_value(own.axes.get(axis)), []).append((own, reference))
     parts = []
     for pairs in groups.values():
-        part = _row(row.axis, row.value, row.other, pairs, metrics[:1], residuals)
+        part = _row(row.axis, row.value, row.other, pairs, (), residuals)
         runs = min(len(each.times) for pair in pairs for each in pair)
-        quality = next(iter(part.quality.values()), None)
-        parts.append(
-            EffectPart(
-                axis,
-                pairs[0][0].axes.get(axis),
-                as_ratio(part.speed.mean, runs=(runs, runs)) if part.speed else None,
-                as_difference(quality.mean, metrics[0], (runs, runs)) if quality else None,
-            )
-        )
+        speed = as_ratio(part.speed.mean, runs=(runs, runs)) if part.speed else None
+        parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed))
     return tuple(parts)
 
 

@@ -17,7 +17,7 @@ from statistics import fmean
 import numpy as np
 
 from raybench.analysis.answer import Ratio, Summary, Unit
-from raybench.analysis.compare import ChangedValue, changed_values
+from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.intervals import Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all

@@ -99,7 +99,7 @@ def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary 
     if summary is None:
         return None
     low, high = (None if each is None else _exp(each) for each in (summary.low, summary.high))
-    return Summary(_exp(summary.value), low, high, _exp(summary.least), _exp(summary.most), summary.runs)
+    return Summary(_exp(summary.value), low, high, summary.runs)
 
 
 def rate_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
@@ -108,17 +108,16 @@ def rate_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary 
     if cost is None:
         return None
     low, high = (1 / end if end else None for end in (cost.high, cost.low))
-    return Summary(1 / cost.value, low, high, 1 / cost.most, 1 / cost.least, cost.runs)
+    return Summary(1 / cost.value, low, high, cost.runs)
 
 
 def quality_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
     """Return the mean of numbers of runs; None without runs."""
     if not samples:
         return None
-    values = [each.value for each in samples]
-    estimate = mean(values, rounding)
+    estimate = mean([each.value for each in samples], rounding)
     low, high = estimate.interval() or (None, None)
-    return Summary(estimate.value, low, high, min(values), max(values), len(values))
+    return Summary(estimate.value, low, high, len(samples))
 
 
 def _exp(value: float) -> float:

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from raybench.analysis.answer import Compared, Effect, Scaling
+from raybench.analysis.answer import Effect, Scaling, Summary
 from raybench.analysis.intervals import Sample, at_every_look, mean
 from raybench.analysis.matching import CORES, Matching
 from raybench.analysis.measured import SAME_WORK, Measured
@@ -42,7 +42,7 @@ def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence
     return made
 
 
-def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Compared | None:
+def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Summary | None:
     """Return the part of the time of one that more do not shorten: time = serial + parallel / amount.
 
     It is fitted to each repeat, and the interval is that of the mean: runs share what happens in a repeat. None with
@@ -65,7 +65,7 @@ def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Compared |
         return None
     estimate = at_every_look(mean([float(fitted[0] / fitted.sum()) for fitted in parts]), runs[0].stopping)
     low, high = estimate.interval() or (None, None)
-    return Compared(estimate.value, low, high, len(repeats))
+    return Summary(estimate.value, low, high, len(repeats))
 
 
 def _kind(groups: Iterable[Mapping[float, Measured]]) -> str:

@@ -33,6 +33,12 @@ def joules_of(each: Try) -> tuple[float | None, float | None]:
     return each.joules, each.whole_j
 
 
+def successes(measured: Measured, cost: Cost = seconds_of) -> list[Sample]:
+    """Return the logs of the costs of the runs that reached the target."""
+    costs = [(each, cost(each)[0]) for each in measured.tries if each.reached]
+    return [replace(each.sample, value=math.log(known)) for each, known in costs if known]
+
+
 @dataclass(frozen=True)
 class Expected:
     """The expected cost to reach the target, with a restart after each miss.
@@ -90,16 +96,6 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
     return replace(result, low=value * math.exp(-below), high=high, high_with_misses=value * math.exp(above))
 
 
-def least_probability(reached: int, tried: int) -> float:
-    """Return the lower end of the probability to reach the target.
-
-    If all n runs reached it, a smaller probability than 0.05^(1/n) would have shown a miss in 95% of cases.
-    """
-    if not tried:
-        return 0.0
-    return 0.05 ** (1 / tried) if reached == tried else wilson(reached, tried)[0]
-
-
 def target_ratio(
     own: Measured,
     other: Measured,
@@ -118,9 +114,8 @@ def target_ratio(
         return None
     runs = len(own.tries), len(other.tries)
     if first.reached == first.tried and second.reached == second.tried:
-        samples = [[_sample(each, cost) for each in side.tries] for side in (other, own)]
         compare = intervals.best_difference if comparisons > 1 else intervals.difference
-        estimate = compare(samples[0], samples[1], pooled)
+        estimate = compare(successes(other, cost), successes(own, cost), pooled)
         assert estimate is not None
         ratio = as_ratio(estimate, comparisons, runs, price_ratio)
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
@@ -132,10 +127,6 @@ def target_ratio(
     below = math.hypot(math.log(highs[0] / first.value), math.log(second.value / second.low))
     above = math.hypot(math.log(first.value / first.low), math.log(highs[1] / second.value))
     return replace(ratio, low=value * math.exp(-below), high=value * math.exp(above))
-
-
-def _sample(each: Try, cost: Cost) -> Sample:
-    return replace(each.sample, value=math.log(cost(each)[0] or 1.0))
 
 
 def _holds_with_misses(ratio: Ratio, first: Expected, second: Expected) -> bool:

@@ -5,38 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from string import ascii_lowercase
 
-import numpy as np
-
 from raybench.analysis.answer import Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel, Unit
-from raybench.analysis.findings.finding import Finding, kinds, span_of
-from raybench.analysis.intervals import TwoWayTable, f_probability
+from raybench.analysis.changed_values import changed_values
+from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.matching import PROCESSES, Matching
 from raybench.analysis.measured import Measured, changes_work
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM, short_name
-from raybench.core.text import format_value, join_words
+from raybench.core.text import join_words, names_text
 from raybench.results import energy, timing
-from raybench.results.attempt import Attempt
-
-DAY_S = 86400.0
-"""Time between compared runs after which the state of a machine may have changed."""
-
-DRIFT = 0.02
-"""Least standard deviation of the machine's speed between repeats that is reported."""
-
-DRIFT_P = 0.01
-"""Probability of a false report of a drift."""
 
 LARGE_DIFFERENCE = 1.1
 """Without an interval, a ratio beyond this is taken as a difference."""
-
-_UNRELATED = frozenset({"python", "raybench", "ray"})
-"""Versions that do not affect a steady epoch."""
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
@@ -44,7 +29,8 @@ LARGE_CHANGE = 1.1
 _UNNAMED = re.compile(r"params\.argument_\d+")
 """Names of axes of a command whose values follow no option."""
 
-_OTHER_SETTINGS = ("settings.", "framework", "device.replicas", "device.threads", "params.")
+_FOLLOWS_DEVICE = re.compile(r"python|raybench|ray|host\.name|workload\..*|engine\..*|device\.(?!replicas|threads).*")
+"""Names of what a different device implies, or what does not affect a steady epoch."""
 
 
 @dataclass(frozen=True)
@@ -67,54 +53,48 @@ def with_trust(
     """Return the parts of the answer with the marks of their cautions, and the line of trust."""
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
-    sets = [matching.sets(each.axis, each.value, each.other) for each in answered.effects]
-    codes = dict.fromkeys(code for each in shifts for code in each)
+    statements = [
+        *(_Statement(each, [each.ratio], [(each.index, each.reference)]) for each in answered.configurations),
+        *(_Statement(each, _ratios_of(each), [(each.configuration, each.other)]) for each in answered.best),
+        *(
+            _Statement(each, [each.speed or _range_ratio(each)], matching.sets(each.axis, each.value, each.other))
+            for each in answered.effects
+        ),
+    ]
     cautions: list[Caution] = []
     notes: list[Caution] = []
-    marks: dict[str, str] = {}
+    marks: dict[int, tuple[str, ...]] = {}  # by the id of a part of the answer
     # A configuration that is compared with nothing has its time alone, which any caution could change.
     compared = [(each.index, each.reference) for each in answered.configurations if each.ratio]
     alone = {each.index for each in measured}.difference(*compared)
-    rows, effects, best = list(answered.configurations), list(answered.effects), list(answered.best)
-    for code in codes:
-        changed_rows = [_resizes(each.ratio, [(each.index, each.reference)], code, shifts) for each in rows]
-        changed_effects = [
-            _resizes(each.speed or _range_ratio(each), pairs, code, shifts)
-            for each, pairs in zip(effects, sets, strict=True)
-        ]
-        changed_best = [_best_changes(each, code, shifts, _resizes) for each in best]
-        turned_best = [_best_changes(each, code, shifts, _turns) for each in best]
-        concerned = [each.index for each in rows if code in shifts[each.index]]
-        changed_alone = any(index in alone for index in concerned)
-        can_change = changed_alone or any(changed_rows) or any(changed_effects) or any(changed_best)
-        caution = _caution(code, measured, found, concerned)
-        if not can_change:
+    for code in dict.fromkeys(code for each in shifts for code in each):
+        concerned = [each for each in answered.configurations if code in shifts[each.index]]
+        changed = [each for each in statements if each.is_resized(code, shifts)]
+        caution = _caution(code, measured, found, [each.index for each in concerned])
+        if not changed and alone.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
-        mark = ascii_lowercase[len(marks) % len(ascii_lowercase)]
-        marks[code] = mark
-        cautions.append(replace(caution, mark=mark, could_change_best=any(turned_best)))
-        for index in concerned:
-            rows[index] = replace(rows[index], cautions=(*rows[index].cautions, mark))
-        effects = [
-            replace(each, cautions=(*each.cautions, mark)) if changed else each
-            for each, changed in zip(effects, changed_effects, strict=True)
-        ]
-        best = [
-            replace(each, cautions=(*each.cautions, mark)) if changed else each
-            for each, changed in zip(best, changed_best, strict=True)
-        ]
-    for caution in [*further, *_of_grid(rows, measured, matching, unit), *_notes(measured, found)]:
+        mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)]
+        turns = any(each.is_turned(code, shifts) for each in changed if isinstance(each.part, Best))
+        cautions.append(replace(caution, mark=mark, could_change_best=turns))
+        for part in [*concerned, *(each.part for each in changed if not isinstance(each.part, Configuration))]:
+            marks[id(part)] = (*marks.get(id(part), ()), mark)
+    for caution in [*further, *_of_grid(answered.configurations, measured, matching, unit), *_notes(measured, found)]:
         is_shown = caution.could_change_best or caution.code in ("metric_missing", "seed_unused")
         (cautions if is_shown else notes).append(caution)
     level = TrustLevel.CLEAR
     if cautions:
-        is_open = any(each.is_open for each in best if each.other is not None)
+        is_open = any(each.is_open for each in answered.best if each.other is not None)
         # Seeds that are not used do not change times.
         concerns_times = any(each.code != "seed_unused" for each in cautions)
         is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
-    return Answered(rows, best, effects), Trust(level, tuple(cautions), tuple(notes))
+    marked = Answered(
+        [replace(each, cautions=marks.get(id(each), ())) for each in answered.configurations],
+        [replace(each, cautions=marks.get(id(each), ())) for each in answered.best],
+        [replace(each, cautions=marks.get(id(each), ())) for each in answered.effects],
+    )
+    return marked, Trust(level, tuple(cautions), tuple(notes))
 
 
 _Shifts = Sequence[Mapping[str, tuple[float, float]]]
@@ -141,29 +121,30 @@ def _shifts(
     return shifts
 
 
-_Pairs = Sequence[tuple[int, int | None]]
+@dataclass(frozen=True)
+class _Statement:
+    """A part of an answer, with its ratios over matched pairs of configurations."""
 
+    part: Configuration | Best | Effect
+    ratios: Sequence[Ratio | None]
+    pairs: Sequence[tuple[int, int | None]]
 
-def _turns(ratio: Ratio | None, pairs: _Pairs, code: str, shifts: _Shifts) -> bool:
-    """Return whether a caution could change the verdict on a ratio of matched pairs."""
-    return ratio is not None and any(_verdict(ratio, by) != _verdict(ratio) for by in _corrections(pairs, code, shifts))
+    def is_turned(self, code: str, shifts: _Shifts) -> bool:
+        """Whether a caution could change the verdict on a ratio."""
+        ratios = [ratio for ratio in self.ratios if ratio]
+        return any(_verdict(each, by) != _verdict(each) for each in ratios for by in self._corrections(code, shifts))
 
+    def is_resized(self, code: str, shifts: _Shifts) -> bool:
+        """Whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
+        is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in self._corrections(code, shifts))
+        return self.is_turned(code, shifts) or (is_large and any(self.ratios))
 
-def _resizes(ratio: Ratio | None, pairs: _Pairs, code: str, shifts: _Shifts) -> bool:
-    """Return whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
-    is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in _corrections(pairs, code, shifts))
-    return _turns(ratio, pairs, code, shifts) or (ratio is not None and is_large)
-
-
-def _corrections(pairs: _Pairs, code: str, shifts: _Shifts) -> tuple[float, ...]:
-    """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
-    if not pairs:
-        return ()
-    own = [shifts[first].get(code, (0.0, 0.0)) for first, _ in pairs]
-    other = [shifts[second].get(code, (0.0, 0.0)) if second is not None else (0.0, 0.0) for _, second in pairs]
-    own_long, own_short = (fmean(each[part] for each in own) for part in range(2))
-    other_long, other_short = (fmean(each[part] for each in other) for part in range(2))
-    return tuple(each for each in (own_long, -own_short, -other_long, other_short) if each)
+    def _corrections(self, code: str, shifts: _Shifts) -> list[float]:
+        """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
+        sides = zip(*self.pairs, strict=True)
+        of_sides = [[{} if index is None else shifts[index] for index in side] for side in sides]
+        means = [fmean(each.get(code, (0.0, 0.0))[part] for each in side) for side in of_sides for part in range(2)]
+        return [sign * by for sign, by in zip((1, -1, -1, 1), means, strict=False) if by]
 
 
 def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
@@ -184,16 +165,12 @@ def _range_ratio(effect: Effect) -> Ratio | None:
     return Ratio(math.sqrt(effect.least * effect.most), effect.least, effect.most)
 
 
-def _best_changes(best: Best, code: str, shifts: _Shifts, changes: Callable[..., bool]) -> bool:
-    """Return whether a caution could change a ratio of the best configuration, by a criterion above.
+def _ratios_of(best: Best) -> list[Ratio | None]:
+    """Return the ratios of the best configuration.
 
-    By how much a different speed changes the quality at a budget is not known.
+    By how much a different speed changes the quality at a budget is not known: any large change of the speed could.
     """
-    if Criterion.QUALITY in best.ratios:
-        shift = max(map(abs, _corrections([(best.configuration, best.other)], code, shifts)), default=0.0)
-        return shift > math.log(LARGE_CHANGE)
-    ratios = [ratio for ratio in best.ratios.values() if ratio]
-    return any(changes(ratio, [(best.configuration, best.other)], code, shifts) for ratio in ratios)
+    return [Ratio(1.0)] if Criterion.QUALITY in best.ratios else list(best.ratios.values())
 
 
 def _caution(
@@ -264,14 +241,14 @@ def _of_grid(
     runs = [run for each in timed for run in each.completed]
     is_printed = any(run.clock in ("output", "program", "run") for run in runs)
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
-    if is_printed and not changed and not unit.counted and any(changes_work(axis, ()) for axis in matching.axes):
-        text = "an epoch of the program is taken to be one pass over the same data with every batch size"
-        yield Caution("epoch_is_pass", text, "if it is not, state `work` under `workload`")
-    for axis in filter(_UNNAMED.fullmatch, matching.axes if is_printed and not unit.counted else ()):
-        if all(isinstance(value, (int, float)) for value in matching.axes[axis]):
-            text = f"the work of an epoch is taken to be the same with every value of {axis_label(axis)}"
-            remedy = f"if it is not, state it, such as `--work examples='{{{axis.removeprefix(PARAM)}}} * 10'`"
-            yield Caution("unnamed_argument", text, remedy, could_change_best=len(timed) > 1)
+    numeric = {axis for axis, values in matching.axes.items() if all(isinstance(each, (int, float)) for each in values)}
+    unnamed = set(filter(_UNNAMED.fullmatch, numeric))
+    assumed = [axis for axis in matching.axes if axis in unnamed or (changes_work(axis, ()) and axis not in changed)]
+    if assumed and is_printed and not unit.counted:
+        labels = join_words(list(map(axis_label, assumed)))
+        text = f"an epoch of the program is taken to be the same work with every value of {labels}"
+        remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
+        yield Caution("assumed_work", text, remedy, could_change_best=bool(unnamed) and len(timed) > 1)
     for axis in (each for each in matching.axes if is_printed and PROCESSES.fullmatch(short_name(each))):
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
@@ -293,98 +270,23 @@ def _of_grid(
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "set more `epochs` than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
-    yield from _other_settings(rows, measured)
-    yield from _sessions(rows, measured)
-    yield from _drift(measured)
+    yield from _other_conditions(rows, measured)
 
 
-def _other_settings(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
-    """Yield settings in which a configuration differs from its reference besides the axes."""
-    differences: dict[str, list[int]] = {}
-    for row in rows:
-        if row.reference is None or row.is_reference:
-            continue
-        cells = [measured[index].completed[0].cell for index in (row.index, row.reference) if measured[index].completed]
-        if len(cells) < 2 or not all(cells):
-            continue
-        own, other = (cell.leaves() for cell in cells)
-        for leaf in {**own, **other}:
-            axis = leaf.rpartition(".")[2]
-            if axis in row.axes or leaf in row.axes or not leaf.startswith(_OTHER_SETTINGS):
-                continue
-            if own.get(leaf) != other.get(leaf) and not (axis == "name" and "optimizer" in row.axes):
-                values = f"{format_value(own.get(leaf))} instead of {format_value(other.get(leaf))}"
-                differences.setdefault(f"{axis.replace('_', ' ')} {values}", []).append(row.index)
-    for text, indices in differences.items():
+def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
+    """Yield settings, software, machines and data in which a configuration differs from its reference."""
+    differences: dict[tuple[str, ...], list[int]] = {}
+    for row in (each for each in rows if each.reference is not None and not each.is_reference):
+        texts = []
+        for each in changed_values(measured[row.reference or 0].completed, measured[row.index].completed):
+            is_varied = row.axes.keys() & {each.name, *each.name.split(".")}
+            if each.base and each.new and not is_varied and not _FOLLOWS_DEVICE.fullmatch(each.name):
+                name = each.name.rpartition(".")[2].replace("_", " ")
+                texts.append(f"{name} {', '.join(each.new)} instead of {', '.join(each.base)}")
+        if texts:
+            differences.setdefault(tuple(texts), []).append(row.index)
+    for listed, indices in differences.items():
         one = len(indices) == 1
         who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
-        reference = "its reference" if one else "their references"
-        yield Caution("other_settings", f"{who} from {reference} in {text}", configurations=tuple(indices))
-
-
-def _sessions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
-    """Yield software, data or days in which runs differ from those of their reference."""
-    seen: dict[str, set[int]] = {}
-    days: list[int] = []
-    for row in rows:
-        if row.reference is None or row.is_reference:
-            continue
-        for own, other in _nearest(measured[row.index].completed, measured[row.reference].completed):
-            for text in _changes(own, other):
-                seen.setdefault(text, set()).add(row.index)
-            spans = span_of(own), span_of(other)
-            if spans[0] and spans[1] and abs(spans[0][0] - spans[1][0]) > DAY_S:
-                days.append(row.index)
-    for text, indices in seen.items():
-        yield Caution("other_software", text, "run both again in one session", configurations=tuple(sorted(indices)))
-    if days:
-        text = "runs that are compared were made more than a day apart"
-        remedy = "run both again in one session, with `--rerun`"
-        yield Caution("other_day", text, remedy, configurations=tuple(sorted(set(days))))
-
-
-def _nearest(runs: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
-    by_repeat = {run.repeat: run for run in others}
-    for run in runs if others else ():
-        yield run, by_repeat.get(run.repeat, others[0])
-
-
-def _changes(own: Attempt, other: Attempt) -> Iterator[str]:
-    """Yield differences of software and data between two runs."""
-    values = {"kernel": [run.host.get("kernel") for run in (own, other)]}
-    if own.cell.device.kind == other.cell.device.kind:
-        values["driver"] = [run.hardware.get("driver") for run in (own, other)]
-    if own.cell.framework == other.cell.framework:
-        for name in sorted((own.versions.keys() & other.versions.keys()) - _UNRELATED):
-            values[name] = [str(run.versions[name]).partition("+")[0] for run in (own, other)]
-    for name, (new, old) in values.items():
-        if new and old and new != old:
-            yield f"runs that are compared used {name} {new} and {old}"
-    if own.host.get("boot") != other.host.get("boot") and own.host.get("name") == other.host.get("name"):
-        yield "the machine was restarted between runs that are compared"
-    digests = [str(run.cell.data.digest or "").removeprefix("sha256:")[:8] for run in (own, other)]
-    if own.cell.data.name == other.cell.data.name and all(digests) and digests[0] != digests[1]:
-        yield f"the data of compared runs have the digests {digests[0]} and {digests[1]}"
-
-
-def _drift(measured: Sequence[Measured]) -> Iterator[Caution]:
-    """Yield how much a machine's speed changed from repeat to repeat, if that is more than noise."""
-    times = [
-        {sample.repeat: sample.value for sample in each.times}
-        for each in measured
-        if len({s.host for s in each.times}) == 1
-    ]
-    repeats = sorted(set.intersection(*map(set, times))) if times else []
-    if len(times) < 2 or len(repeats) < 3:
-        return
-    table = TwoWayTable.of(np.array([[each[repeat] for each in times] for repeat in repeats]))
-    n, m = table.values.shape
-    if table.ms_residual == 0:
-        return
-    sd = math.sqrt(max(0.0, (table.ms_repeats - table.ms_residual) / m))
-    if sd >= DRIFT and f_probability(table.ms_repeats / table.ms_residual, n - 1, table.df) < DRIFT_P:
-        text = (
-            "all configurations became faster or slower together from repeat to repeat, by a standard deviation of "
-            f"{sd:.0%}, as if the machine's speed changed"
-        )
-        yield Caution("drift", text)
+        text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
+        yield Caution("other_conditions", text, configurations=tuple(indices))

@@ -7,13 +7,12 @@ model nor their optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from raybench.checks import roofline, weight_decay
-from raybench.checks.weight_decay import DecayCheckResult, in_short
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
@@ -24,20 +23,10 @@ from raybench.planning.plan import WorkItem
 from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
+_CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline)}
 
-class _Check(NamedTuple):
-    """A kind of check: what it depends on, its identity, its description, and whether other load changes its result."""
-
-    subject: Callable[[Cell], dict[str, Any]]
-    key: Callable[[Cell], str]
-    describe: Callable[[Mapping[str, Any]], str]
-    is_timed: bool
-
-
-_CHECKS = {
-    weight_decay.NAME: _Check(weight_decay.subject, weight_decay.key, weight_decay.describe, False),
-    roofline.NAME: _Check(roofline.subject, roofline.key, roofline.describe, True),
-}
+MAX_ERROR_CHARACTERS = 250
+"""Maximum characters of an error in a result."""
 
 
 class PretrialChecks:
@@ -68,7 +57,7 @@ class PretrialChecks:
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """Insert the missing checks, each before the first trial that needs it."""
-        planned = {key for key, event in self._ended.items() if _has_result(event)}
+        planned = {key for key, event in self._ended.items() if not event.get("error")}
         keys: dict[str, list[tuple[str, str]]] = {}
         works: list[WorkItem] = []
         for work in todo:
@@ -92,22 +81,24 @@ class PretrialChecks:
         """
         if work.check:
             cell = _checks(work.trial.cell)[work.check]
-            return check_job(replace(job, cell=cell), work, grid, {"subject": _CHECKS[work.check].subject(cell)})
-        labels: dict[str, Any] = {}
+            check = _CHECKS[work.check]
+            labels = {"subject": check.subject(cell), "about": check.describe(cell)}
+            return check_job(replace(job, cell=cell), work, grid, labels)
+        labels = {}
         checked, flops = _checks(work.trial.cell), work.trial.cell.flops
-        if weight_decay.NAME in checked:
-            decay = DecayCheckResult.of(self._ended.get(weight_decay.key(checked[weight_decay.NAME]), {}))
-            labels |= {"decay_check": decay.label()} if decay else {}
+        if weight_decay.NAME in checked and (decay := self._ended.get(weight_decay.key(checked[weight_decay.NAME]))):
+            verdict = {"passed": decay.get("passed"), "factor": decay.get("factor"), "says": verdict_of(decay)}
+            labels |= {"decay_check": {"key": decay["trial"], **verdict}}
         if roofline.NAME in checked and (rates := self._ended.get(roofline.key(checked[roofline.NAME]))):
             precision = {"precision": checked[roofline.NAME].settings.precision}
             stated = {"stated": {"unit": flops.unit, "flops": flops.per_unit}} if flops else {}
             labels |= {"roofline": _rates(rates) | precision | stated}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
-    def decay_checks(self, cells: Iterable[Cell]) -> list[DecayCheckResult]:
-        """Results of the weight-decay checks that cells need; a damaged cell has none."""
-        events = [self._ended.get(key, {}) for key in dict.fromkeys(filter(None, map(_decay_key, cells)))]
-        return list(filter(None, map(DecayCheckResult.of, events)))
+    def warnings(self, cells: Iterable[Cell]) -> list[str]:
+        """Warnings about the weight-decay checks that cells need and that did not pass."""
+        events = [self._ended.get(key) for key in dict.fromkeys(map(weight_decay.key, cells))]
+        return [decay_warning(event) for event in events if event and not event.get("passed")]
 
 
 def _checks(cell: ResolvedCell) -> dict[str, Cell]:
@@ -123,32 +114,34 @@ def _checks(cell: ResolvedCell) -> dict[str, Cell]:
     return {roofline.NAME: replace(content, framework=framework, settings=settings)}
 
 
-def _has_result(event: Event) -> bool:
-    if event["check"] == roofline.NAME:
-        return "missing" not in _rates(event)
-    result = DecayCheckResult.of(event)
-    return result is not None and result.passed is not None
-
-
 def _rates(event: Event) -> dict[str, Any]:
     """The label of a roofline measurement, or the reason why it is missing."""
     fields: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
-    return {"key": str(event.get("trial")), **(fields or {"missing": in_short(event.get("error"))})}
+    return {"key": str(event.get("trial")), **(fields or {"missing": _in_short(event.get("error"))})}
 
 
-def _decay_key(cell: Cell) -> str | None:
-    try:
-        return weight_decay.key(cell)
-    except (LookupError, AttributeError, TypeError):
-        return None
+def verdict_of(event: Event) -> str:
+    """The result of a weight-decay check, from its end event: `passed`, `failed: …` or `not proven: …`, in one line."""
+    return str(event.get("says") or f"not proven: {_in_short(event.get('error'))}")
+
+
+def decay_warning(event: Event) -> str:
+    """Warning for the user about a weight-decay check that did not pass."""
+    return f"{event.get('about')}: {verdict_of(event)}"
+
+
+def _in_short(error: Any) -> str:
+    """The type and the first line of an error in an event."""
+    fields = error if isinstance(error, dict) else {}
+    lines = str(fields.get("message") or "").strip().splitlines()
+    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:MAX_ERROR_CHARACTERS] or "no result"
 
 
 def describe(work: WorkItem) -> str:
     """Description of a check for the user."""
-    check = _CHECKS[work.check]
-    return check.describe(check.subject(_checks(work.trial.cell)[work.check]))
+    return str(_CHECKS[work.check].describe(_checks(work.trial.cell)[work.check]))
 
 
 def is_timed(work: WorkItem) -> bool:
     """Return whether other load on the machine would affect the result."""
-    return not work.check or _CHECKS[work.check].is_timed
+    return work.check != weight_decay.NAME

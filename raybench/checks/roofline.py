@@ -7,7 +7,7 @@ trial's time. Its numbers and a trial's times are combined in `raybench.analysis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,7 @@ SECONDS, CALLS = 1.0, 8
 The best call counts: on a busy host it is closer to the device's peak than a mean."""
 
 LONG = 0.05
-"""Seconds of a call after which no larger size is tried.
-
-The launch overhead is negligible in a call of that length."""
+"""Seconds of a call after which no larger size is tried: the launch overhead is negligible in it."""
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
@@ -63,16 +61,13 @@ def subject(cell: Cell) -> dict[str, Any]:
 
 
 def key(cell: Cell) -> str:
-    """Identity of the check of a cell.
-
-    Cells with the same key share it.
-    """
+    """Identity of the check of a cell, and of all cells that share it."""
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
-def describe(subject: Mapping[str, Any]) -> str:
-    """Description of a check from its subject: `peak speed: torch on cpu, fp32`."""
-    return f"peak speed: {subject['framework']} on {subject['device']['kind']}, {subject['precision']}"
+def describe(cell: Cell) -> str:
+    """Description of a cell's check: `peak speed: torch on cpu, fp32`."""
+    return f"peak speed: {cell.framework} on {cell.device.kind}, {cell.settings.precision}"
 
 
 def measure(job: Job) -> dict[str, Any]:

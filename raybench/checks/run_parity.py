@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,6 @@ class Parity:
     Attributes:
         reference: the framework with which the others are compared.
         missing: frameworks that were not requested by name and cannot run here, with the reasons.
-        environments: the Python environments of the frameworks that are not installed in raybench's own.
     """
 
     workload: str
@@ -71,7 +70,6 @@ class Parity:
     reference: str
     pairs: tuple[ParityPair, ...]
     missing: Mapping[str, str]
-    environments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
@@ -84,15 +82,11 @@ def run_parity(
     requested: Sequence[str] = (),
     batch_size: int = BATCH_SIZE,
     tell: Tell = lambda text: None,
-    model: Mapping[str, Any] | None = None,
 ) -> Parity:
     """Compare a workload's frameworks, each on the CPU, in this interpreter or else in raybench's own environment.
 
     Args:
-        workload: a built-in workload's name, or the user's own as `file.py:name`.
         requested: frameworks, the reference first; if empty, all that run here and for which the workload has a model.
-        batch_size: examples in one step.
-        model: model options, as in a grid's `model:`.
 
     Raises:
         UsageError: the workload, its data, a framework cannot be used; the message names the remedy.
@@ -106,7 +100,7 @@ def run_parity(
             raise UsageError(f"{info.name}: parity_tolerance has no key {name!r}; {nearest(name, PARITY_TOLERANCE)}")
     selection = _chosen(info, requested)
     root = datasets.data_root()
-    plan = _plan(info, workload, selection, batch_size, root, model or {})
+    plan = _plan(info, workload, selection, batch_size, root)
     cells = {cell.content.framework: cell for cell in plan.cells}
     missing = {name: cells[name].skip or "" for name in selection if cells[name].skip}
     ready = [name for name in selection if name not in missing]
@@ -117,8 +111,7 @@ def run_parity(
         reference = next(measured)
         tolerance = {**PARITY_TOLERANCE, **info.parity_tolerance}
         pairs = tuple(ParityPair(other.framework, tuple(compare(reference, other, tolerance))) for other in measured)
-    environments = {name: fit.environment for name in ready if (fit := cells[name].fit) and fit.environment}
-    return Parity(info.name, batch_size, reference.framework, pairs, missing, environments)
+    return Parity(info.name, batch_size, reference.framework, pairs, missing)
 
 
 def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
@@ -150,7 +143,6 @@ def _plan(
     selection: Sequence[str],
     batch_size: int,
     root: Path,
-    model: Mapping[str, Any],
 ) -> Plan:
     """Plan a grid of one cell per framework: ten epochs of one step."""
     devices: dict[str, Any] = {}
@@ -169,7 +161,6 @@ def _plan(
             "precision": "fp32",
             "compile": False,
             "replicas": 1,
-            "model": dict(model),
             **_examples(info, batch_size, root),
         }
     )
@@ -177,10 +168,7 @@ def _plan(
 
 
 def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]:
-    """The `examples` setting: as many as the steps need.
-
-    All examples if there are fewer, or if the data are the user's own.
-    """
+    """The `examples` setting: as many as the steps need; all if there are fewer, or if the data are the user's own."""
     _, available = data_of(info, root)
     if not available:
         return {"examples": dict(info.examples)} if info.examples else {}

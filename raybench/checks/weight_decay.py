@@ -3,7 +3,7 @@
 With a constant loss of zero, only the decay changes the weights, through the optimiser's own momentum or moments. They
 must follow the closed form of the cell's declared rule at every step: the first step alone, or the last one alone,
 would also fit a wrong rule with a wrong λ. The trial's process measures (`measure`); the driver reads the result
-(`DecayCheckResult`).
+(`raybench.checks.pretrial`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from raybench.core.cell import Cell
-from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
 from raybench.core.settings import DECAY_FORM, SETTINGS, TRAINING
@@ -32,8 +31,8 @@ from raybench.workloads.base import Workload
 NAME = "weight_decay"
 RULE = frozenset(name for name, setting in SETTINGS.items() if DECAY_FORM in setting.affects)
 """The settings under test; all others have their defaults in the probe."""
-VERSION = 1
-"""Version of the check; raised when it can detect something new."""
+VERSION = 2
+"""Version of the check; raised when it can detect something new, or its result has a different form."""
 
 RATE, DECAY, STEPS = 0.05, 0.02, 10
 """Learning rate, weight decay and steps of the probe.
@@ -42,21 +41,15 @@ Ten steps of SGD with momentum shrink a weight by about 4 %: clearly visible in 
 times λ."""
 
 SMALLEST = 1e-16
-"""Lower bound of Adam's epsilon in the choice of weights.
-
-The square of a gradient of that size is still representable in float32."""
+"""Lower bound of Adam's epsilon in the choice of weights; its square is representable in float32."""
 
 PROBE = Workload(
-    model={
-        "torch": "raybench.engines.torch.decay_probe:build",
-        "tensorflow": "raybench.engines.tensorflow.decay_probe:build",
-    },
+    model={name: f"raybench.engines.{name}.inspection:smallest" for name in ("torch", "tensorflow")},
     data=lambda root: _data(1),
     loss=lambda outputs, targets: outputs[:, 0] * 0.0,
     metrics=lambda outputs, targets: {},
     name="decay_probe",
 )
-
 
 TOLERANCE = 1e-3
 """Maximum deviation relative to the effect of the decay on a weight.
@@ -64,39 +57,25 @@ TOLERANCE = 1e-3
 Ten steps in float32 round off up to 1e-4 of it; the nearest wrong rule, a factor of 2, deviates by half."""
 
 UNSEEN = 1e-5
-"""Fraction of a weight that is added to a change before division.
-
-So the absence of any decay can be detected, too."""
+"""Fraction of a weight that is added to a change before division, to detect the absence of any decay, too."""
 
 STRENGTHS = np.concatenate([-np.geomspace(2.0**12, 2.0**-10, 89), [0.0], np.geomspace(2.0**-10, 2.0**12, 89)])
-"""Multiples of λ at which the search starts.
-
-They cover up to thousands of replicas, and decay of the wrong sign."""
-
-MAX_ERROR_CHARACTERS = 250
-"""Maximum characters of an error in a result."""
+"""Multiples of λ at which the search starts: up to thousands of replicas, and of the wrong sign."""
 
 
 def subject(cell: Cell) -> dict[str, Any]:
-    """The fields of a cell that determine how decay acts.
-
-    The amounts (λ, rate, batch) do not.
-    """
+    """The fields of a cell that determine how decay acts; the amounts (λ, rate, batch) do not."""
     tree = cell.to_json()
     device_fields = ("kind", "model", "replicas", "devices")
     return {
-        "framework": tree["framework"],
-        "engine": tree["engine"],
-        "device": {name: tree["device"][name] for name in device_fields if name in tree["device"]},
+        **{name: tree[name] for name in ("framework", "engine") if name in tree},
+        "device": {name: value for name, value in tree.get("device", {}).items() if name in device_fields},
         **cell.settings.only(RULE).to_json(),
     }
 
 
 def key(cell: Cell) -> str:
-    """Identity of the check of a cell.
-
-    Cells with the same key share it.
-    """
+    """Identity of the check of a cell, and of all cells that share it."""
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
@@ -104,7 +83,7 @@ def measure(job: Job) -> dict[str, Any]:
     """Check the decay of a job's cell.
 
     Returns:
-        The verdict on the declared rule (`DecayFit`), and its `expected` factor.
+        The verdict on the declared rule (`DecayFit`), its `expected` factor, and what it `says`.
     """
     recipe = Recipe.from_cell(job.cell)
     defaults = {name: setting.default for name, setting in TRAINING.items() if name not in RULE}
@@ -120,7 +99,7 @@ def measure(job: Job) -> dict[str, Any]:
     start, measured = _measure(job, probe)
     optimizer = {**probe.optimizer_settings, "learning_rate": RATE}
     verdict = judge(measured, start, recipe.decay, optimizer, DECAY, expected)
-    return {**asdict(verdict), "expected": expected}
+    return {**asdict(verdict), "expected": expected, "says": in_words(verdict, recipe.decay, expected)}
 
 
 def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
@@ -190,11 +169,8 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
     """The weights after each of the first steps without a loss gradient, in float64.
 
     Args:
-        rule: `coupled` or `decoupled`.
-        optimizer: its settings, as in a cell.
         start: the weights before, [weights].
         decay: λ, a number or an array [strengths, 1].
-        steps: number of steps.
 
     Returns:
         [steps, weights] or [steps, strengths, weights].
@@ -205,10 +181,7 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
 
 
 def _decoupled(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """Decoupled decay for any optimiser: w ← w − rate·λ·w.
-
-    The optimiser's own step of a zero gradient is zero.
-    """
+    """Decoupled decay for any optimiser, whose own step of a zero gradient is zero: w ← w − rate·λ·w."""
     while True:
         current = current * (1.0 - optimizer["learning_rate"] * decay)
         yield current
@@ -263,9 +236,6 @@ def judge(
     Args:
         measured: the weights after each step, [steps, weights].
         start: the weights before, [weights].
-        rule: the declared rule.
-        optimizer: its settings, as in a cell, with the rate that was used.
-        decay: λ.
         expected: the multiple of λ with which the declared rule must act.
     """
 
@@ -279,10 +249,7 @@ def judge(
 
 
 def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:
-    """The multiple of λ with the smallest deviation, and that deviation.
-
-    It is found by a grid search that narrows around the best value.
-    """
+    """The multiple of λ with the smallest deviation, and that deviation, by a grid search that narrows."""
     strengths = STRENGTHS
     while True:
         distances = deviations(strengths)
@@ -301,80 +268,26 @@ def _deviations(
     decay: float,
     strengths: Array,
 ) -> Array:
-    """The largest relative deviation for each multiple of λ, [strengths].
-
-    It is the difference from the closed form, relative to the effect of the closed form's decay.
-    """
+    """The largest deviation from the closed form for each multiple of λ [strengths], relative to its decay."""
     predicted = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
     change = np.abs(predicted - start).max(axis=0) + UNSEEN * np.abs(start)
     distances: Array = (np.abs(measured[:, None, :] - predicted) / change).max(axis=(0, 2))
     return np.where(np.isfinite(distances), distances, np.inf)
 
 
-@dataclass(frozen=True)
-class DecayCheckResult:
-    """The result of one weight-decay check.
-
-    Attributes:
-        key: its identity; every cell with this key (`key`) shares it.
-        about: its description for the user.
-        passed: None if the check could not be made.
-        factor: the effective multiple of λ.
-        says: `passed`, `failed: …` or `not proven: …`, in one line.
-    """
-
-    key: str
-    about: str
-    passed: bool | None
-    factor: float | None
-    says: str
-
-    @classmethod
-    def of(cls, event: Event) -> DecayCheckResult | None:
-        """The result in a check's end event; None for any other event, and for a malformed one."""
-        if event.get("event") != "check_ended" or event.get("check") != NAME:
-            return None
-        try:
-            passed = event.get("passed")
-            fields = event if passed in (True, False) else {**event, "passed": None, "factor": None}
-            about = describe(event["subject"])
-            return cls(str(event["trial"]), about, fields["passed"], fields["factor"], _in_words(fields))
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-            return None
-
-    def label(self) -> dict[str, Any]:
-        """The result as a label of the runs that it applies to."""
-        return {"key": self.key, "passed": self.passed, "factor": self.factor, "says": self.says}
-
-    @property
-    def warning(self) -> str | None:
-        """Warning for the user; None if the check passed."""
-        return None if self.passed else f"{self.about}: {self.says}"
+def describe(cell: Cell) -> str:
+    """Description of a cell's check: `weight decay: torch on cpu, sgd, 8 replicas`."""
+    replicas = f", {cell.device.replicas} replicas" if cell.device.replicas > 1 else ""
+    return f"weight decay: {cell.framework} on {cell.device.kind}, {cell.settings.optimizer}{replicas}"
 
 
-def describe(subject: Mapping[str, Any]) -> str:
-    """Description of a check from its subject: `weight decay: torch on cpu, sgd, 8 replicas`."""
-    device, optimizer = subject["device"], subject["optimizer"]
-    replicas = f", {device['replicas']} replicas" if device["replicas"] > 1 else ""
-    return f"weight decay: {subject['framework']} on {device['kind']}, {optimizer['name']}{replicas}"
-
-
-def _in_words(event: Mapping[str, Any]) -> str:
-    if event["passed"] is None:
-        return f"not proven: {in_short(event.get('error'))}"
-    factor, expected, follows, rule = event["factor"], event["expected"], event["follows"], event["subject"]["decay"]
-    acts, declared = f"{factor:.4g} × λ", f"{expected:.4g} × λ"
-    if event["passed"]:
+def in_words(fit: DecayFit, rule: str, expected: float) -> str:
+    """A fit for the user: `passed`, or `failed: …` with the rule and the factor that the weights follow."""
+    acts, declared = f"{fit.factor:.4g} × λ", f"{expected:.4g} × λ"
+    if fit.passed:
         return "passed" if expected == 1 else f"passed: acts as {acts}, as declared"
-    if follows == rule:
+    if fit.follows == rule:
         return f"failed: acts as {acts}" + ("" if expected == 1 else f", declared {declared}")
-    if follows:
-        return f"failed: declared {rule}, acts {follows}" + ("" if acts == declared else f" with {acts}")
+    if fit.follows:
+        return f"failed: declared {rule}, acts {fit.follows}" + ("" if acts == declared else f" with {acts}")
     return f"failed: follows neither rule; {rule} with {acts} comes nearest"
-
-
-def in_short(error: Any) -> str:
-    """The type and the first line of an error in an event."""
-    fields = error if isinstance(error, Mapping) else {}
-    lines = str(fields.get("message") or "").strip().splitlines()
-    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:MAX_ERROR_CHARACTERS] or "no result"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from raybench.results.attempt import Attempt
     from raybench.run import Outcome
-    from raybench.tracking.store import Store
 
 MAX_PROBLEM_KINDS = 5
 """Number of kinds of problems that are reported."""
@@ -103,6 +101,13 @@ def _next(outcome: Outcome) -> list[str]:
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
     for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
         lines.append(f"Epochs  {known}; `epoch` of the command (--epoch) sets a different pattern")
+    command = outcome.plan.workload.command
+    if command and not command.reports and not command.metric_names and completed:
+        names = dict.fromkeys(name for each in completed for name in each.last_metrics)
+        lines.append(
+            f"Metrics {', '.join(names) or 'none'} recognised in the output; `metrics` of the command "
+            "(--metric val/loss='val loss ([\\d.]+)') sets patterns"
+        )
     if len(outcome.latest) == 1:
         for attempt in completed:
             lines += [f"Command {escape(attempt.command)}"] if attempt.command else []
@@ -112,7 +117,9 @@ def _next(outcome: Outcome) -> list[str]:
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
-        lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
+        store = outcome.store
+        ui = f"raybench ui{cli_flags(store, outcome.folder.parent)}"
+        lines.append(f"MLflow  {in_a_browser(store) if is_server(store.uri) else ui}")
     if is_inline(outcome.plan.spec.name):
         lines.append(
             f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
@@ -125,15 +132,10 @@ def _next(outcome: Outcome) -> list[str]:
     if retried:
         retry_options = " ".join(f"--retry {status}" for status in retried)
         if outcome.plan.workload.file:
-            lines.append("After an edit of your code, run the same command: all its cells are new and run again.")
+            lines.append(
+                "After an edit of your code, run the same command: all its configurations are new and run again."
+            )
             lines.append(f"After fixing any other cause, add {retry_options}.")
         else:
             lines.append(f"After fixing the cause, run the same command with {retry_options}.")
     return lines
-
-
-def _look(store: Store, results: Path) -> str:
-    """The command or address that shows the runs."""
-    if is_server(store.uri):
-        return in_a_browser(store)
-    return f"raybench ui{cli_flags(store, results)}"

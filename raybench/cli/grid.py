@@ -27,7 +27,7 @@ Exit status:
   0    done
   1    a trial failed or was lost
   2    wrong use; nothing was started
-  3    no cell can run here
+  3    no configuration can run here
   130  stopped by Ctrl-C
 """
 

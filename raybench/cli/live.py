@@ -16,11 +16,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybench.checks import roofline
-from raybench.checks.weight_decay import DecayCheckResult
+from raybench.checks import weight_decay
+from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
-from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import ERROR, OUTPUT, Event
@@ -61,6 +60,11 @@ HEADINGS: Mapping[str | None, str] = {
 """Headings of trials without a result, by status; any other status: "Trial failed"."""
 
 
+def rough(seconds: float) -> str:
+    """A duration to whole seconds, for a display that is updated live."""
+    return f"{round(seconds)} s" if seconds < 300 else seconds_text(seconds)
+
+
 def left(seconds: float | None) -> str:
     """The remaining time as text, with the precision of an estimate."""
     if seconds is None:
@@ -75,8 +79,9 @@ STOPPING = "Stopping: ending the running trials, then writing the report. Finish
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     """The problem of a trial in one line, with its line of code; the phase and amount of an out-of-memory error."""
-    sizes = format_bytes(error) if status == TrialStatus.OOM else ""
-    return error_line({"message": sizes, "where": error.get("where")} if sizes else error, MAX_ERROR_CHARS)
+    is_framework_error = status == TrialStatus.OOM and error.get("type") != "OutOfMemory"
+    sizes = format_bytes(error) if is_framework_error else ""
+    return error_line({**error, "type": "", "message": sizes} if sizes else error, MAX_ERROR_CHARS)
 
 
 def metric_text(name: str, value: float) -> str:
@@ -136,7 +141,7 @@ class _Running:
         if self.rate:
             parts.append(self.rate)
         elif self.epoch_s is not None:
-            parts.append(f"{duration(self.epoch_s)}{'/' if self.epoch_s < 59.5 else ' per '}epoch")
+            parts.append(f"{seconds_text(self.epoch_s)}{'/' if self.epoch_s < 300 else ' per '}epoch")
         if self.quality:
             parts.append(self.quality)
         return "   ".join(parts)
@@ -170,7 +175,6 @@ class Display(ProgressListener):
         self._history = GridHistory(Path())
         self._phase = ""
         self._checks: dict[str, None] = {}
-        self._is_quiet = False
 
     @property
     def _attempts(self) -> Mapping[Key, Attempt]:
@@ -199,7 +203,9 @@ class Display(ProgressListener):
             for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values())):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell for work in todo})
-            print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
+            print_text(
+                self._console, f"Running the other {plural(cells, 'configuration')}: {plural(len(todo), 'trial')}."
+            )
         for line in plan_warnings(plan):
             self.warn(line)
         self._show_phase("Starting the first trial")
@@ -268,29 +274,22 @@ class Display(ProgressListener):
 
     def _check_ended(self, event: Event) -> None:
         """Keep a result for the line about checks; print a failed check at once."""
-        proof = DecayCheckResult.of(event)
-        if proof and proof.warning:
-            self.warn(proof.warning)
-        elif proof:
+        if event["check"] == weight_decay.NAME and not event.get("passed"):
+            self.warn(decay_warning(event))
+        elif event["check"] == weight_decay.NAME:
             self._checks["weight decay ok"] = None
-        elif event["check"] == roofline.NAME and "probes" in event:
+        elif "probes" in event:
             self._checks[f"peak {peak_text(event['probes'])} on {event['subject']['device']['kind']}"] = None
 
     def _show_checks(self) -> None:
         """Print the results of the checks since the last call in one line."""
         if self._checks:
-            quiet = ["machine is quiet"] if self._is_quiet else []
-            print_text(self._console, f"Checks: {' · '.join([*self._checks, *quiet])}")
-            self._is_quiet = False  # it was found so before the first trial
+            print_text(self._console, f"Checks: {' · '.join(self._checks)}")
         self._checks = {}
 
     def warn(self, words: str) -> None:
         """Print a permanent line."""
         print_text(self._console, f"warning: {words}", style="yellow")
-
-    def quiet(self) -> None:
-        """Say so with the checks."""
-        self._is_quiet = True
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()
@@ -332,7 +331,7 @@ class Display(ProgressListener):
             self._show_failure(trial, event, "" if self._live else count)
             return
         parts = [running.label if running else trial]
-        parts += [duration(event["wall"])] if event["wall"] else []
+        parts += [seconds_text(event["wall"])] if event["wall"] else []
         parts += [running.quality] if running and running.quality else []
         self._line(f"completed  {'   '.join(parts)}{count}")
 

@@ -24,13 +24,13 @@ where: Decorator = click.option(
     "--where",
     multiple=True,
     metavar="AXIS=VALUE",
-    help="Only these cells: --where device=cpu; device=available for those that can run here. Repeatable.",
+    help="Only these configurations: --where device=cpu; device=available for those that can run here. Repeatable.",
 )
 repeats: Decorator = click.option(
     "--repeats",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Repeats of each cell, instead of those in the file; with --until, the most.",
+    help="Repeats of each configuration, instead of those in the file; with --until, the most.",
 )
 until: Decorator = click.option(
     "--until",
@@ -82,8 +82,8 @@ _OF_GRID: tuple[Decorator, ...] = (
     click.option(
         "--smoke",
         is_flag=True,
-        help="Test whether the grid runs: a few cells, a few steps each, on the CPU, in a minute or two. The results "
-        "are those of a separate grid, NAME~smoke.",
+        help="Test whether the grid runs: a few configurations, a few steps each, on the CPU, in a minute or two. The "
+        "results are those of a separate grid, NAME~smoke.",
     ),
     click.option(
         "--synthetic-data",
@@ -104,7 +104,7 @@ def grid(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(verb)
     def with_grid(address: str | None, inline: bool, **options: Any) -> Any:
-        from raybench.execution.executors import make_executor
+        from raybench.execution.base import make_executor
         from raybench.planning.grid_options import requested_grid
 
         names = ("source", "changes", "where", "repeats", "until", "smoke", "synthetic_data", "prices")

@@ -56,13 +56,8 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
     included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
     trials = (points + included) * spec.most_repeats
     if trials > MAX_TRIALS:
-        factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
-        plus = f" + {included:,} of include" if included else ""
-        yield (
-            ("repeats" if spec.most_repeats > MAX_TRIALS else "axes",),
-            f"{trials:,} trials ({factors}{plus}; {spec.most_repeats:,} repeats) are more than the maximum of "
-            f"{MAX_TRIALS:,}; use fewer values or repeats",
-        )
+        key = "repeats" if spec.most_repeats > MAX_TRIALS else "axes"
+        yield (key,), f"{trials:,} trials are more than the maximum of {MAX_TRIALS:,}; use fewer values or repeats"
 
 
 def _devices(spec: GridSpec) -> Iterator[Finding]:
@@ -79,7 +74,10 @@ def _devices(spec: GridSpec) -> Iterator[Finding]:
         yield path, f"unknown device {cut(repr(name))}; {near or declare}"
     if isinstance(axis, list) and spec.devices and not unknown and not spec.devices.keys() & named.values():
         names = ", ".join(map(flow, spec.devices))
-        yield ("devices",), f"no cell runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`"
+        yield (
+            ("devices",),
+            f"no configuration runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`",
+        )
 
 
 def _rules(spec: GridSpec) -> Iterator[Finding]:
@@ -87,21 +85,13 @@ def _rules(spec: GridSpec) -> Iterator[Finding]:
     axes = {name: list(KINDS) if values == "available" else values for name, values in spec.axes.items()}
     axes = {"device": ["cpu"], **axes}
     every = {name: list(values) for name, values in axes.items()}
-    for index, entry in enumerate(spec.include):
-        if not entry:
-            yield ("include", index), "is empty; add an axis or a setting, or remove it"
+    for entry in spec.include:
         for name, value in entry.items():
             every.setdefault(name, []).append(value)
-    rules: list[tuple[Path, Mapping[str, Sequence[Any]]]] = []
-    for index, override in enumerate(spec.overrides):
-        rules.append((("overrides", index, "when"), override.when))
-        if not override.when:
-            yield rules[-1][0], "is empty; move settings of all cells to the top level"
-    rules.append((("baseline",), {name: [value] for name, value in spec.baseline.items()}))
-    yield from _not_on(every, rules)
-    for index, rule in enumerate(spec.exclude):
-        if not rule:
-            yield ("exclude", index), "is empty and would exclude every cell; add an axis or remove it"
+    rules: list[tuple[Path, Mapping[str, Sequence[Any]]]]
+    rules = [(("overrides", index, "when"), override.when) for index, override in enumerate(spec.overrides)]
+    baseline = {name: [value] for name, value in spec.baseline.items()}
+    yield from _not_on(every, [*rules, (("baseline",), baseline)])
     yield from _not_on(axes, [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)])
 
 

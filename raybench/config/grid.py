@@ -39,7 +39,9 @@ class DeviceProfile(Settings):
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
-    repeats: v.Count | None = key("Maximum number of repeats of its cells, such as 1 for a slow reference.", 1, None)
+    repeats: v.Count | None = key(
+        "Maximum number of repeats of its configurations, such as 1 for a slow reference.", 1, None
+    )
     price_per_hour: v.NotNegative | None = key(
         "Price per hour of one accelerator or, for a CPU, of its machine, in `currency`.", 0.35, None
     )
@@ -54,12 +56,12 @@ class Repeats(Strict):
     """Repeats until each comparison of a cell with its reference is certain."""
 
     until: v.Certainty = key(
-        "When a cell needs no more repeats: the 95% interval of its ratio to the reference is at most ± this; or "
-        "`verdict`: it excludes 1, or both are shown to be equally fast within 5%.",
+        "When a configuration needs no more repeats: the 95% interval of its ratio to the reference is at most ± this. "
+        "With `verdict`, it excludes 1, or both are shown to be equally fast within 5%.",
         "5%",
     )
-    at_least: v.LeastRepeats = key("Repeats of every cell.", 4, 4)
-    at_most: v.Count = key("Most repeats of a cell.", 10, 10)
+    at_least: v.LeastRepeats = key("Repeats of every configuration.", 4, 4)
+    at_most: v.Count = key("Most repeats of a configuration.", 10, 10)
 
     @model_validator(mode="after")
     def _range(self) -> Repeats:
@@ -131,7 +133,7 @@ class CellSettings(Settings):
 class Override(Strict):
     """Settings that hold for some cells only."""
 
-    when: Condition = key("The cells: each named axis has the value, or one of the values.", {"device": "tpu"})
+    when: Condition = key("The configurations: each named axis has the value, or one of the values.", {"device": "tpu"})
     set: CellSettings = key("What holds for them.", {"precision": "bf16"})
 
 
@@ -171,7 +173,7 @@ class GridSpec(CellSettings):
     )
     isolate: bool = key(
         "Run each trial of your own function or command in a new folder with copies of the files that count (see "
-        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        "`inputs`). Use it for programs that write to fixed names in their folder.",
         True,
         False,
     )
@@ -204,8 +206,8 @@ class GridSpec(CellSettings):
         Annotated[v.Count, Tag("<number>")] | Annotated[Repeats, Tag("<rule>")],
         v.alternatives(_form_of_repeats, "a number, such as 3, or {until: 5%, at_least: 4, at_most: 10}"),
     ] = key(
-        "Runs of each cell, each with its own seed: a number, or until it is certain (see below). One run gives no "
-        "interval.",
+        "Runs of each configuration, each with its own seed: a number, or until it is certain (see below). One run "
+        "gives no interval.",
         3,
         1,
     )
@@ -214,12 +216,8 @@ class GridSpec(CellSettings):
         "Named devices, each with its kind, resources and price.", {"gpu": {"kind": "cuda", "price_per_hour": 0.35}}, {}
     )
     currency: v.Text = key("The currency of all prices of the grid.", "EUR", "USD")
-    price_per_kwh: v.NotNegative | None = key("Price of a kilowatt-hour, for measured energy.", 0.30, None)
-    gCO2_per_kwh: v.NotNegative | None = key(  # noqa: N815
-        "Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.", 380, None
-    )
     baseline: Entry = key(
-        "Values of the baseline: each other cell is compared with the one that differs in these axes alone.",
+        "Baseline values. Each configuration is compared with the one that has them and otherwise the same settings.",
         {"device": "cpu"},
         {},
     )
@@ -244,7 +242,7 @@ class GridSpec(CellSettings):
         {"time": "5m"},
         None,
     )
-    include: list[Entry] = key(
+    include: list[Annotated[Entry, Field(min_length=1)]] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",
         [{"device": "cpu", "batch_size": 1024}],
@@ -256,7 +254,7 @@ class GridSpec(CellSettings):
         [],
     )
     overrides: list[Override] = key(
-        "Settings for some cells only, in order; they take precedence over all others.",
+        "Settings for some configurations only, in order; they take precedence over all others.",
         [{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}],
         [],
     )
@@ -307,7 +305,7 @@ class GridSpec(CellSettings):
 
     @property
     def most_repeats(self) -> int:
-        """The largest number of repeats of a cell."""
+        """The largest number of repeats of a configuration."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.at_most
 
     @property
@@ -321,15 +319,7 @@ class GridSpec(CellSettings):
         return self._prices.currency or self.currency
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
-        """Look up the workload; a file of the user is imported in a process that is thrown away.
-
-        Args:
-            base: the folder of the grid file; by default that of `source_path`.
-
-        Raises:
-            WorkloadError: it cannot be read.
-            OSError: its file cannot be read.
-        """
+        """Look up the workload; a file of the user is imported in a process that is thrown away."""
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
@@ -376,11 +366,7 @@ class GridSpec(CellSettings):
         return list(dict.fromkeys(filter(None, keys)))
 
     def profile(self, name: str) -> DeviceProfile:
-        """The profile of a device of the grid: the declared one, or for a bare kind the implied one.
-
-        Raises:
-            LookupError: neither declared nor a kind.
-        """
+        """The profile of a device of the grid: the declared one, or for a bare kind the implied one."""
         if name in self.devices:
             return self.devices[name]
         if name in KINDS:

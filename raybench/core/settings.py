@@ -135,10 +135,7 @@ def _schedule(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """The training settings of a cell.
-
-    A value that a source of results omits is `MISSING`; a planned cell has every value.
-    """
+    """The training settings of a cell; a value that a source of results omits is `MISSING`."""
 
     epochs: int | float = setting(
         10,
@@ -308,7 +305,8 @@ class Settings:
     )
     evaluation_batch_size: int | None = setting(
         None,
-        "Examples per batch during evaluation; it changes memory and time, not the result.",
+        "Examples per batch during evaluation, which change its memory and time, not the result; by default those that "
+        "a device trains on at a time.",
         examples=[1000],
         affects=(SPEED,),
         unit="examples",
@@ -400,7 +398,7 @@ class RunOptions:
         None,
         "The Python environment of a trial: a built environment (`raybench env`), or the path of a Python or of a "
         "virtual environment; by default the Python that raybench runs in. The names and versions of all that is "
-        "installed there are part of the cell.",
+        "installed there are part of the configuration.",
         examples=["xla", "~/venvs/torch29"],
         affects=(SPEED,),
     )

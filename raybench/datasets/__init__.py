@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from raybench.datasets import cifar10, digits, imdb, mnist, python_code, synthetic
-from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
-from raybench.datasets.paths import data_root
+from raybench.datasets.dataset import DataSet as DataSet
+from raybench.datasets.paths import data_root as data_root
 from raybench.errors import DataError, nearest
 
 _KNOWN: dict[str, DataSet] = {
@@ -47,10 +47,7 @@ def synthetic_name(name: str) -> str:
 
 
 def is_synthetic(name: str) -> bool:
-    """Return whether a data set replaces a real one.
-
-    Accuracies on it do not apply to the real one.
-    """
+    """Return whether a data set replaces a real one, to which accuracies on it do not apply."""
     return name.endswith(synthetic.SUFFIX) and name.removesuffix(synthetic.SUFFIX) in _KNOWN
 
 
@@ -71,18 +68,3 @@ def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None])
             raise
         raise DataError(f"{error}; or use `--synthetic-data`: random data of the same shape") from None
     return True
-
-
-__all__ = [
-    "DataFile",
-    "DataSet",
-    "DataStatus",
-    "Progress",
-    "Source",
-    "data_root",
-    "ensure",
-    "get",
-    "is_synthetic",
-    "names",
-    "synthetic_name",
-]

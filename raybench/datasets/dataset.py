@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +70,7 @@ class Source:
 
     @property
     def is_archive(self) -> bool:
-        """Return whether it is a tar archive to extract.
-
-        A data set may also have an archive as one of its files.
-        """
+        """Return whether it is a tar archive to extract; a data set may also have an archive as one of its files."""
         return self.name.endswith((".tar.gz", ".tgz", ".tar")) and self.files != (self.name,)
 
 
@@ -83,8 +82,7 @@ class DataStatus:
         state: `ready`: every file is present; `missing`: none is; `incomplete`: some are, or one has a wrong size.
         digest: `sha256:` and 8 hex digits over all files; None unless ready.
         official: whether every file is the official one.
-        missing, damaged, unofficial: paths of the files that are absent, have an impossible size, or are readable but
-            not the official ones.
+        missing, damaged: paths of the files that are absent, or have an impossible size.
     """
 
     state: State
@@ -92,7 +90,6 @@ class DataStatus:
     official: bool = False
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
-    unofficial: tuple[str, ...] = ()
 
 
 def below(root: Path) -> Path:
@@ -129,10 +126,7 @@ class DataSet:
 
     @property
     def official_digest(self) -> str | None:
-        """The digest of the official files.
-
-        None if one of their SHA-256s is not known.
-        """
+        """The digest of the official files; None if one of their SHA-256s is not known."""
         if self.generator:
             return self._made()
         checksums = [file.checksum.partition(":") for file in self.files]
@@ -157,10 +151,10 @@ class DataSet:
                 return DataStatus("incomplete" if present else "missing", missing=missing, damaged=damaged)
             with Digests() as digests:
                 digest = digest_of([digests.of(path) for path in present.values()])
-                unofficial = tuple(file.path for file, path in present.items() if not file.is_official(path, digests))
+                official = all(file.is_official(path, digests) for file, path in present.items())
         except OSError as error:
             raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
-        return DataStatus("ready", digest, official=not unofficial, unofficial=unofficial)
+        return DataStatus("ready", digest, official)
 
     def _made(self) -> str:
         return digest_of([self.generator if isinstance(self.generator, str) else self.generator()])
@@ -174,11 +168,12 @@ class DataSet:
         folder = self.locate(root)
         missing = [file.path for file in self.files if not (folder / file.path).is_file()]
         if missing:
-            advice = (
-                self.hint or f"run `raybench data fetch {self.name}`, or set RAYBENCH_DATA to the folder that has it"
-            )
+            fetch = f"run `raybench data fetch {self.name}`, or set RAYBENCH_DATA to the folder that has it"
+            advice = self.hint or fetch
             raise DataError(f"{self.name}: {', '.join(missing)} not found in {folder}; {advice}")
         try:
             return self.read(folder)
-        except OSError as error:
-            raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
+        # What the file system, and readers of archives, numbers and text raise for damaged content.
+        except (OSError, EOFError, ValueError, LookupError, zlib.error, tarfile.TarError) as error:
+            remedy = f"if its files are damaged, remove them and run `raybench data fetch {self.name}`"
+            raise DataError(f"{self.name}: cannot be read from {folder}: {error}; {remedy}") from None

@@ -1,7 +1,4 @@
-"""File digests with a cache.
-
-A file is read again only when it has changed.
-"""
+"""File digests with a cache: a file is read again only when it has changed."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ from raybench.datasets.paths import user_cache
 
 
 def digest_of(files: Sequence[str]) -> str:
-    """One short digest of several files, from their SHA-256s (hex) in order.
-
-    It is `sha256:` and 8 hex digits.
-    """
+    """One digest of several files, from their SHA-256s (hex) in order: `sha256:` and 8 hex digits."""
     return "sha256:" + hashlib.sha256("".join(files).encode()).hexdigest()[:8]
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import tarfile
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from raybench.datasets.dataset import DataSet, Progress, Source
@@ -22,11 +20,6 @@ def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> Non
 
     Existing files, official or not, are not changed. Several processes may do this at once: one downloads, the others
     wait for it.
-
-    Args:
-        dataset: the data set to fetch.
-        root: the data folder; created if it does not exist.
-        progress: called with the bytes done and the total bytes.
 
     Raises:
         DataError: it cannot be downloaded, is not the official data, or a file that is present is damaged.
@@ -58,33 +51,24 @@ def _is_complete(dataset: DataSet, root: Path) -> bool:
 
 
 def _fetch_missing(dataset: DataSet, root: Path, progress: Progress) -> None:
-    missing = dataset.status(root).missing
-    sources = [source for source in dataset.sources if set(missing) & set(source.files)]
+    missing = set(dataset.status(root).missing)
+    sources = [source for source in dataset.sources if missing & set(source.files)]
     total, done = sum(source.size for source in sources), 0
     for source in sources:
         with tempfile.TemporaryDirectory(prefix=f".{dataset.name}-", dir=root) as temporary:
             folder = Path(temporary)
-            file = _download(dataset, source, root, folder, _ProgressBar(progress, done, total))
-            if source.is_archive:
-                _unpack(file, [path for path in source.files if path in missing], folder)
-            else:
-                (folder / source.files[0]).parent.mkdir(parents=True, exist_ok=True)
-                file.replace(folder / source.files[0])
-            for path in source.files:
-                if path in missing:
-                    _install(folder / path, root / path)
+            file = folder / (source.name if source.is_archive else source.files[0])
+            _download(dataset, source, root, file, _ProgressBar(progress, done, total))
+            if source.is_archive:  # its checksum was verified
+                with tarfile.open(file) as tar:
+                    tar.extractall(folder, [member for member in tar if member.name in missing], filter="data")
+            for path in missing & set(source.files):
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).replace(root / path)
         done += source.size
 
 
-def _unpack(archive: Path, paths: Sequence[str], folder: Path) -> None:
-    """Extract members of an archive, whose checksum was verified."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            if member.name in paths:
-                tar.extract(member, folder, filter="data")
-
-
-def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _ProgressBar) -> Path:
+def _download(dataset: DataSet, source: Source, root: Path, file: Path, bar: _ProgressBar) -> None:
     import pooch
     import requests
 
@@ -92,7 +76,8 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, bar: _
     downloader = pooch.HTTPDownloader(bar, CHUNK_BYTES, timeout=TIMEOUTS_S, headers={"Accept-Encoding": "identity"})
     pooch.get_logger().setLevel(logging.WARNING)
     try:
-        return Path(pooch.retrieve(source.url, source.checksum, source.name, folder, downloader=downloader))
+        pooch.retrieve(source.url, source.checksum, file.name, file.parent, downloader=downloader)
+        return
     except requests.RequestException as error:
         answer = error.response
         reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
@@ -122,12 +107,3 @@ class _ProgressBar:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _install(temporary: Path, target: Path) -> None:
-    """Rename a complete file to its target, once its bytes are on disk."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with temporary.open("r+b") as file:
-        os.fsync(file.fileno())
-    if not target.exists():  # another program may have created it in the meantime
-        temporary.replace(target)

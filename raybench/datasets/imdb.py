@@ -11,21 +11,19 @@ are ranked alphabetically, so that nothing depends on the order inside an archiv
 
 from __future__ import annotations
 
-import gzip
 import re
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.datasets.digests import hash_file
 from raybench.datasets.splits import Array, Data, Split
-from raybench.errors import DataError
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 REVIEWS = 25_000
@@ -33,13 +31,9 @@ REVIEWS = 25_000
 
 START, UNKNOWN, OFFSET = 1, 2, 3
 LONGEST = 512
-"""Maximum tokens of a review, the last ones are kept.
-
-`pad_sequences` cuts and pads in front by default."""
+"""Maximum tokens of a review, the last ones: `pad_sequences` cuts and pads in front by default."""
 NUMBERED = 65_535 - OFFSET
-"""Number of words with a number, so that numbers fit into two bytes.
-
-They are the most frequent words; each of the others occurs once."""
+"""Number of words with a number, the most frequent ones, so that numbers fit into two bytes."""
 
 _MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 # Keras's filters; all of them one byte, and none of them a part of another character's bytes in UTF-8.
@@ -89,7 +83,7 @@ def read(folder: Path) -> Data:
     writable.
 
     Raises:
-        DataError: the archive is damaged, or lacks a review.
+        ValueError: the archive lacks a review.
     """
     import numpy as np
 
@@ -108,37 +102,24 @@ def read(folder: Path) -> Data:
 
 
 def read_texts(archive: Path) -> Texts:
-    """Read the words of every labelled review.
-
-    Negative and positive reviews alternate, each in the order of its number.
+    """Read the words of every labelled review; negative and positive ones alternate, each in the order of its number.
 
     Raises:
-        DataError: the archive is damaged, or lacks a review.
+        ValueError: the archive lacks a review.
     """
     texts: Texts = {"train": [[]] * REVIEWS, "test": [[]] * REVIEWS}
     count = 0
-    for split, index, text in _members(archive):
-        texts[split][index] = words_of(text)
-        count += 1
+    with tarfile.open(archive, "r|gz") as tar:
+        for member in tar:
+            match = _MEMBER.fullmatch(member.name)
+            file = tar.extractfile(member) if match and member.isreg() else None
+            if match and file:
+                split, kind, number = match.groups()
+                texts[split][2 * int(number) + (kind == "pos")] = words_of(file.read().decode("utf-8"))
+                count += 1
     if count != 2 * REVIEWS:
-        raise DataError(f"{archive}: {count:,} labelled reviews instead of {2 * REVIEWS:,}; fetch it again")
+        raise ValueError(f"{archive} has {count:,} labelled reviews instead of {2 * REVIEWS:,}")
     return texts
-
-
-def _members(archive: Path) -> Iterator[tuple[str, int, str]]:
-    try:
-        with tarfile.open(archive, "r|gz") as tar:
-            for member in tar:
-                match = _MEMBER.fullmatch(member.name)
-                file = tar.extractfile(member) if match and member.isreg() else None
-                if match and file:
-                    split, kind, number = match.groups()
-                    index = 2 * int(number) + (kind == "pos")
-                    if index >= REVIEWS:
-                        raise DataError(f"{archive}: {member.name}: more reviews than expected; fetch it again")
-                    yield split, index, file.read().decode("utf-8")
-    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{archive}: damaged: {error}") from None
 
 
 def _numbered(reviews: list[list[str]], numbers: Mapping[str, int]) -> Array:

@@ -1,7 +1,4 @@
-"""Device kinds: hardware types and their framework adapters.
-
-A new kind is one new file in this package, and its name here.
-"""
+"""Device kinds: hardware types and their framework adapters. A new kind is a file here, and its name below."""
 
 from __future__ import annotations
 
@@ -9,13 +6,17 @@ import os
 import pkgutil
 from collections.abc import Sequence
 
+from raybench.core.cell import CellDevice
+from raybench.core.settings import MISSING
+from raybench.core.text import plural
 from raybench.devices import cpu, cuda, mps, rocm, tpu, xla
-from raybench.devices.base import Assignment, Device, DeviceKind, Hardware
+from raybench.devices.base import Assignment as Assignment
+from raybench.devices.base import Device as Device
+from raybench.devices.base import DeviceKind
+from raybench.devices.base import Hardware as Hardware
 
 ACCELERATORS = "RAYBENCH_ACCELERATORS"
-"""Environment variable that selects the accelerator kinds of this node.
-
-For example `cuda,tpu`, or `none`; unset: all."""
+"""Environment variable that selects the accelerator kinds of this node: `cuda,tpu`, or `none`; unset: all."""
 
 KINDS: dict[str, DeviceKind] = {
     module.KIND.name: module.KIND
@@ -25,34 +26,32 @@ KINDS: dict[str, DeviceKind] = {
 
 
 def frameworks(kind: str) -> tuple[str, ...]:
-    """Frameworks that run on a kind, the default one first.
-
-    Empty for an unknown kind.
-    """
+    """Frameworks that run on a kind, the default one first; empty for an unknown kind."""
     return tuple(KINDS[kind].adapters) if kind in KINDS else ()
 
 
 def loop_frameworks(kind: str) -> tuple[str, ...]:
-    """Frameworks in which a loop of the user runs on a kind, the default one first.
-
-    Empty for an unknown kind.
-    """
+    """Frameworks in which a loop of the user runs on a kind, the default one first; empty for an unknown kind."""
     return (*frameworks(kind), *KINDS[kind].loop_adapters) if kind in KINDS else ()
 
 
 def hosted(kind: str) -> bool:
-    """Return whether a kind computes on the host's cores and takes no accelerator.
-
-    False for an unknown kind.
-    """
+    """Return whether a kind computes on the host's cores, without an accelerator; false for an unknown kind."""
     return kind in KINDS and KINDS[kind].on_host
 
 
-def missing_precision(kind: str, precision: str) -> str | None:
-    """Reason why a kind cannot compute in a precision, or None.
+def hardware_text(device: CellDevice) -> str:
+    """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if its model is not known."""
+    if device.model in (None, MISSING):
+        return ""
+    count = device.known_count
+    if hosted(str(device.kind)) and device.count is not MISSING:
+        return f"{device.model}, {plural(count, 'core')}"
+    return f"{count:,} x {device.model}" if count > 1 else str(device.model)
 
-    None also for an unknown kind.
-    """
+
+def missing_precision(kind: str, precision: str) -> str | None:
+    """Reason why a kind cannot compute in a precision; None if it can, and for an unknown kind."""
     if kind not in KINDS or precision in KINDS[kind].precisions:
         return None
     kinds = [entry.name for entry in KINDS.values() if precision in entry.precisions]
@@ -60,17 +59,10 @@ def missing_precision(kind: str, precision: str) -> str | None:
 
 
 def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
-    """Choose adjacent accelerators of one host for a trial.
-
-    Returns None if there are not enough.
+    """Choose adjacent accelerators of one host for a trial, among the unassigned ones; None if there are not enough.
 
     The chips of a TPU are wired as a grid, so a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2
     (https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm).
-
-    Args:
-        kind: of device.
-        free: identities of the unassigned accelerators, in order.
-        count: number of accelerators of the trial.
     """
     if not KINDS[kind].counts or count < 2:
         return tuple(free[:count]) if len(free) >= count else None
@@ -97,27 +89,7 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
 
 
 def probe() -> list[Hardware]:
-    """Detect the host and the accelerators of this node, without loading a framework.
-
-    Only accelerators that `ACCELERATORS` selects are included.
-    """
+    """Detect the host and its accelerators, of the kinds in `ACCELERATORS`, without loading a framework."""
     setting = os.environ.get(ACCELERATORS)
     names = KINDS if setting is None else ("cpu", *(name.strip().lower() for name in setting.split(",")))
     return [entry for kind in KINDS.values() if kind.probe and kind.name in names for entry in kind.probe()]
-
-
-__all__ = [
-    "ACCELERATORS",
-    "KINDS",
-    "Assignment",
-    "Device",
-    "DeviceKind",
-    "Hardware",
-    "frameworks",
-    "hosted",
-    "loop_frameworks",
-    "missing_precision",
-    "neighbours",
-    "open_device",
-    "probe",
-]

@@ -219,10 +219,7 @@ class Device:
         }
 
     def is_oom(self, error: BaseException) -> bool:
-        """Return whether the memory of the host or of the device ran out.
-
-        The message is examined, because frameworks raise one type for every error.
-        """
+        """Return whether memory ran out, also by the message: frameworks raise one type for every error."""
         return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))
 
 

@@ -56,10 +56,7 @@ class TorchDevice(Device):
         return torch.get_num_threads()
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and the precision of float32 matrix products.
-
-        `highest` is full float32.
-        """
+        """Conditions of the host, and the precision of float32 matrix products; `highest` is full float32."""
         import torch
 
         return super().runtime_conditions() | {"float32_products": torch.get_float32_matmul_precision()}

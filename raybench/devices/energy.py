@@ -10,11 +10,12 @@ import os
 import pkgutil
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from raybench.devices import KINDS, hosted
 from raybench.devices.host import usable_cores
@@ -29,17 +30,18 @@ class Unavailable(Exception):
     """Sensors or counters cannot be read; the message is the reason."""
 
 
-class Source(Protocol):
+class Source(ABC):
     """Counters that are read together."""
 
+    @abstractmethod
     def read(self) -> Joules:
         """The cumulative joules of each counter."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 — most have nothing to release
         """Release the driver."""
 
 
-class Rapl:
+class Rapl(Source):
     """The RAPL counters of the sockets on which a trial runs, and of their memory if they have such a counter.
 
     A counter belongs to a whole socket and includes all its cores. It restarts at 0 after some minutes at full power.
@@ -79,9 +81,6 @@ class Rapl:
             joules[name] = joules.get(name, 0.0) + self._total[folder] / 1e6
         return joules
 
-    def close(self) -> None:
-        """Nothing to release."""
-
 
 def _sockets(root: Path) -> dict[int, int]:
     """The socket of each core; empty if the system does not report them."""
@@ -108,7 +107,7 @@ def _zones(powercap: Path, sockets: set[int]) -> dict[Path, str]:
     return zones
 
 
-class AmdGpus:
+class AmdGpus(Source):
     """The counters of AMD's GPUs, which Zeus numbers as HIP does.
 
     Args:
@@ -131,9 +130,6 @@ class AmdGpus:
         """The joules of each GPU since its driver was loaded."""
         return {f"gpu {name}": gpu.get_total_energy_consumption() / 1000 for name, gpu in self._gpus.items()}
 
-    def close(self) -> None:
-        """Nothing to release: the library stays open for the next trial."""
-
 
 @cache
 def _amd_gpus() -> Any:
@@ -141,7 +137,7 @@ def _amd_gpus() -> Any:
     return _zeus("zeus.device.gpu.amd:AMDGPUs")()
 
 
-class AppleChip:
+class AppleChip(Source):
     """The counters of an Apple chip: its cores, its memory and its GPU."""
 
     def __init__(self) -> None:
@@ -152,9 +148,6 @@ class AppleChip:
         parts = self._chip.get_total_energy_consumption()
         found = {"cpu 0": parts.cpu_total_mj, "dram 0": parts.dram_mj, "gpu 0": parts.gpu_mj}
         return {name: value / 1000 for name, value in found.items() if value is not None}
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 def _zeus(name: str) -> Any:

@@ -1,7 +1,4 @@
-"""Apple's GPU through Metal (MPS).
-
-Written to its documentation, and not run on such a machine yet.
-"""
+"""Apple's GPU through Metal (MPS), written to its documentation and not run on such a machine yet."""
 
 from __future__ import annotations
 

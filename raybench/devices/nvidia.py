@@ -1,7 +1,4 @@
-"""The NVIDIA GPUs of this machine, read from the driver without a framework.
-
-They are read from NVML through the package `nvidia-ml-py`.
-"""
+"""The NVIDIA GPUs of this machine, read from the driver (NVML, package `nvidia-ml-py`) without a framework."""
 
 from __future__ import annotations
 

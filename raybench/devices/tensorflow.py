@@ -50,10 +50,7 @@ class TensorFlowDevice(Device):
 
 
 class Cpu(TensorFlowDevice):
-    """A CPU trial: it owns its cores, by default all of the node.
-
-    Operations are done when the call returns.
-    """
+    """A CPU trial: it owns its cores, by default all of the node; operations are done when the call returns."""
 
 
 class Asynchronous(AsynchronousDevice, TensorFlowDevice):

@@ -47,9 +47,7 @@ GENERATIONS = {
 Source: Google's `tpu-info`, and torch_xla for the halves of a TPU7x; memory is per chip."""
 
 BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
-"""Topology of a number of chips of one host, for libtpu.
-
-libtpu needs it if a process uses only some of the chips."""
+"""Topology of a number of chips of one host, for libtpu, if a process uses only some of the chips."""
 
 HALVED_BOUNDS = {1: "1,1,1", 2: "1,1,1,2", 4: "1,2,1,2", 8: "2,2,1,2"}
 """The same for a number of halves of TPU7x chips."""
@@ -111,10 +109,7 @@ def _has_file(chip: Path, identity: str, root: Path) -> bool:
 
 
 def show(chips: Sequence[str]) -> None:
-    """Show this process only some chips.
-
-    If there are none, it sees those that its caller sees.
-    """
+    """Show this process only some chips; if there are none, those that its caller sees."""
     if chips:
         for name in PEERS:
             os.environ.pop(name, None)

@@ -68,20 +68,14 @@ class Xla(TorchDevice):
         xla_model.wait_device_ops()
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and XLA's precision of float32 products.
-
-        `highest` is float32; `default` is bfloat16 on a TPU.
-        """
+        """Conditions of the host, and XLA's precision of float32 products; `default` is bfloat16 on a TPU."""
         from torch_xla import backends
 
         return super().runtime_conditions() | {"float32_products": backends.get_mat_mul_precision()}
 
 
 class XlaCpu(Xla):
-    """The host's cores through XLA: a TPU trial's code without a TPU.
-
-    Its results are never presented as those of a TPU.
-    """
+    """The host's cores through XLA: a TPU trial's code, but never presented as a TPU."""
 
     def hide_others(self) -> None:
         """Pin the process, and create virtual devices on its cores if several are assigned."""

@@ -125,10 +125,7 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
 
 
 def open_inspection(framework: str) -> ModuleType:
-    """Import the `inspection` module of a framework's models.
-
-    It reads and writes weights, and computes outputs and gradients of a model.
-    """
+    """Import the `inspection` module of a framework's models, which reads and writes weights and computes outputs."""
     return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.inspection")
 
 
@@ -142,16 +139,3 @@ def open_operations(framework: str) -> Callable[..., Any]:
     module = import_module(f"raybench.engines.{FRAMEWORKS[framework].folder}.device_probes")
     operations: Callable[..., Any] = module.Operations
     return operations
-
-
-__all__ = [
-    "ENGINES",
-    "FRAMEWORKS",
-    "NONE",
-    "Framework",
-    "ignored_settings",
-    "open_counts",
-    "open_engine",
-    "open_inspection",
-    "open_operations",
-]

@@ -1,7 +1,4 @@
-"""Order of the examples and random draws of the augmentation.
-
-Both are the same on every device for the same seed.
-"""
+"""Order of the examples and random draws of the augmentation: the same on every device for the same seed."""
 
 from __future__ import annotations
 

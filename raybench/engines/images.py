@@ -14,18 +14,12 @@ def is_images(inputs: Array) -> bool:
 
 
 def reflect(inputs: Array, border: int) -> Array:
-    """Pad images by a reflected border.
-
-    Padded once, so that a crop is only a read.
-    """
+    """Pad images by a reflected border, once, so that a crop is only a read."""
     return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
 
 
 def plain(values: Array) -> Array:
-    """Convert an array to model types: floats to float32, integers to int64.
-
-    Images stay uint8.
-    """
+    """Convert an array to model types: floats to float32, integers to int64; images stay uint8."""
     if not is_images(values):
         values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)
     return np.ascontiguousarray(values)

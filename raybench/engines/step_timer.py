@@ -11,9 +11,7 @@ from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
 
 BLOCKS = 64
-"""Maximum number of step times per epoch.
-
-Enough to show when they change, and a short line in the attempt's file."""
+"""Maximum number of step times per epoch: enough to show when they change, in a short line of a file."""
 
 
 SETTLING = 2
@@ -108,10 +106,7 @@ class StepTimer:
 
     @property
     def compilations(self) -> int:
-        """Number of graphs compiled in this pass.
-
-        If unknown, 1 for a new shape.
-        """
+        """Number of graphs compiled in this pass; if it is not known, 1 for a new shape."""
         return self._compiled() - self._before if self._compiled else int(self.first)
 
     def charge(self, ledger: Ledger, section: str) -> None:

@@ -72,10 +72,7 @@ def is_path(text: str) -> bool:
 
 
 def key_of(environment: str | None, base: Path) -> str:
-    """The key of a profile's environment; relative to `base`, the grid file's folder.
-
-    `~` is resolved on each node, in the home folder of the user who runs trials there.
-    """
+    """The key of a profile's environment, relative to the grid file's folder; `~` is resolved on each node."""
     if environment is None or environment in RECIPES or environment.startswith("~"):
         return environment or ""
     return str((base / environment).absolute())

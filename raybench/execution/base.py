@@ -7,8 +7,9 @@ from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.core.job import Job
+from raybench.errors import UsageError
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.monitoring.host_load import HostLoad
+from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node
 
 MakeJob = Callable[[AssignedWork], Job]
@@ -27,10 +28,7 @@ class Executor(Protocol):
         """The available machines, each with the interpreters of these environments."""
 
     def host_load(self) -> HostLoad | None:
-        """Other programs' use of this machine, measured for at least a second.
-
-        None if no trial runs here or it is unknown.
-        """
+        """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left.
@@ -47,3 +45,16 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Terminate everything that was started."""
+
+
+def make_executor(address: str | None = None, inline: bool = False) -> Executor:
+    """Return the executor: Ray on this machine or on the cluster at an address, or this process."""
+    if inline and address:
+        raise UsageError("inline runs trials in this process, not on a cluster; leave out one of inline and address")
+    if inline:
+        from raybench.execution.inline import InlineExecutor
+
+        return InlineExecutor()
+    from raybench.execution.ray_executor import RayExecutor
+
+    return RayExecutor(address)

@@ -112,8 +112,8 @@ def run_trial(
         from raybench.core.events import OUTPUT
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
-        from raybench.trial.failure import describe_error
-        from raybench.trial.record import append_event, failure_event, record
+        from raybench.trial.failure import describe_error, end_event
+        from raybench.trial.record import append_event, record
 
         job = Job.from_json(message)
         try:
@@ -124,7 +124,7 @@ def run_trial(
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            record(job, lambda event: send_event(connection, event), Ledger(start_ns), imported_s)
+            record(job, lambda event: send_event(connection, event), Ledger(start_ns, loading_s=imported_s))
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
         # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:
@@ -133,7 +133,7 @@ def run_trial(
             failure = describe_error(error, "setup", job)
             status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
-            event = failure_event(job, status, failure, wall_s, round(imported_s, 6))
+            event = end_event(job, status, failure, wall_s, round(imported_s, 6))
             with suppress(OSError):  # the receiver of the event keeps it too
                 append_event(Path(job.folder), event)
             send_event(connection, event)
@@ -159,9 +159,6 @@ def main(framework: str) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGTERM, end)
-    seconds, most = resource.getrlimit(resource.RLIMIT_CPU)
-    if seconds == most != resource.RLIM_INFINITY:  # the kernel would send SIGKILL, as if the trial had been lost
-        resource.setrlimit(resource.RLIMIT_CPU, (max(1, most - 1), most))
     die_with_parent(signal.SIGTERM)
     adopt_orphans()
     jobs, messages = Connection(0, writable=False), Connection(os.dup(1), readable=False)

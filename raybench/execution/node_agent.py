@@ -24,21 +24,14 @@ from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.execution.files import local_code, local_folder, take_files
 from raybench.execution.process import ForkServer
-from raybench.trial.record import failure_event
+from raybench.trial.failure import end_event
 
 MAX_TRIALS = 256
 """Maximum number of simultaneous trials on a node: one per core or accelerator."""
 
 
 class NodeAgent:
-    """Serves one driver until it closes the connection.
-
-    Args:
-        address: the driver's, for `multiprocessing.connection.Client`.
-        key: the secret that authenticates both sides.
-        node: this node's name.
-        accelerators: the ids that Ray assigned, by the name of Ray's resource.
-    """
+    """Serves one driver until it closes the connection."""
 
     def __init__(self, address: Any, key: bytes, node: str, accelerators: Mapping[str, Sequence[str]]) -> None:
         self._connection = Client(address, authkey=key)
@@ -82,7 +75,7 @@ class NodeAgent:
             failure: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
             is_full = os.strerror(errno.ENOSPC) in str(error)
             status = TrialStatus.LOST if is_full else TrialStatus.FAILED
-            end = end or failure_event(job, status, failure | ({"disk_full": True} if is_full else {}))
+            end = end or end_event(job, status, failure | ({"disk_full": True} if is_full else {}))
         self._send(event=end, files=files)
 
     def _local(self, job: Job) -> Job:
@@ -99,11 +92,7 @@ class NodeAgent:
         self._idle.setdefault(key, []).append(server)
 
     def _server(self, key: tuple[str, str]) -> ForkServer:
-        """An idle fork server of a framework and environment, started if necessary.
-
-        Raises:
-            ExecutionError: it cannot be started.
-        """
+        """An idle fork server of a framework and environment, started if necessary."""
         while servers := self._idle.get(key):
             with suppress(IndexError):  # a different thread took it
                 server = servers.pop()

@@ -22,18 +22,10 @@ class ProgressListener:
         fetch(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Trials are about to start.
-
-        The history already contains each of their events when `event` is called.
-        """
+        """Trials are about to start; the history contains each of their events before `event` is called."""
 
     def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
-        """A repeat has ended, and these trials follow.
-
-        Args:
-            progress: of each comparison.
-            todo: the trials; none if every comparison is settled.
-        """
+        """A repeat has ended, and these trials follow."""
 
     def checking(self, what: str) -> None:
         """A check is running before the trials that need it; `check_ended` marks its end."""
@@ -44,14 +36,8 @@ class ProgressListener:
     def warn(self, words: str) -> None:
         """A problem that the user may want to fix; from any thread."""
 
-    def quiet(self) -> None:
-        """No other program uses the machine, before the first trial."""
-
     def stopping(self) -> None:
         """The user pressed Ctrl-C."""
 
     def end(self, words: str = "") -> None:
-        """No trial is running any more.
-
-        `words` describes remaining work, and is empty when all is done.
-        """
+        """No trial is running any more; `words` describes remaining work, and is empty when all is done."""

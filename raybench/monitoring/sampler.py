@@ -13,25 +13,16 @@ from typing import Any, Self
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.devices import KINDS
+from raybench.devices import KINDS, hosted
 from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
-from raybench.monitoring import host
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
-from raybench.monitoring.processes import Usage, family_usage
+from raybench.monitoring.host import Usage, core_times, family_usage, mhz
 from raybench.monitoring.summary import Sample, summarise
 
 
 def open_sensors(kind: str, visible: Sequence[str]) -> Any:
-    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors.
-
-    Args:
-        kind: the device kind.
-        visible: the assigned accelerators, by the driver's names; empty for all.
-
-    Raises:
-        Unavailable: the kind has sensors, but they cannot be read.
-    """
+    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors."""
     if kind not in KINDS or not KINDS[kind].sensors:
         return None
     return pkgutil.resolve_name(KINDS[kind].sensors)(visible)
@@ -41,21 +32,18 @@ LATE_S = 5.0
 """Seconds by which a sample may be late; if the trial used no processor time either, the machine was stopped."""
 
 
-def pause(elapsed: float) -> float:
+def pause(elapsed: float, is_hosted: bool) -> float:
     """Seconds until the next sample, `elapsed` seconds into a trial.
 
-    Usually one second. Shorter at first, because some trials take a second; longer after ten minutes, so that a trial
+    Usually one second or, of an accelerator, a fifth of one, since a training may take two seconds there and a sample
+    takes no time of the accelerator. Shorter at first, because some trials take a second; longer later, so that a trial
     of a day has some thousands of samples. At most 30 s, in which no energy counter starts again at 0.
     """
-    return min(30.0, max(min(1.0, 0.05 + elapsed), elapsed / 600))
+    return min(30.0, max(min(1.0 if is_hosted else 0.2, 0.05 + elapsed), elapsed / 600))
 
 
 class Monitor:
-    """Samples the conditions of an attempt until the context is left.
-
-    Args:
-        job: the attempt.
-    """
+    """Samples the conditions of an attempt until the context is left."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -69,11 +57,7 @@ class Monitor:
         self._energy: EnergyMeter | None = None
 
     def begin(self, leader: int) -> None:
-        """Start sampling.
-
-        Args:
-            leader: the trial's process, which leads its own session.
-        """
+        """Start sampling."""
         self._thread = threading.Thread(target=self._work, args=(leader,), name="raybench-audit", daemon=True)
         self._thread.start()
 
@@ -137,9 +121,9 @@ class Monitor:
         start_s = previous_s = time.perf_counter()
         self._readings.append((time.time(), energy.read()))
         previous = _counters(self._cores, family_usage(leader), energy.socket_cores)
-        over = False
+        over, is_hosted = False, hosted(self._job.cell.device.kind)
         while not over:
-            over = self._over.wait(asked_s := pause(previous_s - start_s))
+            over = self._over.wait(asked_s := pause(previous_s - start_s, is_hosted))
             usage, now_s, t = family_usage(leader), time.perf_counter(), events.now()
             self._readings.append((time.time(), energy.read()))
             counters = _counters(self._cores, usage, energy.socket_cores)
@@ -147,7 +131,7 @@ class Monitor:
                 return  # the trial's process has ended, and with it its counters
             sample: dict[str, Any] = {"t": t, "seconds": round(now_s - previous_s, 4)}
             sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
-            sample |= {} if (mhz := host.mhz(self._cores)) is None else {"mhz": round(mhz, 1)}
+            sample |= {} if (clock := mhz(self._cores)) is None else {"mhz": round(clock, 1)}
             # The machine's sleep is neither here nor in the times of epochs: `time.perf_counter` sleeps, too.
             late_s = sample["seconds"] - asked_s
             if usage and usage.stopped:
@@ -162,8 +146,8 @@ class Monitor:
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:
     """Monotonic counters, in processor seconds; quantities that the system does not report are left out."""
-    times = host.core_times(cores)
+    times = core_times(cores)
     counters = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
-    if socket_cores and (socket_times := host.core_times(socket_cores)):
+    if socket_cores and (socket_times := core_times(socket_cores)):
         counters["socket_busy_s"] = socket_times.busy
     return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})

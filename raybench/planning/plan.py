@@ -134,7 +134,7 @@ def notes(plan: Plan) -> Iterator[str]:
 
 def plan_warnings(plan: Plan) -> Iterator[str]:
     """Settings of runnable cells that conflict, with a remedy."""
-    of = f"of {plural(len(plan.cells), 'cell')}"
+    of = f"of {plural(len(plan.cells), 'configuration')}"
     short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[int, int]]()
     for cell in plan.cells:
         if cell.fit is None or cell.skip:
@@ -182,7 +182,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
             reasons.setdefault(cell.skip, []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
-        yield f"{devices}: {plural(len(cells), 'cell')} skipped: {reason}"
+        yield f"{devices}: {plural(len(cells), 'configuration')} skipped: {reason}"
     kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
@@ -193,18 +193,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
 
 
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
-    """Make the plan of a grid for these machines.
-
-    Args:
-        spec: the grid.
-        nodes: the available machines.
-        data_root: the folder of the data sets, needed for their digests.
-        where: (axis, value as text): keep only the matching cells; with `AVAILABLE`, only those that can run.
-
-    Raises:
-        WorkloadError: the workload cannot be read.
-        UsageError: a cell that can never be trained, such as a batch larger than the training set.
-    """
+    """Make the plan of a grid for these machines: of all cells, those `where`, or the `AVAILABLE` ones that can run."""
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}
@@ -238,7 +227,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
         # If nothing can run here, every cell is kept with its reason.
         cells = [cell for cell in cells if not cell.skip] or cells
     if not cells:
-        raise UsageError(f"{spec.name} has no cell left; change --where or exclude, which remove all of them")
+        raise UsageError(f"{spec.name} has no configuration left; change --where or exclude, which remove all of them")
     trials = tuple(_ordered(spec, cells))
     count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
     left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
@@ -246,12 +235,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
-    """The workload of a grid, with valid defaults.
-
-    Raises:
-        WorkloadError: it cannot be read.
-        UsageError: it has no synthetic data.
-    """
+    """The workload of a grid, with valid defaults."""
     try:
         info = spec.read_workload()
     except WorkloadError as error:
@@ -278,11 +262,7 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
 
 
 def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
-    """Replace the workload's data set by its synthetic stand-in.
-
-    Raises:
-        UsageError: the workload reads its own data, which has no stand-in.
-    """
+    """Replace the workload's data set by its synthetic stand-in."""
     if info.dataset is None:
         raise UsageError(
             f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "

@@ -35,8 +35,6 @@ def request_of(plan: Plan) -> GridRequest:
         text=spec.source_text or "",
         part=_part(plan),
         currency=spec.price_currency,
-        price_per_kwh=spec.price_per_kwh,
-        gco2_per_kwh=spec.gCO2_per_kwh,
         rule=spec.rule,
     )
 

@@ -22,8 +22,9 @@ from raybench.reporting.report import Report, as_json, make_report
 from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
-from raybench.sources import load_grids, mlflow_store
+from raybench.sources import load_grids
 from raybench.sources.result_tables import GridSource
+from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
     from raybench.config.prices import PriceList
@@ -103,8 +104,7 @@ def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
-    decay_checks = PretrialChecks(history.checks).decay_checks(cells.values())
-    warnings = [*(check.warning for check in decay_checks if check.warning), *unknown_mfu(runs)]
+    warnings = [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs)]
     if history.damaged:
         warnings.append(f"{plural(len(history.damaged), 'damaged line')} of the results left out")
     return warnings
@@ -212,7 +212,7 @@ def folder_of(source: str, results: Path) -> Path | None:
     """
     path = user_path(source)
     is_file = path.suffix in (".yaml", ".yml") and path.is_file()
-    if not is_file and (path.exists() or mlflow_store.is_store(source)):
+    if not is_file and (path.exists() or is_store(source)):
         return None
     if is_file:
         from raybench.config import load_grid

@@ -81,7 +81,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     if target:
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
-            column(f"to {goal}, s", lambda each: each.to_target and each.to_target.expected_s, drop=3),
+            column(f"to {goal}, s", lambda each: (to := each.to_target) and to.expected and to.expected.value, drop=3),
             column("reached", reached, str, drop=1),
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
@@ -100,13 +100,10 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:
         columns.append(column(f"{currency}/{unit.short}", lambda each: each.price, drop=5))
-        columns.append(_ratios("cheaper", shown, lambda each: each.price_ratio, drop=10))
         columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
-        columns.append(_ratios("less energy", shown, lambda each: each.energy_ratio, drop=11))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
         columns.append(column(name, partial(_metric, name), drop=13 + number))
-    columns.append(column("gCO2", lambda each: each.gco2, drop=12))
     columns.append(column("limited by", _limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from io import BytesIO, StringIO
+from io import StringIO
 from itertools import cycle
 from statistics import fmean
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling
-from raybench.core.text import format_value
+from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
 from raybench.reporting.columns import rows
@@ -409,7 +409,7 @@ FIGURES: Mapping[str, FigureSpec] = {
 def _time_and_price(each: Configuration, to_target: bool) -> tuple[float, float] | None:
     if to_target:
         to = each.to_target
-        return None if to is None or to.expected_s is None or to.price is None else (to.expected_s, to.price)
+        return (to.expected.value, to.price) if to and to.expected and to.price is not None else None
     return None if each.total_s is None or each.total_price is None else (each.total_s, each.total_price)
 
 
@@ -420,14 +420,11 @@ def _ratio(answer: Answer, each: Configuration) -> Ratio | None:
     return (each.to_target.ratio if each.to_target else None) if answer.target else each.ratio
 
 
-def _seconds(answer: Answer, each: Configuration) -> Ratio | None:
+def _seconds(answer: Answer, each: Configuration) -> Summary | None:
     """The seconds by which configurations are ranked, with their interval."""
     if answer.target:
-        to = each.to_target
-        known = to is not None and to.expected_s is not None
-        return Ratio(to.expected_s or 0.0, to.expected_low_s, to.expected_high_s) if to and known else None
-    seconds = each.seconds
-    return Ratio(seconds.value, seconds.low, seconds.high) if seconds else None
+        return each.to_target.expected if each.to_target else None
+    return each.seconds
 
 
 def _bound(answer: Answer) -> float | None:
@@ -576,33 +573,12 @@ def _new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Figure
 def svg(figure: Figure, salt: str) -> str:
     """Return the figure as an `<svg>` element to embed in a page, in the page's own colours."""
     page = StringIO()
-    with _styled(salt):
-        _save(figure, page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = page.getvalue()
+    with _styled(salt), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+        figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = printable(page.getvalue())
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     for colour, own in ((INK, "currentColor"), (PAPER, "var(--page, #fff)"), (LINE, "var(--line, #ccc)")):
         text = text.replace(colour, own)
     # matplotlib uses the same ids in every figure (`axes_1`), but an id has to be unique in a page.
     return re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)
-
-
-def png(figure: Figure, dpi: int = 160) -> bytes:
-    """Return the figure as a PNG on white."""
-    page = BytesIO()
-    with _styled(""):
-        _save(figure, page, format="png", dpi=dpi, facecolor="white")
-    return page.getvalue()
-
-
-def _save(figure: Figure, page: IO[Any], **options: Any) -> None:
-    """Save a figure without warnings about missing glyphs; unprintable characters become spaces."""
-    from matplotlib.text import Text
-
-    for text in figure.findobj(Text):
-        content = text.get_text()
-        shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in content)
-        if shown != content:
-            text.set_text(shown)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
-        figure.savefig(page, **options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raybench.analysis.answer import Answer, Best, Compared, Configuration, Criterion, Effect
+from raybench.analysis.answer import Answer, Best, Configuration, Criterion, Effect, Summary
 from raybench.core.text import format_value
 from raybench.results.columns import NUMBER, TEXT, WHOLE, YES_NO, Column
 from raybench.sources.result_tables import frame
@@ -64,7 +64,7 @@ def _marks(_: Answer, row: Configuration | Effect | Best) -> str | None:
     return ", ".join(row.cautions) or None
 
 
-def _serial(answer: Answer, row: Effect) -> Compared | None:
+def _serial(answer: Answer, row: Effect) -> Summary | None:
     return next((each.serial for each in answer.scalings if each.axis == row.axis), None)
 
 
@@ -91,18 +91,13 @@ _COMPARISON = (
     *_interval("quality_difference", "", "quality minus that of the reference"),
     _field("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
     _field("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
-    _field("to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected_s"),
+    _field("to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected.value"),
     *_interval("to_target_ratio", "ratio", "speed to the target relative to the reference", "to_target.ratio"),
     _field("currency", TEXT, "", "of the prices, such as USD", lambda a, _: a.currency),
     _field("price", NUMBER, "currency", "price of a unit of work"),
     _field("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
     _field("to_target_price", NUMBER, "currency", "expected price to the target", "to_target.price"),
-    *_interval("price_ratio", "ratio", "reference's price ÷ its own; above 1 is cheaper"),
     _field("energy_j", NUMBER, "J", "energy of the device per unit of work"),
-    *_interval("energy_ratio", "ratio", "reference's energy ÷ its own; above 1 is less"),
-    _field("host_energy_j", NUMBER, "J", "energy of an accelerator's host per unit"),
-    _field("energy_price", NUMBER, "currency", "price of that energy per unit of work"),
-    _field("gco2", NUMBER, "g", "CO2 of that energy per unit of work"),
     *_interval("mfu", "fraction", "model FLOP/s over the measured peak, mean over runs", "mfu.share"),
     _field("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
     _field("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),

@@ -21,7 +21,6 @@ def sentences(over: OverTime) -> Iterator[str]:
             texts = [
                 f"{each.name} {' → '.join(', '.join(side) or 'none' for side in (each.base, each.new))}"
                 for each in level.differences
-                if each.name != "host.boot"
             ]
             speed = ratio_text(level.speed, "95% CI ")
             besides = f" ({names_text(texts)})" if texts else ""

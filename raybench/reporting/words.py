@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from raybench.analysis.answer import (
     Answer,
     Best,
     Caution,
-    Compared,
     Configuration,
     Criterion,
     Difference,
@@ -28,7 +26,6 @@ from raybench.analysis.ratios import scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import named_value
-from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -216,13 +213,6 @@ def _unseen(answer: Answer, best: Best) -> list[str]:
     return [f"{runs} each do not rule out that up to {100 * quality.unseen_failures:.0f}% of runs fail."]
 
 
-def spoken(name: str) -> str:
-    """A label with `weight decay` for `decay` and `learning rate` for `lr`, as the answer begins."""
-    full = {each.label: key.replace("_", " ") for key, each in SETTINGS.items() if not key.startswith(each.label)}
-    parts = (part.partition(" ") for part in name.split(", "))
-    return ", ".join(f"{full.get(label, label)}{space}{value}" for label, space, value in parts)
-
-
 # Sentences at the top
 
 
@@ -237,9 +227,8 @@ def status_sentences(answer: Answer) -> list[str]:
         sentences.append(sentence)
     sentences += [f"{text}." for text in answer.status.repeats]
     if answer.synthetic_data:
-        sentences.append(
-            f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
-        )
+        quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
+        sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
     return sentences
 
 
@@ -254,38 +243,35 @@ def _incomplete(status: Status) -> str:
     return f"Incomplete: {counts}."
 
 
-HEADS = {
-    Criterion.FASTEST: "fastest",
-    Criterion.FIRST_TO_TARGET: "first to {target}",
-    Criterion.CHEAPEST: "cheapest{to}",
-    Criterion.LEAST_ENERGY: "least energy{to}",
+class CriterionWords(NamedTuple):
+    """The head of the sentence on the best by a criterion, its quantity, and ratios as factors and in percent."""
+
+    head: str
+    quantity: str
+    better: tuple[str, str] = ("{}x as fast as", "{} faster than")
+    worse: tuple[str, str] = ("takes {}x as long as", "{} slower than")
+
+
+CRITERIA = {
+    Criterion.QUALITY: CriterionWords("best {metric} {budget}", "{metric}"),
+    Criterion.FASTEST: CriterionWords("fastest", "speed"),
+    Criterion.FIRST_TO_TARGET: CriterionWords("first to {target}", "time to the target"),
+    Criterion.CHEAPEST: CriterionWords(
+        "cheapest{to}{priced}",
+        "price",
+        ("{}x cheaper than", "{} cheaper than"),
+        ("costs {}x as much as", "{} more expensive than"),
+    ),
+    Criterion.LEAST_ENERGY: CriterionWords(
+        "least energy{to}{metered}",
+        "energy",
+        ("{}x less energy than", "{} less energy than"),
+        ("needs {}x as much energy as", "{} more energy than"),
+    ),
 }
 
-QUANTITIES = {
-    Criterion.FASTEST: "speed",
-    Criterion.FIRST_TO_TARGET: "time to the target",
-    Criterion.CHEAPEST: "price",
-    Criterion.LEAST_ENERGY: "energy",
-}
-
-BETTER = {
-    Criterion.FASTEST: ("{}x as fast as {other}", "{} faster than {other}"),
-    Criterion.FIRST_TO_TARGET: ("{}x as fast as {other}", "{} faster than {other}"),
-    Criterion.CHEAPEST: ("{}x cheaper than {other}", "{} cheaper than {other}"),
-    Criterion.LEAST_ENERGY: ("{}x less energy than {other}", "{} less energy than {other}"),
-}
-"""How a ratio above 1 is said, as a factor and in percent."""
-
-WORSE = {
-    Criterion.FASTEST: ("takes {}x as long as {other}", "{} slower than {other}"),
-    Criterion.FIRST_TO_TARGET: ("takes {}x as long as {other}", "{} slower than {other}"),
-    Criterion.CHEAPEST: ("costs {}x as much as {other}", "{} more expensive than {other}"),
-    Criterion.LEAST_ENERGY: ("needs {}x as much energy as {other}", "{} more energy than {other}"),
-}
-
-
-WITHIN = {"time": "In", "price": "For", "energy": "With"}
-"""How a sentence begins with what is spent."""
+WITHIN = {"time": "in", "price": "for", "energy": "with"}
+"""Prepositions of what is spent."""
 
 
 class BestText(NamedTuple):
@@ -316,53 +302,30 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
     return f"{amount / 1000:.3g} kJ" if name == "energy" else money_text(amount, currency)
 
 
-def _at_budget_text(answer: Answer, best: Best) -> BestText:
-    """The quality of the best configuration at the budget, and that of the other side."""
-    metric, name = answer.metric, metric_name(answer.metric)
-
-    def reached(index: int) -> str:
-        quality = answer.configurations[index].quality
-        return metric_text(metric, quality.value) if quality else NOTHING
-
-    once = " in these runs" if best.is_open else ""
-    of = f" on {best.workload}" if best.workload else ""
-    own = name_of(answer, best.configuration, best.workload)
-    spent = f"{WITHIN[next(iter(answer.budget))]} {budget_text(answer.budget, answer.currency)}"
-    head = f"{spent}{of}, {own} reaches {name} {reached(best.configuration)}{once}"
-    if best.other is None:
-        alone = replace(answer.configurations[best.configuration], quality=None)
-        return BestText(f"{head};", f"{'; '.join(_alone(answer, alone, best))}.")
-    if best.quality is None:
-        return BestText(f"{head}.")
-    difference = quality_words(best.quality, metric).removeprefix(f"{name} ")
-    others = f"{name_of(answer, best.other, best.workload)} reaches {reached(best.other)}: {difference}{_marks(best)}."
-    ties = [name_of(answer, index, best.workload) for index in best.indistinguishable if index != best.other]
-    rest = [f"Not distinguishable from it in {name}: {names_text(ties)}."] if ties else []
-    return BestText(f"{head};", others, " ".join([*rest, *_unseen(answer, best)]))
-
-
 def _best_text(answer: Answer, best: Best) -> BestText:
-    if Criterion.QUALITY in best.ratios:
-        return _at_budget_text(answer, best)
     configuration = answer.configurations[best.configuration]
     target = target_text(answer.target) if answer.target else ""
-    words = {"target": target, "to": ""}
-    if answer.target and Criterion.FIRST_TO_TARGET not in best.ratios:
-        words["to"] = f" to {target}"
-    head = join_words([HEADS[criterion].format(**words) for criterion in best.ratios])
+    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
+    terms = {
+        "target": target,
+        "to": f" to {target}" if target and Criterion.FIRST_TO_TARGET not in best.ratios else "",
+        "metric": metric_name(answer.metric),
+        "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
+        "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
+        "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget),
+    }
+    head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload else ""
     own = name_of(answer, best.configuration, best.workload)
-    name = spoken(own)
     if best.other is None:
-        return BestText(f"{head}: {name}:", f"{'; '.join(_alone(answer, configuration, best))}.")
+        return BestText(f"{head}: {own}:", f"{'; '.join(_alone(answer, configuration, best))}.")
     # An order that noise may have made is not stated as a fact.
     head += " in these runs" if best.is_open else ""
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
-    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
-    quantity = QUANTITIES[next(iter(best.ratios))]
+    quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if 1 < len(names) == len(ranked) - 1:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
@@ -373,7 +336,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         known = f"With {plural(runs, 'run')} each, {own} is known to beat {names_text(names)}"
         rest.append(f"{known} only if no run misses the target.")
     return BestText(
-        f"{head}: {name}{' (the reference)' if configuration.is_reference else ''}:",
+        f"{head}: {own}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{_marks(best)}.",
         " ".join(rest),
     )
@@ -387,7 +350,7 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
     """Facts on the only configuration."""
     if configuration.seconds:
         yield speed_text(answer, configuration)
-    if configuration.quality:
+    if configuration.quality and Criterion.QUALITY not in best.ratios:
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     if configuration.mfu:
         yield f"MFU {share_text(configuration.mfu.share)} of the measured peak, {_peak_text(configuration.mfu)}"
@@ -405,19 +368,22 @@ def speed_text(answer: Answer, configuration: Configuration) -> str:
 
 
 def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
-    """Time and price to the target: how many runs reached it, and when."""
+    """The quality at a budget, or time and price to the target: how many runs reached it, and when."""
+    if Criterion.QUALITY in best.ratios:
+        yield metric_text(answer.metric, configuration.quality.value) if configuration.quality else NOTHING
+        return
     to = configuration.to_target
     if to is None:
         return
-    if to.seconds is None or to.expected_s is None:
+    if to.success_s is None or to.expected is None:
         yield f"0 of {plural(to.tried, 'run')} reached it"
     elif to.reached == to.tried:
-        yield f"{seconds_text(to.expected_s)}, reached in {to.reached} of {plural(to.tried, 'run')}"
+        yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
-        yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.seconds.value)}"
-        ends = [end for end in (to.expected_low_s, to.expected_high_s) if end is not None]
+        yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.success_s)}"
+        ends = [end for end in (to.expected.low, to.expected.high) if end is not None]
         interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
-        yield f"expected {seconds_text(to.expected_s)}{interval} with a restart after each miss"
+        yield f"expected {seconds_text(to.expected.value)}{interval} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield money_text(to.price, answer.currency)
 
@@ -461,19 +427,16 @@ def _break_even(answer: Answer, best: Best) -> Iterable[str]:
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
-    better = ratio.value >= 1
-    factor, percent = (BETTER if better else WORSE)[criterion]
-    if not other:
-        factor, percent = (
-            words.removesuffix(" {other}").removesuffix(" than").removesuffix(" as") for words in (factor, percent)
-        )
-    if 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW:
-        words = _in_percent(ratio, percent, other)
+    is_better, is_percent = ratio.value >= 1, 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW
+    if is_percent:
+        number_text, interval = _in_percent(ratio)
     else:
         # A factor for "takes 1.6x as long" is the inverse.
-        value = ratio if better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
+        value = ratio if is_better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
         number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
-        words = factor.format(number_text, other=other) + interval
+    words = (CRITERIA[criterion].better if is_better else CRITERIA[criterion].worse)[is_percent].format(number_text)
+    words = f"{words} {other}" if other else words.rpartition(" ")[0]
+    words += interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
     if ratio.holds_if_no_miss and ratio.excludes_1:
@@ -485,18 +448,18 @@ def _inverse(value: float | None) -> float | None:
     return None if value is None else 1 / value if value else math.inf
 
 
-def _in_percent(ratio: Ratio, words: str, other: str) -> str:
-    """Say a ratio near 1; in its interval + and − are as in the sentence, unless all of it is on one side."""
+def _in_percent(ratio: Ratio) -> tuple[str, str]:
+    """A ratio near 1, and its interval: + and − are as in the sentence, unless all of it is on one side."""
     value = 100 * (ratio.value - 1)
     if ratio.low is None or ratio.high is None:
-        return words.format(f"{number(abs(value), 2)}%", other=other)
+        return f"{number(abs(value), 2)}%", ""
     ends = [100 * (end - 1) for end in (ratio.low, ratio.high)]
     decimals = min(_decimals(ends[0], ends[1], 1, max(map(abs, ends))), 3)
-    text = words.format(f"{abs(value):.{decimals}f}%", other=other)
+    text = f"{abs(value):.{decimals}f}%"
     if ratio.is_significant:
         low, high = sorted(map(abs, ends))
-        return f"{text} (95% CI {low:.{decimals}f}–{high:.{decimals}f}%)"
-    return f"{text} (95% CI {signed(ends[0], decimals)}% to {signed(ends[1], decimals)}%)"
+        return text, f" (95% CI {low:.{decimals}f}–{high:.{decimals}f}%)"
+    return text, f" (95% CI {signed(ends[0], decimals)}% to {signed(ends[1], decimals)}%)"
 
 
 def quality_words(difference: Difference, metric: str, other: str = "") -> str:
@@ -609,20 +572,19 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     for place, speed in parts or [("", most.speed)]:
         if (efficiency := scaled(speed, share)) is None or speed is None:
             continue
-        facts = [_plural_words(speed, Criterion.FASTEST, other)]
+        facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
         facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
             is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes_1)
             if ratio and not is_equal and not parts:
-                text = _plural_words(ratio, criterion)
-                facts.append(text.removeprefix("are ") if facts[0].startswith("are ") else text)
+                facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0].removesuffix(ONCE))
         per = f" per {answer.unit.label}" if len(facts) > 1 else ""
-        text = f"{place}{name} {join_words(facts)}{per}."
+        text = f"{place}{name}: {', '.join(facts)}{per}."
         yield text[:1].upper() + text[1:]
-    kinds = {"strong": "the batch size is the same for all", "weak": f"the batch size grows with the number of {nouns}"}
     if scaling.kind:
-        yield f"{scaling.kind.capitalize()} scaling: {kinds[scaling.kind]}."
+        size = "is the same for all" if scaling.kind == "strong" else f"grows with the number of {nouns}"
+        yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
     shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
     if known := sorted(share for share in shares if share is not None):
         ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
@@ -638,15 +600,6 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
 def plural_noun(noun: str) -> str:
     """The plural of a noun: processes, GPUs."""
     return f"{noun}{'es' if noun.endswith('s') else 's'}"
-
-
-def _plural_words(ratio: Ratio, criterion: Criterion, other: str = "") -> str:
-    """Say a ratio of several without its interval: are 3.4x as fast as 1; cost 1.2x as much."""
-    text = ratio_words(ratio, criterion, other).partition(" (95% CI")[0].removesuffix("" if other else ONCE)
-    verb, _, rest = text.partition(" ")
-    if verb in ("takes", "costs", "needs"):
-        return f"{verb[:-1]} {rest}"
-    return f"with {text}" if criterion is Criterion.LEAST_ENERGY else f"are {text}"
 
 
 # Configurations
@@ -682,21 +635,12 @@ def _mfu_problems(answer: Answer) -> list[str]:
 
 
 def _selection_text(answer: Answer) -> str:
-    """Why the answer has a different interval than the table for the same two configurations; empty if it has not."""
-    for best in answer.best:
-        criterion, ratio = next(iter(best.ratios.items()))
-        pair = {best.configuration, best.other} if criterion in (Criterion.FASTEST, Criterion.FIRST_TO_TARGET) else {}
-        rows = [each for each in answer.configurations if {each.index, each.reference} == pair]
-        if ratio and best.other in [each.index for each in rows] and ratio.low and ratio.high:
-            ratio = replace(ratio, value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low)
-        in_table = {ratio_text(each.to_target.ratio if each.to_target else each.ratio) for each in rows}
-        if rows and ratio and ratio.has_interval and ratio.comparisons > 1 and ratio_text(ratio) not in in_table:
-            pools = "pools the spread of all configurations and " if all(each.hosts == 1 for each in rows) else ""
-            return (
-                f"The answer's interval of speed differs from this table's: it {pools}allows for choosing the best of "
-                f"{ratio.comparisons + 1}."
-            )
-    return ""
+    """How the answer's intervals of speed differ from those of the table, if the best was chosen from several."""
+    rows = [each.to_target.ratio if each.to_target else each.ratio for each in answer.configurations]
+    ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
+    chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
+    most = max(chosen, default=1)
+    return f"Unlike the table's, the answer's intervals allow for choosing the best of {most + 1}." if most > 1 else ""
 
 
 def hardware_text(answer: Answer) -> str:
@@ -716,7 +660,7 @@ def percent_text(share: float) -> str:
     return f"{number(100 * share, 2)}%"
 
 
-def share_text(share: Compared | Summary | None, form: str = "{}% ({}–{})") -> str:
+def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING

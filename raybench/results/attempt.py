@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results.epoch import Epoch, epoch_of
+from raybench.results.epoch import Epoch, epoch_of, is_steady
 from raybench.results.parsing import (
     cell_in,
     error_in,
@@ -26,7 +26,6 @@ from raybench.results.parsing import (
     valid_values_in,
     whole_in,
 )
-from raybench.results.warmup import is_steady
 
 Key = tuple[str, int]
 """Key of an attempt: its trial's id and its number, from 1."""
@@ -172,10 +171,7 @@ class Attempt:
 
     @property
     def stops(self) -> bool:
-        """Return whether it stops at its target.
-
-        Its last accuracy then only confirms the target.
-        """
+        """Return whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
 
     def metric(self, name: str) -> float | None:
@@ -268,13 +264,14 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
 
 
 def main_metric(names: Collection[str], requested: str = "") -> str:
-    """The quality metric: the requested one, else `val/accuracy`, else the first of validation, with a loss last.
+    """The quality metric: the requested one, else `val/accuracy`, else the first of validation or test, a loss last.
 
     Args:
         names: the available metrics, in their order; if there are none, the result is empty.
         requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
-    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss")))
+    parts = {"val": 0, "test": 1, "speed": 3}
+    by_quality = sorted(names, key=lambda name: (parts.get(name.partition("/")[0], 2), name.endswith("/loss")))
     return next((name for name in (requested, "val/accuracy", *by_quality) if name in names), "")
 
 

@@ -34,8 +34,8 @@ TEXT, WHOLE, NUMBER, YES_NO, TIME = "string", "Int64", "float64", "boolean", "da
 
 _IDENTITY = [
     Column("grid", TEXT, "", "the grid's name; for other sources, the name of the source"),
-    Column("trial", TEXT, "", "id of the trial: its cell and its repeat"),
-    Column("cell", TEXT, "", "id of its cell, the same for all repeats"),
+    Column("trial", TEXT, "", "id of the trial: its configuration and its repeat"),
+    Column("cell", TEXT, "", "id of its configuration, the same for all repeats"),
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
     Column("attempt", WHOLE, "", "the number of the attempt, from 1"),
     Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; missing while it runs"),
@@ -51,10 +51,7 @@ MODEL = "model"
 
 
 def _setting_column(setting: Setting) -> Column:
-    """The column of a setting.
-
-    A value that is not a number, a name or a boolean is JSON.
-    """
+    """The column of a setting; a value that is not a number, a name or a boolean is JSON."""
     kinds = [TEXT if kind is None else kind for kind in map(_KINDS.get, setting.types)]
     kind = next((kind for kind in (NUMBER, TEXT) if kind in kinds), kinds[0])
     return Column(setting.name, kind, setting.unit, setting.description, ".".join(("settings", *setting.path)))

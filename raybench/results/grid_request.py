@@ -57,7 +57,6 @@ class GridRequest:
         text: the grid file.
         part: a description of the selection if only some cells were requested; empty if all were.
         currency: of its prices.
-        price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
     """
@@ -74,8 +73,6 @@ class GridRequest:
     text: str = ""
     part: str = ""
     currency: str = "USD"
-    price_per_kwh: float | None = None
-    gco2_per_kwh: float | None = None
     rule: RepeatRule | None = None
     first_look: int = 0
 
@@ -242,11 +239,6 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
 
     Every cell is included, with the fields of cells that differ as axes. A value that follows from the device is no
     axis, because the device's name implies it.
-
-    Args:
-        name: the grid's name.
-        attempts: its attempts.
-        prices: price per hour by cell.
     """
     by_cell: dict[str, list[Attempt]] = {}
     for attempt in attempts:

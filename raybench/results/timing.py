@@ -100,10 +100,7 @@ def steady(attempt: Attempt) -> float | None:
 
 
 def rate(attempt: Attempt, unit: str) -> float | None:
-    """What it counted per second, such as tokens: the inverse of the median over steady epochs of seconds per unit.
-
-    None if a steady epoch counted nothing.
-    """
+    """Units per second: the inverse of the median seconds per unit; None if a steady epoch counted nothing."""
     epochs, seconds = paced_epochs(attempt)
     counts = [epoch.counts.get(unit) for epoch in epochs]
     paces = [each_s / count for each_s, count in zip(seconds, counts, strict=True) if count]

@@ -17,8 +17,9 @@ from raybench.results.folder import grids_in, has_results, read_events
 from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
-from raybench.sources import epochs_csv, mlflow_store
+from raybench.sources import epochs_csv
 from raybench.sources.result_tables import GridSource, Record, prices
+from raybench.tracking.store import downloaded, is_store, store_from_uri
 
 TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"
 """How to compare two scripts, for messages."""
@@ -33,10 +34,7 @@ def load_grids(
 ) -> list[GridSource]:
     """Load the grids of one or several sources; results of one grid in several sources are those of one grid.
 
-    Args:
-        source: see `raybench.load`.
-        grid: load only this grid; by default all.
-        attempts: the attempts at each trial: "latest" or "all".
+    The arguments are those of `raybench.load`.
 
     Raises:
         UsageError: there is no such source, or its content is invalid; the message gives the place and the reason.
@@ -112,8 +110,8 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     path = user_path(source)
     if is_archive(path):
         return [stack.enter_context(extracted(path))]
-    if mlflow_store.is_store(source) and not path.is_dir():
-        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid))[0]
+    if is_store(source) and not path.is_dir():
+        return stack.enter_context(downloaded(store_from_uri(source), grid))[0]
     if has_results(path):
         return [path]
     names = grids_in(path)

@@ -43,10 +43,7 @@ from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
 SHOWN = 10
-"""Maximum number of problems of a file that are printed.
-
-If there are more, their number is printed.
-"""
+"""Maximum number of problems of a file that are printed; of more, their number is."""
 
 _CELL = {column.name for column in LEAVES.values()}
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
@@ -206,10 +203,7 @@ class _Reader:
             self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}; {hint}")
 
     def _subtract(self, trial: _Trial) -> None:
-        """Reduce the times of epochs to training alone.
-
-        Other parts are subtracted as far as the file has them.
-        """
+        """Reduce the times of epochs to training alone, as far as the file has the other parts."""
         before_s = 0.0
         for number in sorted(trial.epochs):
             epoch = trial.epochs[number]

@@ -1,7 +1,4 @@
-"""Tidy tables of results: one row per trial or per epoch.
-
-See `raybench.results.columns`.
-"""
+"""Tidy tables of results: one row per trial or per epoch (`raybench.results.columns`)."""
 
 from __future__ import annotations
 
@@ -31,10 +28,7 @@ if TYPE_CHECKING:
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
 _TOLD = frozenset(LEAVES) | {"engine.name", "seed"}
 _MAPS = ("stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
-"""Prefixes of a cell's fields that have no columns of their own.
-
-The columns of their parents contain them.
-"""
+"""Prefixes of a cell's fields that are in the columns of their parents."""
 
 
 @dataclass(frozen=True)
@@ -239,10 +233,7 @@ def _error(attempt: Attempt) -> str | None:
 
 
 def cell_columns(cell: Cell) -> dict[str, Any]:
-    """Return a cell's columns, with other fields by their dotted names.
-
-    A setting that was introduced later and is missing in the cell has the value that such cells always had.
-    """
+    """Return a cell's columns, with other fields by their dotted names."""
     cell_leaves = cell.leaves()
     row = {column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()}
     settings = cell.settings.to_json()
@@ -295,12 +286,7 @@ def _values(epochs: Sequence[Epoch], quantity: Quantity) -> list[Any]:
 
 
 def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:
-    """Return the table of epochs.
-
-    Args:
-        records: the trials.
-        trials: the columns of the table of trials.
-    """
+    """Return the table of epochs, with the columns of the table of trials that identify its trial."""
     attempts = [record.attempt for record in records]
     epochs = [epoch for attempt in attempts for epoch in attempt.epochs]
     table = _Columns()
@@ -358,10 +344,7 @@ def frame(rows: Iterable[Mapping[str, Any]], described: Iterable[c.Column]) -> D
 
 
 def _series(values: list[Any], dtype: str) -> Series:
-    """Return a typed column; values of other types become missing.
-
-    A file that was edited by hand may have such values.
-    """
+    """Return a typed column; values of other types, as in a file that was edited by hand, become missing."""
     from pandas import Series, to_datetime, to_numeric
 
     series = Series(values, dtype=object)

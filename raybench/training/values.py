@@ -14,18 +14,7 @@ MAX_BATCH_DEPTH = 8
 
 
 def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
-    """The number of examples in a batch: the first dimension that its arrays have in common.
-
-    Args:
-        batch: an array, or lists and maps of arrays.
-        path: the path of an array in an earlier batch, so that the others need not be looked at again.
-
-    Returns:
-        The number, and the path of an array that has it.
-
-    Raises:
-        ValueError: the batch has no array, or its arrays differ in their first dimension.
-    """
+    """The number of examples in a batch, the first dimension of its arrays, and the path of one, for later batches."""
     if path is not None:
         try:
             array = batch
@@ -68,11 +57,7 @@ def _arrays(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def copy_of(value: Any) -> Any:
-    """A copy of a number, which later steps do not change; one on a device stays there.
-
-    Raises:
-        TypeError: it is neither a number nor an array of one number.
-    """
+    """A copy of a number, which later steps do not change; one on a device stays there."""
     if isinstance(value, numbers.Real):
         return float(value)
     shape = getattr(value, "shape", None)

@@ -37,12 +37,7 @@ ABOUT, STATE = "about.json", "state"
 
 
 class Checkpoints:
-    """The checkpoints of one trial, for one of its attempts.
-
-    Args:
-        job: the attempt.
-        warnings: the list to which errors are added; no error here ends a trial.
-    """
+    """The checkpoints of one trial, for one of its attempts; an error becomes a warning, and ends no trial."""
 
     def __init__(self, job: Job, warnings: list[str]) -> None:
         self._job, self._warnings = job, warnings
@@ -91,10 +86,7 @@ class Checkpoints:
         return [resumed, *replayed]
 
     def after(self, epoch: Event, state: SavedState, ledger: Ledger) -> None:
-        """Make a checkpoint after an epoch, if one is due.
-
-        Not called after the last epoch.
-        """
+        """Make a checkpoint after an epoch that is not the last, if one is due."""
         interval = self._job.checkpoint_every
         if not interval:
             return

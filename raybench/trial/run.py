@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from typing import Any
 from raybench import datasets
 from raybench.core import events, memory
 from raybench.core.cell import Cell
-from raybench.core.events import Event
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
+from raybench.core.rank import current_rank
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
@@ -27,7 +27,7 @@ from raybench.training.current import set_current
 from raybench.training.declared import DeclaredTraining
 from raybench.training.trial import Trial
 from raybench.trial.checkpoint import Checkpoints
-from raybench.trial.failure import failure
+from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import Send, TrialJournal, misuse, options_of
 from raybench.trial.opening import keep_others_offline, open_assigned, opening
 from raybench.workloads import WorkloadInfo, load_workload
@@ -40,17 +40,11 @@ PER_DEVICE = "per_device_batch_size"
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
 
-def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
+def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     """Run one attempt and send its events: `trial_started`, `epoch_ended`, `trial_ended`.
 
     If it resumes from a checkpoint, `trial_resumed` and the earlier epochs come first. Any error becomes the status of
     `trial_ended`; only the death of the process itself is left for its supervisor to report.
-
-    Args:
-        job: the attempt.
-        send: receives each event, in the main thread, in which the training runs.
-        ledger: the process's ledger, started when the process was; None: a new one.
-        template_import: seconds that loading the framework took before this process began.
     """
     ledger = ledger or Ledger()
     device: Device | None = None
@@ -99,10 +93,14 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         checkpoints.remove()
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
-    event = ended(job, status, error, warnings, sections, wall_s, template_import)
-    if engine and status == TrialStatus.COMPLETED:
-        with suppress(Exception):  # the training is done
+    event = end_event(job, status, error, wall_s, ledger.loading_s, sections, warnings)
+    if engine and status == TrialStatus.COMPLETED and current_rank().count > 1:
+        send({**event, "event": events.TRAINED})
+        try:
             event["communication"] = engine.communication()
+        except Exception as exc:
+            status, error = failure(exc, device, "communication", job)
+            event |= {"status": status, "error": error}
     send(event)
 
 
@@ -124,28 +122,6 @@ def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFa
         return training.engine
 
     return train
-
-
-def ended(
-    job: Job,
-    status: TrialStatus,
-    error: Mapping[str, Any] | None,
-    warnings: Sequence[str],
-    sections: Mapping[str, float],
-    wall_s: float,
-    template_import: float,
-) -> Event:
-    """The last event of a trial."""
-    return events.trial_ended(
-        job.trial,
-        job.attempt,
-        status,
-        ledger=sections,
-        wall=wall_s,
-        template_import=round(template_import, 6),
-        warnings=warnings,
-        error=error,
-    )
 
 
 def drop_unmeasured(sections: dict[str, float]) -> None:

@@ -41,11 +41,12 @@ class Workload:
             model), or by framework a function or a "module:function".
         dataset: a built-in data set (`raybench data`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
-        data_files: files that `data` reads, relative to the data folder; their digest is part of a cell's identity.
+        data_files: files that `data` reads, relative to the data folder; a change of them makes new trials.
         defaults: settings that apply if the grid does not set them, named as in a grid file.
         examples: number of examples used of each split ("train", "val"), if not all.
         held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
-        mean, std: one number per channel of images with values 0 to 255: (image - mean) / std.
+        mean: one number per channel of images with values 0 to 255: (image - mean) / std.
+        std: the same.
         loss: from the model's outputs and targets to one loss per example, shape [batch]; None: cross-entropy. For
             several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number per example}; None: {"accuracy": …}. For several
@@ -54,8 +55,8 @@ class Workload:
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes, too.
         prepare: from the data set's data to the model's data; a function or a "module:function".
-        parity_tolerance: largest differences between its frameworks, by the names of
-            `raybench.checks.parity_comparison.PARITY_TOLERANCE`, if not those.
+        parity_tolerance: largest differences between its frameworks, if not raybench's own: of `outputs`, `first_loss`,
+            `losses`, `updates` and, after ten steps, `trained`.
         unit: what an example's inputs are, if they are counted beside examples, such as "tokens".
         name: its name; in a user's file, the variable's name.
         version: raised when the same settings would give other results.
@@ -128,18 +129,12 @@ class Workload:
         }
 
     def loss_for(self, framework: str) -> Function | None:
-        """The loss in a framework's own functions; None for cross-entropy.
-
-        Imports the framework.
-        """
+        """The loss in a framework's own functions, which is imported; None for cross-entropy."""
         function: Function | None = _function(self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss)
         return function
 
     def metrics_for(self, framework: str) -> Function | None:
-        """The metrics in a framework's own functions; None for accuracy.
-
-        Imports the framework.
-        """
+        """The metrics in a framework's own functions, which is imported; None for accuracy."""
         declared = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
         function: Function | None = _function(declared)
         return function

@@ -6,10 +6,7 @@ import tensorflow as tf
 
 
 def loss(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Binary cross-entropy per example [N], from logits [N, 1] and classes [N].
-
-    Classes are 0 and 1.
-    """
+    """Binary cross-entropy per example [N], from logits [N, 1] and classes 0 and 1 [N]."""
     return tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(targets, outputs.dtype), outputs[:, 0])
 
 

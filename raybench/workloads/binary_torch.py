@@ -6,10 +6,7 @@ import torch
 
 
 def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Binary cross-entropy per example [N], from logits [N, 1] and classes [N].
-
-    Classes are 0 and 1.
-    """
+    """Binary cross-entropy per example [N], from logits [N, 1] and classes 0 and 1 [N]."""
     return torch.nn.functional.binary_cross_entropy_with_logits(
         outputs[:, 0], targets.to(outputs.dtype), reduction="none"
     )

@@ -7,10 +7,7 @@ from torch import nn
 
 
 def batch_norm(features: int) -> nn.BatchNorm2d:
-    """Keras's batch norm of [N, features, height, width].
-
-    eps is 1e-3, momentum .99, which is .01 in torch's convention.
-    """
+    """Keras's batch norm of [N, features, height, width]: eps 1e-3, momentum .99, which is .01 in torch."""
     return nn.BatchNorm2d(features, eps=1e-3, momentum=0.01)
 
 

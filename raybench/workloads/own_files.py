@@ -20,6 +20,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -61,8 +62,6 @@ def own_files(
     """Find the files of a workload: scripts, the modules of the user that they import, and its inputs.
 
     Args:
-        folder: the workload's folder.
-        scripts: files in it or elsewhere.
         inputs: further files and folders, as paths or patterns relative to the folder.
         executed: files that an import of a script executed, with the names of their modules.
 
@@ -161,7 +160,13 @@ def is_installed(path: Path) -> bool:
         return True
     folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders += [*site.getsitepackages(), site.getusersitepackages(), str(PACKAGE)]
-    return any(map(path.is_relative_to, folders))
+    return any(map(path.is_relative_to, [*folders, *filter(_has_packages, sys.path)]))
+
+
+@cache
+def _has_packages(folder: str) -> bool:
+    """Return whether pip has installed packages in a folder, as with `--target`."""
+    return any(Path(folder).glob("*.dist-info"))
 
 
 _folder_before: list[str] = []

@@ -177,25 +177,19 @@ def test_busy_host_withholds_what_limits():
         assert grid.answer().configurations[0].limited_by == limit
 
 
-def test_different_software_and_drift_are_notes():
-    drift = [1.0, 1.1, 1.25]
+def test_other_conditions_are_notes():
     grid = MadeUpGrid()
-    for batch, version in ((1, "2.12"), (2, "2.13"), (3, "2.13")):
-        grid.add(
-            {"batch_size": batch}, [batch * each * (1 + batch / 1000) for each in drift], versions={"torch": version}
-        )
-    codes = {each.code for each in grid.answer().trust.notes}
-    assert {"other_software", "drift"} <= codes
+    for batch, version, precision in ((1, "2.12", "fp32"), (2, "2.13", "bf16"), (3, "2.13", "bf16")):
+        conditions = {"versions": {"torch": version}, "settings": {"precision": precision}}
+        grid.add({"batch_size": batch}, times(batch), **conditions)
+    (note,) = grid.answer().trust.notes
+    assert note.text == (
+        "2 configurations also differ from their references in torch 2.13 instead of 2.12; precision bf16 instead of "
+        "fp32"
+    )
 
 
 def test_single_runs_are_doubtful():
     trust = MadeUpGrid().add({"device": "cpu"}, [2.0]).add({"device": "b"}, [1.0]).answer().trust
     assert trust.level is TrustLevel.DOUBTFUL
     assert [each.code for each in trust.cautions] == ["one_run"]
-
-
-def test_settings_that_differ_besides_the_axes_are_noted():
-    grid = MadeUpGrid().add({"device": "cpu"}, times(2.0), settings={"precision": "fp32"})
-    trust = grid.add({"device": "b"}, times(1.0), settings={"precision": "bf16"}).answer().trust
-    (note,) = trust.notes
-    assert "precision bf16 instead of fp32" in note.text

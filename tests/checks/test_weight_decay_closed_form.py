@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybench.checks.weight_decay import DECAY, RATE, STEPS, judge, weights
+from raybench.checks.weight_decay import DECAY, RATE, STEPS, DecayFit, in_words, judge, weights
 
 SGD = {"name": "sgd", "learning_rate": RATE, "momentum": 0.9, "nesterov": True}
 MOMENTUM = SGD | {"nesterov": False}
@@ -97,3 +97,19 @@ def test_weights_that_follow_no_rule():
     measured[:, 1] = START[1]  # one of them is spared
     verdict = judge(measured, START, "coupled", SGD, DECAY)
     assert (verdict.passed, verdict.follows) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("passed", "factor", "follows", "expected", "says"),
+    [
+        (True, 0.99999, "coupled", 1, "passed"),
+        (True, 7.99998, "coupled", 8, "passed: acts as 8 × λ, as declared"),
+        (False, 7.99998, "coupled", 1, "failed: acts as 8 × λ"),
+        (False, 1, "coupled", 8, "failed: acts as 1 × λ, declared 8 × λ"),
+        (False, 1, "decoupled", 1, "failed: declared coupled, acts decoupled"),
+        (False, 8, "decoupled", 1, "failed: declared coupled, acts decoupled with 8 × λ"),
+        (False, 0.3, None, 1, "failed: follows neither rule; coupled with 0.3 × λ comes nearest"),
+    ],
+)
+def test_fit_in_words(passed, factor, follows, expected, says):
+    assert in_words(DecayFit(passed, 0.0, factor, follows), "coupled", expected) == says

@@ -46,7 +46,7 @@ def test_one_line_per_reason_of_skipped_trials(raybench, grid):
     assert (ended.status, plan.status) == (3, 0)
     for page in (ended.out, plan.out):
         assert page.count("no CUDA GPU") == page.count("no TPU") == 1
-        assert "gpu: 9 cells skipped: no CUDA GPU\ntpu: 9 cells skipped: no TPU\nRun them on" in page
+        assert "gpu: 9 configurations skipped: no CUDA GPU\ntpu: 9 configurations skipped: no TPU\nRun them on" in page
         assert f"\n  raybench grid {file} --smoke\n" in page
     assert len(ended.lines) == 6
 
@@ -58,7 +58,7 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     """Checks, MLflow and figures included."""
     first = raybench("grid", digits)
     assert (first.status, first.err) == (0, "")
-    assert first.lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
+    assert first.lines[0].startswith("digits  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
     assert any(
         re.match(r"Checks: weight decay ok · peak .+ [GM]FLOP/s \((product|convolution)\) on cpu", line)
         for line in first.lines
@@ -77,13 +77,13 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     assert again.lines[-3] == "Nothing was left to run; --rerun runs trials again."
     assert not any(line.startswith(("started", "completed")) for line in again.lines)
     more = raybench("grid", digits, "--set", "axes.batch_size=[32,64,128]")
-    assert more.lines[0].startswith("digits  3 cells x 1 repeat = 3 trials, 2 done before  ·  cpu: ")
+    assert more.lines[0].startswith("digits  3 configurations x 1 repeat = 3 trials, 2 done before  ·  cpu: ")
 
 
 def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     grid(digits)
     said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
-    assert said.lines[0].startswith("digits~inline  2 cells x 1 repeat = 2 trials  ·  cpu: ")
+    assert said.lines[0].startswith("digits~inline  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
     hint = "raybench report raybench-results/digits~inline"
     assert said.lines[-1].startswith(f"These results are those of a separate grid ({hint})")
     assert "2 done" in raybench("plan", digits, "--inline").lines[0]
@@ -98,7 +98,7 @@ def test_what_no_machine_here_can_run(grid, digits):
     digits.write_text(digits.read_text().replace("[cpu]", "[cpu, tpu]"))
     only = grid(digits, "--where", "device=tpu")
     skipped = [
-        "tpu: 2 cells skipped: no TPU",
+        "tpu: 2 configurations skipped: no TPU",
         "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
         "To try the whole grid in miniature on this CPU:",
         f"  raybench grid {digits} --smoke",
@@ -110,7 +110,7 @@ def test_what_no_machine_here_can_run(grid, digits):
     ]
     both = grid(digits)
     assert both.status == 0, "a part of it could run"
-    assert both.lines[1:6] == [*skipped, "Running the other 2 cells: 2 trials."], "before the first trial"
+    assert both.lines[1:6] == [*skipped, "Running the other 2 configurations: 2 trials."], "before the first trial"
     assert "Skipped: tpu, batch 32; tpu, batch 64: no TPU." in both.lines
 
 
@@ -130,7 +130,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     details = Path(said.lines[end + 2].removeprefix("  Details: "))
     assert "Traceback" in details.read_text()
     assert said.lines[-2:] == [
-        "After an edit of your code, run the same command: all its cells are new and run again.",
+        "After an edit of your code, run the same command: all its configurations are new and run again.",
         "After fixing any other cause, add --retry failed.",
     ]
     report = raybench("report", "bad", "--html", tmp_path / "x.html")
@@ -144,7 +144,9 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
 
     code.write_text(TROUBLES.read_text())
     edited = grid(file)
-    assert edited.lines[0].startswith("bad  1 cell x 1 repeat = 1 trial  ·  cpu: ") and "KeyError" in edited.out
+    assert (
+        edited.lines[0].startswith("bad  1 configuration x 1 repeat = 1 trial  ·  cpu: ") and "KeyError" in edited.out
+    )
 
 
 def test_divergence_is_a_result(grid, troubled):
@@ -200,4 +202,4 @@ def test_ctrl_c_keeps_results_and_names_the_remedy(grid, digits, monkeypatch):
     assert said.lines[-1] == "Stopped. Run the same command again to continue."
     told = events_of(Path("raybench-results/digits"))
     assert [event["status"] for event in told if event["event"] == "trial_ended"] == ["completed"]
-    assert grid(digits).lines[0].startswith("digits  2 cells x 1 repeat = 2 trials, 1 done before  ·  cpu: ")
+    assert grid(digits).lines[0].startswith("digits  2 configurations x 1 repeat = 2 trials, 1 done before  ·  cpu: ")

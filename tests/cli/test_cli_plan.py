@@ -70,12 +70,12 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
         ["batch 64", "tpu", "skipped"],
     ]
     assert said.lines[7:] == [
-        "tpu: 2 cells skipped: no TPU",
+        "tpu: 2 configurations skipped: no TPU",
         "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
         "To try the whole grid in miniature on this CPU:",
         f"  raybench grid {planned} --smoke",
-        "warning: 2 of 4 cells: epochs 1 with warmup_epochs 1 leaves no epoch after the warm-up; set `epochs: 2` or "
-        "more, or a lower `warmup_epochs`",
+        "warning: 2 of 4 configurations: epochs 1 with warmup_epochs 1 leaves no epoch after the warm-up; set "
+        "`epochs: 2` or more, or a lower `warmup_epochs`",
     ]
     assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["planned.yaml"]
 
@@ -152,7 +152,7 @@ def test_cells_of_another_machine_are_done_there(raybench, grid, planned):
     said = raybench("plan", planned)
     assert "8 trials (2 done on other machines, 4 to run, 2 skipped)" in said.lines[0]
     assert [row[2] for row in rows(said)] == ["2 to run", "2 to run", *["1 done on colab, 1 skipped"] * 2]
-    assert "tpu: 2 cells skipped: no TPU" in said.lines
+    assert "tpu: 2 configurations skipped: no TPU" in said.lines
     assert raybench("import", "cpu.zip").status == 0
     assert [row[2] for row in rows(raybench("plan", planned))][:2] == ["2 done", "2 done"]
     said = grid(planned, "--where", "device=available")
@@ -199,14 +199,13 @@ def test_many_cells_are_all_shown(raybench, tmp_path):
     [
         (
             "repeats: 1000000000\n",
-            "g.yaml:3:10: repeats: 1,000,000,000 trials (1 cell; 1,000,000,000 repeats) are more than "
-            "the maximum of 10,000; use fewer values or repeats",
+            "g.yaml:3:10: repeats: 1,000,000,000 trials are more than the maximum of 10,000; use fewer values or "
+            "repeats",
         ),
         (
             f"axes:\n  batch_size: {[*range(1, 2001)]}\n  epochs: {[*range(1, 1001)]}\n"
             "include: [{device: cpu, epochs: 2000}]\n",
-            "g.yaml:4:3: axes: 2,002,000 trials (2,000 batch_size × 1,000 epochs + 2,000 of include; 1 repeats) are "
-            "more than the maximum of 10,000; use fewer values or repeats",
+            "g.yaml:4:3: axes: 2,002,000 trials are more than the maximum of 10,000; use fewer values or repeats",
         ),
     ],
 )
@@ -225,13 +224,13 @@ def test_contradictory_settings_are_warnings(raybench, grid, tmp_path):
     cores = len(os.sched_getaffinity(0))
     has = f"{cores} core{'s' if cores > 1 else ''}"
     warnings = [
-        "warning: 2 of 2 cells: epochs 2 with warmup_epochs 5 leaves no epoch after the warm-up; set `epochs: 6` or "
-        "more, or a lower `warmup_epochs`",
-        f"warning: 1 of 2 cells: 640 threads on {has} wait for each other; set `threads: {cores}` or less",
+        "warning: 2 of 2 configurations: epochs 2 with warmup_epochs 5 leaves no epoch after the warm-up; set "
+        "`epochs: 6` or more, or a lower `warmup_epochs`",
+        f"warning: 1 of 2 configurations: 640 threads on {has} wait for each other; set `threads: {cores}` or less",
     ]
     assert [line for line in raybench("plan", "g.yaml").lines if "warning" in line] == warnings
     part = grid("g.yaml", "--where", "threads=1").lines
-    assert part[1] == warnings[0].replace("2 of 2 cells", "1 of 1 cell"), "before the first trial"
+    assert part[1] == warnings[0].replace("2 of 2 configurations", "1 of 1 configuration"), "before the first trial"
     assert not [line for line in raybench("plan", "g.yaml", "--smoke").lines if "warning" in line]
 
 

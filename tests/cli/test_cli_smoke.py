@@ -18,7 +18,7 @@ def test_smoke_run_is_a_separate_grid(raybench, grid, gpus):
 
     said = grid(gpus, "--smoke")
     assert (said.status, said.err) == (0, "")
-    assert said.lines[0].startswith("digits~smoke  2 cells x 1 repeat = 2 trials  ·  cpu: ")
+    assert said.lines[0].startswith("digits~smoke  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
     assert "Smoke run: its numbers are not results." in said.lines
     assert "Report  raybench-results/digits~smoke/report.html" in said.lines
     again = grid(gpus, "--smoke")

@@ -14,7 +14,7 @@ import yaml
 from raybench import datasets
 from raybench.config import load_grid
 from raybench.config.load import shipped_grids
-from raybench.datasets import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.environments import RECIPES
 
 GRIDS = sorted(path.name for path in shipped_grids().glob("*.yaml"))

@@ -126,7 +126,7 @@ def test_display_says_how_certain_each_comparison_is(drawn):
     out = io.StringIO()
     drawn(view=Display(Terminal(file=out, width=200)))
     lines = [line for line in out.getvalue().splitlines() if "±" in line]
-    assert "3 cells x 4 to 10 repeats = 12 to 30 trials" in out.getvalue()
+    assert "3 configurations x 4 to 10 repeats = 12 to 30 trials" in out.getvalue()
     assert len(lines) == 7
     assert lines[0].startswith("speed quiet: ratio ±") and "%, done; speed noisy: ratio ±" in lines[0]
     assert "±5% would take about " in lines[0] and "repeats (at most 10), " in lines[0]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.small_data import FILES, Member, Server, sha256, small
 
-from raybench.datasets import DataSet, Source
+from raybench.datasets.dataset import DataSet, Source
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from raybench import datasets
-from raybench.datasets import cifar10, digits, mnist
+from raybench.datasets import DataSet, cifar10, digits, imdb, mnist
 from raybench.datasets.splits import Data, Split, hold_out
 from raybench.errors import DataError
 
@@ -38,20 +38,31 @@ def test_digits_equal_scikit_learn(tmp_path: Path) -> None:
     assert (np.concatenate([data.train.targets, data.val.targets]) == loaded.target).all()
 
 
+DIGITS = replace(digits.DATASET, locate=lambda root: root)
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("dataset", "content", "message"),
     [
-        (gzip.compress(b"1,2\n3,4\n"), "a table of 2×2 instead of 1797×65"),
-        (gzip.compress(b"1,2\n" * 100)[:-9], "damaged"),
-        (b"1,2,3", "damaged"),
-        (gzip.compress(b"a,b\n"), "damaged"),
+        (DIGITS, gzip.compress(b"1,2\n3,4\n"), "cannot reshape"),
+        (DIGITS, gzip.compress(b"1,2\n" * 100)[:-9], "ended before"),
+        (DIGITS, b"1,2,3", "Not a gzipped file"),
+        (DIGITS, gzip.compress(b"a,b\n"), "could not convert"),
+        (
+            mnist.DATASET,
+            gzip.compress(b"!" * 99),
+            r"train-images-idx3-ubyte\.gz is not an IDX file of 60000×28×28 bytes",
+        ),
+        (cifar10.DATASET, b"!" * 99, "cannot reshape"),
+        (imdb.DATASET, b"!" * 99, "not a gzip file"),
     ],
-    ids=["another shape", "truncated", "not compressed", "no numbers"],
 )
-def test_damaged_digits(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / digits.FILE).write_bytes(content)
-    with pytest.raises(DataError, match=rf"digits\.csv\.gz: {message}"):
-        digits.read(tmp_path)
+def test_damaged_files(tmp_path: Path, dataset: DataSet, content: bytes, message: str) -> None:
+    for file in dataset.files:
+        (tmp_path / file.path).parent.mkdir(exist_ok=True)
+        (tmp_path / file.path).write_bytes(content)
+    with pytest.raises(DataError, match=f"{dataset.name}: cannot be read from .*{message}.*fetch {dataset.name}"):
+        dataset.load(tmp_path)
 
 
 def test_digits_without_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,17 +99,12 @@ def test_idx_is_read(pair: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (idx(np.zeros((4, 28, 28), np.uint8)), "header 00 00 08 03 00 00 00 04"),
-        (idx(np.zeros((5, 28, 28), np.uint8))[:-1], "3,919 values instead of 3,920"),
-        (idx(np.zeros((5, 28, 28), np.uint8)) + b"!", "more values instead of 3,920"),
-        (b"", "not an IDX file of 5×28×28 bytes"),
-    ],
+    "content",
+    [idx(np.zeros((4, 28, 28), np.uint8)), idx(np.zeros((5, 28, 28), np.uint8))[:-1], b""],
 )
-def test_damaged_idx(pair: tuple[Path, Path], content: bytes, message: str) -> None:
+def test_damaged_idx(pair: tuple[Path, Path], content: bytes) -> None:
     pair[0].write_bytes(gzip.compress(content))
-    with pytest.raises(DataError, match=rf"images\.gz: .*{message}"):
+    with pytest.raises(ValueError, match=r"images\.gz is not an IDX file of 5×28×28 bytes"):
         mnist._split(*pair, 5)
 
 
@@ -145,14 +151,6 @@ def test_cifar_layout(batches: Path) -> None:
     assert data.train.inputs.flags.writeable
     assert data.train.targets.tolist() == list(range(10))
     assert data.val.targets.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("change", [-1, 1])
-def test_cifar_file_of_wrong_length(batches: Path, change: int) -> None:
-    path = batches / cifar10.TRAIN[2].path
-    path.write_bytes((path.read_bytes() + b"!")[: 2 * cifar10.RECORD + change])
-    with pytest.raises(DataError, match=rf"data_batch_3\.bin: 6,1{46 + change} bytes instead of 6,146"):
-        cifar10.read(batches)
 
 
 @pytest.mark.slow

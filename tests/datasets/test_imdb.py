@@ -12,7 +12,6 @@ import pytest
 from raybench import datasets
 from raybench.datasets import imdb
 from raybench.datasets.splits import Split
-from raybench.errors import DataError
 
 TEXTS = {
     "train/neg/0_1.txt": "Bad, bad film!<br />It isn't GOOD.",
@@ -89,16 +88,9 @@ def test_cache_belongs_to_one_archive(archive: Path, monkeypatch: pytest.MonkeyP
     assert len(list(archive.parent.glob(".imdb-*"))) == 2
 
 
-def test_damaged_archive(tmp_path: Path, archive: Path) -> None:
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"aclImdb_v1\.tar\.gz: 1 labelled"):
-        imdb.read(tmp_path)
+def test_archive_that_lacks_a_review(tmp_path: Path, archive: Path) -> None:
     write(tmp_path, {name: text for name, text in TEXTS.items() if name != "test/neg/1_4.txt"})
-    with pytest.raises(DataError, match="7 labelled reviews instead of 8"):
-        imdb.read(tmp_path)
-    write(tmp_path, TEXTS | {"train/neg/2_1.txt": "more"})
-    with pytest.raises(DataError, match=r"2_1\.txt: more reviews than expected"):
+    with pytest.raises(ValueError, match="7 labelled reviews instead of 8"):
         imdb.read(tmp_path)
 
 

@@ -15,7 +15,6 @@ from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placement
 from raybench.planning.plan import WorkItem, make_plan, notes, skip_lines
-from raybench.planning.request import request_of
 from raybench.planning.resume import done_on_other_machines
 from raybench.results.attempt import Attempt
 from raybench.workloads import names
@@ -121,7 +120,7 @@ def test_profiles_override_the_grid(plan_of):
 
 SAME = [
     "description: d\ntimeout: 3m\nretries: 0\nrepeats: 5\n",
-    "devices: {cpu: {kind: cpu, price_per_hour: 3}}\nprice_per_kwh: 0.3\n",
+    "devices: {cpu: {kind: cpu, price_per_hour: 3}}\ncurrency: EUR\n",
     "overrides: [{when: {device: cpu}, set: {memory_limit: 2GiB}}]\n",
     "warmup_epochs: 0\n",
     "optimizer: sgd\nlabel_smoothing: 0\ncompile: false\ngradient_clipping: null\n",
@@ -218,7 +217,7 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
         (OWN + "flops_per_token: 6 * {sizes}\n", "grid.yaml:4:1: no value for {sizes}; did you mean size"),
         (OWN + "flops_per_token: 6 * {size} - 6000\n", "flops_per_token: 6 * 1000 - 6000 is not a number above 0"),
         (OWN + "flops_per_token: 6\nflops_precision: fp8\n", "grid.yaml:5:1: fp8 is not a precision whose peak"),
-        (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no cell left; change --where or exclude"),
+        (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no configuration left; change --where or exclude"),
     ],
 )
 def test_impossible_settings_are_refused_with_their_line(plan_of, text, words):
@@ -354,11 +353,6 @@ def test_schedules_multiply_the_learning_rate(plan_of, workload):
         for factor in [schedule(cell.content.settings.schedule, 10, cell.content.settings.epochs)]
     ]
     assert rates[1] == pytest.approx([4 * rate for rate in rates[0]])
-
-
-def test_the_request_has_prices(plan_of):
-    request = request_of(plan_of(GRID + "price_per_kwh: 0.3\ngCO2_per_kwh: 380\n"))
-    assert (request.price_per_kwh, request.gco2_per_kwh) == (0.3, 380)
 
 
 def machine(plan, device, host, repeats=1, status="completed"):

@@ -170,8 +170,8 @@ def test_runs_with_devices_and_targets_are_compared(tmp_path):
     found = answer(tmp_path, head + "\n".join(rows) + "\n")
     (gpu, cpu) = found.configurations
     assert cpu.ratio.value == pytest.approx(0.5)
-    assert (gpu.to_target.reached, gpu.to_target.expected_s) == (1, pytest.approx(9))
-    assert (cpu.to_target.reached, cpu.to_target.expected_s) == (0, None)
+    assert (gpu.to_target.reached, gpu.to_target.expected.value) == (1, pytest.approx(9))
+    assert (cpu.to_target.reached, cpu.to_target.expected) == (0, None)
 
 
 def test_workloads_are_never_compared_with_each_other(tmp_path):

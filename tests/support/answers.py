@@ -28,9 +28,9 @@ from raybench.core.text import format_value
 
 
 def summary(value, spread=0.02, runs=3):
-    """A value with an interval and a range of ± `spread` of it."""
+    """A value with an interval of ± twice `spread` of it."""
     ends = (None, None) if runs < 2 else (value * (1 - 2 * spread), value * (1 + 2 * spread))
-    return Summary(value, *ends, value * (1 - spread), value * (1 + spread), runs)
+    return Summary(value, *ends, runs)
 
 
 def ratio(value, spread=0.04, runs=3):
@@ -110,7 +110,7 @@ def quick_start(runs=3) -> Answer:
 
 
 MFU = Mfu(
-    Summary(0.412, 0.391, 0.434, 0.39, 0.43, 3),
+    Summary(0.412, 0.391, 0.434, 3),
     FlopsAndPeak(62e12, "product", "bf16", 6e7, "examples", "counted"),
     0.22,
 )
@@ -189,14 +189,10 @@ def devices_with_target() -> Answer:
         to_target = ToTarget(
             reached,
             4,
-            summary(expected * reached / 4, runs=reached),
-            expected,
-            expected * 0.6,
-            expected * 3.4,
+            expected * reached / 4,
+            Summary(expected, expected * 0.6, expected * 3.4, 4),
             price,
-            least_probability=0.15 if reached == 2 else 0.47,
             ratio=ratio(400 / expected, 0.5) if compared else None,
-            price_ratio=ratio(0.1 / price) if compared else None,
         )
         configurations.append(
             configuration(
@@ -210,6 +206,7 @@ def devices_with_target() -> Answer:
                 quality_difference=difference(quality - 0.946) if compared else None,
                 to_target=to_target,
                 price=price / 10,
+                price_per_hour=price,
                 rank=(3, 1, 2)[index],
                 cautions=("a",) if device == "gpu" else (),
             )

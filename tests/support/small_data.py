@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.datasets import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.datasets.splits import Data, Split
 
 FILES = {"small/a.bin": b"a" * 1000, "small/b.bin": bytes(range(256)) * 8}

@@ -15,12 +15,9 @@ Reports, tables, MLflow's tags and the tables of the documentation come from the
 
 from __future__ import annotations
 
-import pkgutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -103,16 +100,10 @@ class FindingKind:
 _DECLARED: dict[str, FindingKind] = {}
 
 
-@cache
-def _import_detectors() -> None:
-    package = import_module(__package__)
-    for module in pkgutil.iter_modules(package.__path__):
-        import_module(f"{__package__}.{module.name}")
-
-
 def kinds() -> dict[str, FindingKind]:
     """Return all kinds of findings by code, in alphabetical order."""
-    _import_detectors()
+    from raybench.analysis.findings import clocks, conditions, settings  # noqa: F401
+
     return dict(sorted(_DECLARED.items()))
 
 
@@ -176,27 +167,18 @@ def find_all(runs: Sequence[Attempt], axes: Collection[str] = ()) -> dict[int, t
     }
 
 
-def _overlaps(runs: Sequence[Attempt]) -> dict[int, tuple[float, int]]:
+def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
     """Return the fraction of each run's time with other trials on its machine, and their number."""
-    keys_of = {id(run): run.run or id(run) for run in runs}  # the same run may be there twice
-    hosts: dict[str, list[tuple[float, float, object]]] = {}
-    for run in {keys_of[id(run)]: run for run in runs}.values():
-        if (span := span_of(run)) and span[0] < span[1]:
-            hosts.setdefault(str(run.host.get("name")), []).append((*span, keys_of[id(run)]))
-    overlaps: dict[object, tuple[float, int]] = {}
-    for spans in hosts.values():
-        begins, finishes, keys = zip(*spans, strict=True)
-        starts, ends = np.array(begins), np.array(finishes)
-        times = np.unique([starts, ends])
-        started, ended = np.sort(starts), np.sort(ends)
-        # Between two times the number of others is one less than that of the running trials.
-        others = started.searchsorted(times[:-1], "right") - ended.searchsorted(times[:-1], "right") - 1
-        shared = np.concatenate([[0.0], np.cumsum(others * np.diff(times))])
-        shares = (shared[times.searchsorted(ends)] - shared[times.searchsorted(starts)]) / (ends - starts)
-        counts = started.searchsorted(ends) - ended.searchsorted(starts, "right") - 1
-        pairs = zip(np.minimum(shares, 1.0).tolist(), counts.tolist(), strict=True)
-        overlaps.update(zip(keys, pairs, strict=True))
-    return {each: overlaps[key] for each, key in keys_of.items() if key in overlaps}
+    overlaps: dict[int, tuple[float, int]] = {}
+    for group in in_groups(runs, lambda run: run.host.get("name")):
+        spans = {id(run): span for run in group if (span := span_of(run)) and span[0] < span[1]}
+        once = {run.run or id(run): spans[id(run)] for run in group if id(run) in spans}  # a run may be there twice
+        starts, ends = np.array([*once.values()]).reshape(-1, 2).T
+        for key, (start, end) in spans.items():
+            shared = np.minimum(ends, end) - np.maximum(starts, start)
+            share = shared[shared > 0].sum() / (end - start) - 1  # without the run itself
+            overlaps[key] = min(float(share), 1.0), int((shared > 0).sum()) - 1
+    return overlaps
 
 
 def span_of(run: Attempt) -> tuple[float, float] | None:

@@ -15,10 +15,7 @@ Operation = Callable[[], Any]
 
 
 class Operations:
-    """Factory of operations on random values, in a trial's number format.
-
-    Channels are always last.
-    """
+    """Factory of operations on random values, in a trial's number format and with channels last."""
 
     def __init__(self, device: Device, precision: str, channels_last: bool) -> None:
         self._type = POLICIES[precision].removeprefix("mixed_")
@@ -34,10 +31,7 @@ class Operations:
         return lambda: tf.nn.conv2d(images, kernel, 1, "SAME")
 
     def addition(self, size: int) -> Operation:
-        """In-place addition of `size` float32 values: two reads and one write each.
-
-        It allocates no memory.
-        """
+        """In-place addition of `size` float32 values: two reads and one write each, without new memory."""
         values, others = tf.Variable(tf.zeros(size)), tf.zeros(size)
         return lambda: values.assign_add(others)
 

@@ -1,7 +1,4 @@
-"""FLOPs and memory traffic per example of a Keras model, from its layers.
-
-The torch engine has a module of the same name with the same function.
-"""
+"""FLOPs and memory traffic per example of a Keras model, from its layers; see `raybench.engines.torch.flops`."""
 
 from __future__ import annotations
 
@@ -18,15 +15,7 @@ Shape = tuple[int, ...]
 
 
 def count(model: Any, example: Array) -> dict[str, int | None]:
-    """Count one forward pass, in evaluation mode.
-
-    Args:
-        example: one model input, [1, …].
-
-    Returns:
-        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, `train_flops`, which is
-        None as a backward pass is not counted, and `values`, the numbers that all layers read and write except the
-        weights; and `parameters`, the number of trained values.
+    """Count one forward pass, in evaluation mode; `train_flops` is None, as a backward pass is not counted.
 
     Raises:
         TypeError: a layer has a weight matrix, and the number of products with it is unknown.

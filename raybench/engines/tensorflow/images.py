@@ -76,8 +76,5 @@ class ImageAugmenter:
 
     @staticmethod
     def _places(length: int) -> tf.Tensor:
-        """0 to length - 1, in the draws' type.
-
-        TensorFlow keeps int32 in host memory, not on a GPU.
-        """
+        """0 to length - 1, in the draws' type; TensorFlow would keep int32 in host memory."""
         return tf.range(length, dtype=tf.int64)

@@ -87,10 +87,7 @@ class HostInput:
         yield from batches
 
     def _open(self, steps: int, batch: int) -> tuple[tf.Variable, tf.data.Dataset]:
-        """Make the index of an epoch and the pipeline that reads it.
-
-        Made once, so that an epoch only assigns its index.
-        """
+        """Make the index of an epoch and the pipeline that reads it, once: an epoch only assigns its index."""
         with tf.device("CPU:0"):
             index = tf.Variable(tf.zeros([steps, batch], tf.int64), trainable=False)
             dataset = tf.data.Dataset.range(steps).map(

@@ -1,23 +1,21 @@
-"""Weights, outputs and gradients of a Keras model as NumPy arrays.
+"""Weights and outputs of a Keras model as NumPy arrays.
 
-The torch engine has a module of the same name with the same functions. Weights and gradients are in the form of
+The torch engine has a module of the same name with the same functions. Weights are in the form of
 `raybench.engines.weights`, so in torch's layouts; images are float32 [N, height, width, channels], normalised. The
 model must be a functional or a `Sequential` one, because the data flow of a `Model` subclass is not accessible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 from keras import layers
 
 from raybench.datasets.splits import Array
 from raybench.engines.tensorflow.weight_layouts import layouts
 from raybench.engines.weights import Weights, renamed
-
-Loss = Callable[[Any, Any], Any]
 
 
 def read_weights(model: Any) -> dict[str, Array]:
@@ -37,10 +35,7 @@ def write_weights(model: Any, weights: Weights) -> None:
 
 
 def without_dropout(model: Any) -> None:
-    """Disable every dropout layer, and the dropout inside an LSTM, permanently.
-
-    Must be called before the model is traced.
-    """
+    """Disable every dropout layer, and the dropout inside an LSTM, permanently, before the model is traced."""
     for layer in model._flatten_layers():
         if isinstance(layer, layers.Dropout):
             layer.rate = 0.0
@@ -56,3 +51,8 @@ def parameter_count(model: Any) -> int:
 def outputs(model: Any, inputs: Array) -> Array:
     """Outputs of the model for a batch, in evaluation mode: float32."""
     return np.asarray(model(inputs, training=False), np.float32)
+
+
+def smallest() -> Any:
+    """The smallest model with all kinds of optimised tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
+    return keras.Sequential([keras.Input((2,)), layers.Dense(4)])

@@ -43,10 +43,7 @@ class Optimizer:
         self.state = [variable for slot in self._slots for variable in slot]
 
     def scalars(self, rates: Sequence[float], step: int) -> Array:
-        """The scalars [steps, …] for `apply`, from learning rates beginning at `step` (from 0).
-
-        The first is the rate.
-        """
+        """The scalars [steps, …] for `apply`, the rate first, from learning rates beginning at `step` (from 0)."""
         return np.array(rates, np.float64)[:, None]
 
     def apply(self, gradients: Sequence[tf.Tensor | None], scalars: tf.Tensor) -> None:

@@ -83,10 +83,7 @@ def _with_bias(layer: Any, weight: Layout) -> Iterator[Layout]:
 
 
 def _convolution(layer: Any) -> Iterator[Layout]:
-    """[height, width, in, out] becomes torch's [out, in, height, width].
-
-    A 1D convolution has one spatial axis.
-    """
+    """[height, width, in, out], in 1D without a width, becomes torch's [out, in, height, width]."""
     axes = range(len(layer.kernel.shape) - 2)
     return _with_bias(layer, _turned("weight", layer.kernel, len(axes) + 1, len(axes), *axes))
 
@@ -130,10 +127,7 @@ def _embedding(layer: Any) -> Iterator[Layout]:
 
 
 def _lstm(layer: Any, direction: str = "") -> Iterator[Layout]:
-    """Both have the same order of gates; torch's second bias is frozen at zero.
-
-    The second bias is not a weight.
-    """
+    """Both have the same order of gates; torch's second bias is frozen at zero, and not a weight."""
     cell = layer.cell
     yield _turned(f"weight_ih_l0{direction}", cell.kernel, 1, 0)
     yield _turned(f"weight_hh_l0{direction}", cell.recurrent_kernel, 1, 0)

@@ -1,7 +1,4 @@
-"""Collective operations of ranks that train one model in PyTorch.
-
-Gradients and running statistics are averaged, metric sums are added up.
-"""
+"""Collective operations of ranks that train one model in PyTorch: averages of gradients, sums of metrics."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ from raybench.core.rank import Rank
 
 _KNOWN = inspect.signature(DistributedDataParallel).parameters
 OWN_BUFFERS = {"forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "broadcast_buffers": False}
-"""Argument that keeps separate running statistics per rank between evaluations.
-
-torch 2.13 and 2.9 have different names for it."""
+"""Argument for separate running statistics per rank between evaluations, by its names in torch 2.13 and 2.9."""
 
 
 class ProcessGroup:

@@ -16,10 +16,7 @@ from raybench.engines.images import plain
 
 
 def as_tensor(values: Array) -> torch.Tensor:
-    """Convert an array to a tensor: floats to float32, integers to int64.
-
-    Images stay uint8.
-    """
+    """Convert an array to a tensor, of the types of `plain`."""
     return torch.from_numpy(plain(values))
 
 
@@ -61,10 +58,7 @@ class AugmentationDraws(NamedTuple):
 
 
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
-    """Yield the steps of an epoch.
-
-    All are split at once: each selection of one step would cost the host as much as a kernel.
-    """
+    """Yield the steps of an epoch, split at once: a selection of one would cost the host as much as a kernel."""
     draws = (epoch.indices, epoch.corner, epoch.flip, epoch.cut_top, epoch.cut_left)
     yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in draws))
 
@@ -120,10 +114,7 @@ class ImageAugmenter:
         return source.view(-1, channels).index_select(0, pixels.view(-1)).view(len(index), *self._size, channels)
 
     def finish(self, images: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
-        """Normalise uint8 images in float32, and convert them to the model's layout.
-
-        A cutout is set to 0, the mean.
-        """
+        """Normalise uint8 images in float32, with a cutout of 0, the mean; convert them to the model's layout."""
         values = images.to(torch.float32) if self._plain else torch.sub(images, self._mean).div_(self._std)
         if draws is not None and draws.cut_top is not None:
             rows = self._cut_rows.index_select(0, draws.cut_top)

@@ -1,13 +1,12 @@
-"""Weights, outputs and gradients of a PyTorch model as NumPy arrays.
+"""Weights and outputs of a PyTorch model as NumPy arrays.
 
-The TensorFlow engine has a module of the same name with the same functions. Weights and gradients are in the form of
+The TensorFlow engine has a module of the same name with the same functions. Weights are in the form of
 `raybench.engines.weights`; images are float32 [N, height, width, channels], normalised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -17,14 +16,9 @@ from torch.nn.modules.dropout import _DropoutNd
 from raybench.datasets.splits import Array
 from raybench.engines.weights import Weights, renamed, role
 
-Loss = Callable[[Any, Any], torch.Tensor]
-
 
 def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
-    """Copies of float tensors in one transfer.
-
-    Each separate transfer would be a graph of its own under XLA.
-    """
+    """Copies of float tensors in one transfer; several would be several graphs under XLA."""
     flat = torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors.values()]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors.values()])
     parts = np.split(flat, ends[:-1])
@@ -34,10 +28,7 @@ def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
 
 
 def _floats(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and statistics, except an RNN's frozen second bias.
-
-    It is frozen at zero; other frameworks have one bias.
-    """
+    """Parameters and statistics, except an RNN's second bias, frozen at zero: other frameworks have one bias."""
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     return {
         name: tensor
@@ -90,3 +81,8 @@ def outputs(model: nn.Module, inputs: Array) -> Array:
     with torch.no_grad():
         result: torch.Tensor = model.eval()(_tensor(model, inputs))
     return np.array(result.float().cpu().numpy())
+
+
+def smallest() -> nn.Module:
+    """The smallest model with all kinds of optimised tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
+    return nn.Linear(2, 4)

@@ -1,7 +1,4 @@
-"""Optimisers with one definition of weight decay, applied to every trainable tensor.
-
-λ is in the mean-loss convention.
-"""
+"""Optimisers with one definition of weight decay, of every trainable tensor, in the mean-loss convention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""The PyTorch/XLA engine: torch's models and loop, compiled by XLA.
-
-It runs on a TPU or on the host.
-"""
+"""The PyTorch/XLA engine: torch's models and loop, compiled by XLA for a TPU or the host."""

@@ -11,10 +11,7 @@ from raybench.workloads.torch_init_in_keras import bias, conv_norm_relu, kernel
 
 
 def build() -> Any:
-    """Build the network: [N, 8, 8, 1] to logits [N, 10], always float32.
-
-    75,114 parameters.
-    """
+    """Build the network of 75,114 parameters: [N, 8, 8, 1] to logits [N, 10], always float32."""
     inputs = keras.Input((8, 8, 1))
     out = inputs
     for width in (32, 32, 32):

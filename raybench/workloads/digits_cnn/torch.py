@@ -15,10 +15,7 @@ def conv(inputs: int, outputs: int) -> nn.Sequential:
 
 
 def build() -> nn.Module:
-    """Build the network: [N, 1, 8, 8] to logits [N, 10].
-
-    75,114 parameters.
-    """
+    """Build the network of 75,114 parameters: [N, 1, 8, 8] to logits [N, 10]."""
     return nn.Sequential(
         conv(1, 32),
         conv(32, 32),

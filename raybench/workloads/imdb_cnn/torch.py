@@ -30,10 +30,7 @@ class ReviewCNN(nn.Module):
 
 
 def build() -> nn.Module:
-    """Build the network: tokens [N, 400] to logits [N, 1].
-
-    350,751 parameters.
-    """
+    """Build the network of 350,751 parameters: tokens [N, 400] to logits [N, 1]."""
     model = ReviewCNN()
     initialise(model)
     return model

@@ -12,10 +12,7 @@ WIDTH = 128
 
 
 class ReviewLSTM(nn.Module):
-    """Embedding, LSTM, one logit.
-
-    Dropout of the LSTM's input has the same mask at every token of an example, as in Keras.
-    """
+    """Embedding, LSTM, one logit. Dropout has the same mask at every token of an example, as in Keras."""
 
     def __init__(self) -> None:
         super().__init__()

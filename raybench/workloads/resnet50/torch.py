@@ -29,10 +29,7 @@ class Bottleneck(nn.Module):
 
 
 def build() -> nn.Module:
-    """Build the network: [N, 3, 224, 224] to logits [N, 1000].
-
-    25,557,032 parameters.
-    """
+    """Build the network of 25,557,032 parameters: [N, 3, 224, 224] to logits [N, 1000]."""
     blocks = list[nn.Module]()
     inputs = 64
     for stage, (width, depth) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):

@@ -1,7 +1,4 @@
-"""The residual network of 63 convolutions in Keras, as published.
-
-Layers have the names of torch's.
-"""
+"""The residual network of 63 convolutions in Keras, as published; layers have the names of torch's."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ def conv_norm(inputs: Any, name: str, width: int, size: int = 3, stride: int = 1
 
 
 def block(inputs: Any, name: str, width: int, stride: int) -> Any:
-    """Two 3×3 convolutions plus a shortcut.
-
-    The shortcut has a 1×1 convolution if the size changes.
-    """
+    """Two 3×3 convolutions plus a shortcut, with a 1×1 convolution if the size changes."""
     out = layers.ReLU()(conv_norm(inputs, f"{name}.first", width, stride=stride))
     out = conv_norm(out, f"{name}.second", width)
     shortcut = inputs if stride == 1 else conv_norm(inputs, f"{name}.project", width, 1, stride)
@@ -29,10 +23,7 @@ def block(inputs: Any, name: str, width: int, stride: int) -> Any:
 
 
 def build() -> Any:
-    """Build the network: [N, 32, 32, 3] to logits [N, 10], always float32.
-
-    15,187,722 parameters.
-    """
+    """Build the network of 15,187,722 parameters: [N, 32, 32, 3] to logits [N, 10], always float32."""
     inputs = keras.Input((32, 32, 3))
     out = layers.ReLU()(conv_norm(inputs, "stem", 64))
     for index, width in enumerate([64] * 10 + [128] * 10 + [256] * 10):

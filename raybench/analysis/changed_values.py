@@ -1,0 +1,41 @@
+"""What else differs between two sides that are compared: software, machine, data, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from raybench.core.text import format_value
+from raybench.results.attempt import Attempt
+
+
+@dataclass(frozen=True)
+class ChangedValue:
+    """Something that differs between the two sides, such as `torch` or `driver`."""
+
+    name: str
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:
+    """Yield what differs between the runs of two sides, besides times and quality."""
+    sides = [_values(runs) for runs in (base, new)]
+    for name in {**sides[0], **sides[1]}:
+        values = [tuple(sorted(side.get(name, ()))) for side in sides]
+        if values[0] != values[1]:
+            yield ChangedValue(name, *values)
+
+
+def _values(runs: Iterable[Attempt]) -> Mapping[str, set[str]]:
+    """Return what runs were made with: software, machine, fields of their cells."""
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        found = {**run.versions, "driver": run.hardware.get("driver")}
+        found |= {f"host.{name}": run.host.get(name) for name in ("name", "kernel")}
+        leaves = run.cell.leaves().items()
+        found |= {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}
+        for name, value in found.items():
+            if value not in (None, ""):
+                values.setdefault(name, set()).add(format_value(value))
+    return values
