@@ -228,8 +228,7 @@ def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> floa
     joules = energy.steady(run, part)
     if joules is None:
         return None
-    # Without a full epoch after the warm-up, the energy is a mean over all epochs.
-    works = [work_of(epoch, unit) for epoch in (timing.steady_epochs(run) if run.steady else run.epochs)]
+    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
     if not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)

@@ -116,10 +116,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_server(uri: str) -> bool:
-    """Return whether a URI names an MLflow server rather than a database.
-
-    A server has its own UI and artifacts.
-    """
+    """Return whether a URI names an MLflow server, which has its own UI and artifacts, rather than a database."""
     return _scheme(uri) in SERVERS
 
 

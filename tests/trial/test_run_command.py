@@ -173,7 +173,7 @@ KNOWN_OUTPUTS = {
         Epoch 1: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=1.0]""",
         [{"train/loss": 2.0, "val/loss": 1.9}, {"train/loss": 1.0}],
     ),
-    "Batchsize": (
+    "Epoch N` or": (
         "[GPU0] Epoch 0 | Batchsize: 32 | Steps: 4\n[GPU0] Epoch 1 | Batchsize: 32 | Steps: 4\nend",
         [{}, {}],
     ),
