@@ -26,9 +26,11 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
     import json
     from types import CodeType
 
+    from raybench.core.process_guard import die_with_parent
     from raybench.workloads.base import Workload
     from raybench.workloads.own_files import import_file, is_installed
 
+    die_with_parent()
     executed: dict[str, None] = {}
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
