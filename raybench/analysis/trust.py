@@ -206,7 +206,7 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
         if without:
             reasons = [reason for run in without for reason in energy.missing_reasons(run)]
             why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
-            text = f"energy was not measured in {len(without)} of {len(runs)} runs{why}"
+            text = f"energy was not measured{why}"
             yield Caution("energy_missing", text, runs=len(without), of_runs=len(runs))
 
 
@@ -253,7 +253,7 @@ def _of_grid(
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
     if changed and timed and not unit.counted:
-        listed = " and ".join(changed)
+        listed = join_words(list(map(axis_label, changed)))
         text = f"no run counts its examples, and the work of an epoch may depend on {listed}"
         yield Caution(
             "work_not_counted",
