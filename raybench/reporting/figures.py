@@ -202,7 +202,10 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
     panel.tick_params(axis="y", length=0, labelleft=False)
     panel.spines["left"].set_visible(False)
     panel.margins(x=0.12)
-    panel.locator_params(axis="x", nbins=2, prune="upper")
+    panel.locator_params(axis="x", nbins=2)
+    low, high = panel.get_xlim()
+    ticks = [each for each in panel.get_xticks() if low <= each <= high]
+    panel.set_xticks(ticks[:: max(1, len(ticks) - 1)])  # labels of more would touch one another
 
 
 def learning(answer: Answer, metric: str = "") -> Figure:
@@ -370,9 +373,11 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
         law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
         panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {words.percent_text(share)}")
-    for which, ticks in (("x", amounts), ("y", [each / base for each in amounts])):
-        getattr(panel, f"set_{which}scale")("log", base=2)
-        getattr(panel, f"set_{which}ticks")(ticks, [f"{each:g}" for each in ticks], minor=False)
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
+    panel.set_yscale("log", base=2)
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    panel.margins(y=0.12)
     panel.set_xlabel(f"{words.plural_noun(scaling.noun)} (percentages: efficiency)", loc="left")
     panel.set_ylabel(f"speed-up over {base:g}")
     panel.grid(linewidth=0.4, color=LINE)

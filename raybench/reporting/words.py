@@ -210,7 +210,7 @@ def _unseen(answer: Answer, best: Best) -> list[str]:
     if not equal or equal[0] is not best or (quality := best.quality) is None:
         return []
     runs = plural(min(quality.runs, quality.other_runs), "run")
-    return [f"{runs} each do not rule out that up to {100 * quality.unseen_failures:.0f}% of runs fail."]
+    return [f"With {runs} each, failures in up to {100 * quality.unseen_failures:.0f}% of runs could go unseen."]
 
 
 # Sentences at the top
