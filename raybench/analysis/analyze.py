@@ -24,7 +24,7 @@ from raybench.analysis.answer import (
     ToTarget,
     Unit,
 )
-from raybench.analysis.best import AtBudget, best, ranking
+from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
@@ -48,7 +48,7 @@ from raybench.analysis.ratios import (
 )
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, joules_of, successes, target_ratio
-from raybench.analysis.trust import Answered, with_trust
+from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
@@ -95,8 +95,8 @@ def analyze(
         {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
     )
     found = find_all([run for each in measured for run in each.attempts], matching.axes)
-    at_budget = AtBudget(metric, is_higher_better(metric, target)) if request.budget and metric else None
-    order = ranking(measured, target is not None, at_budget)
+    quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
+    order = ranking(measured, target is not None, metric, quality_sign)
     grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
     configurations = [grid.configuration(each) for each in measured]
     jobs = dict.fromkeys(each.job for each in measured)
@@ -107,11 +107,7 @@ def analyze(
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
-    answered = Answered(
-        configurations,
-        best(measured, matching, metric, target is not None, workloads, at_budget) if is_result else [],
-        effects(measured, matching, metrics, residuals) if is_result else [],
-    )
+    made_effects = tuple(effects(measured, matching, metrics, residuals)) if is_result else ()
     synthetic = next(
         (
             each.content.data.name.removesuffix(SYNTHETIC)
@@ -120,21 +116,18 @@ def analyze(
         ),
         "",
     )
-    further = [Caution("warning", text.rstrip(".")) for text in warnings]
-    answered, trust = with_trust(answered, measured, matching, found, unit, further)
-    return Answer(
+    answer = Answer(
         grid=request.name,
         workload=", ".join(dict.fromkeys(each.workload for each in configurations if each.workload))
         or request.workload,
         baseline=matching.baseline,
         axes=matching.axes,
         unit=unit,
-        configurations=tuple(answered.configurations),
+        configurations=tuple(configurations),
         ranking=tuple(order),
-        best=tuple(answered.best),
-        effects=tuple(answered.effects),
-        scalings=tuple(scalings(measured, matching, answered.effects)),
-        trust=trust,
+        best=tuple(best(measured, matching, metric, target is not None, workloads, quality_sign) if is_result else ()),
+        effects=made_effects,
+        scalings=tuple(scalings(measured, matching, made_effects)),
         status=_status(configurations, request.part, notes(measured, matching, request)),
         metric=metric,
         higher_is_better=is_higher_better(metric, target),
@@ -144,6 +137,7 @@ def analyze(
         description=request.description,
         currency=request.currency,
     )
+    return with_trust(answer, measured, matching, found, [Caution("warning", text.rstrip(".")) for text in warnings])
 
 
 @dataclass

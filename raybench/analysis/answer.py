@@ -546,8 +546,8 @@ class Answer:
     ranking: tuple[int, ...]
     best: tuple[Best, ...]
     effects: tuple[Effect, ...]
-    trust: Trust
     status: Status
+    trust: Trust = field(default_factory=lambda: Trust(TrustLevel.CLEAR))
     scalings: tuple[Scaling, ...] = ()
     metric: str = ""
     higher_is_better: bool = True

@@ -117,7 +117,6 @@ def draw(name: str, answer: Answer) -> Figure:
 
     Raises:
         NoDataError: the grid has no data for it.
-        LookupError: there is no figure of that name.
     """
     with _styled(name):
         return FIGURES[name].draw(answer)
@@ -152,7 +151,10 @@ def speed(answer: Answer) -> Figure:
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
     points = [_ratio(answer, each) if relative else _seconds(answer, each) for each in shown]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
-    _speed_axis(panel, values, 1.0 if relative else None)
+    if relative:
+        _speed_axis(panel, [*values, 1.0])
+    else:
+        _scale(panel, values, 10.0)
     for row, (each, point) in enumerate(zip(shown, points, strict=True)):
         colour = colours[each.index]
         if point is None:
@@ -468,17 +470,14 @@ def _interval(
     panel.plot([value], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
 
 
-def _speed_axis(panel: Axes, values: Sequence[float], centre: float | None) -> None:
+def _speed_axis(panel: Axes, values: Sequence[float]) -> None:
     """Set the axis of speeds: linear with some margin, logarithmic for a wide range."""
-    low, high = min([*values, *([centre] if centre else [])]), max([*values, *([centre] if centre else [])])
-    if high / low > (4 if centre else 10):
+    low, high = min(values), max(values)
+    if high / low > 4:
         _log(panel, low / 1.12, high * 1.12, "x")
-    elif centre:
+    else:
         margin = 0.06 * (high - low) or 0.05
         panel.set_xlim(low - margin, high + margin)
-    else:
-        panel.set_xlim(0, high * 1.05)
-    panel.set_autoscalex_on(False)
 
 
 def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x") -> None:

@@ -635,16 +635,8 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    sentences = [first, _reference_cautions(answer), *_mfu_problems(answer), _selection_text(answer)]
+    sentences = [first, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
-
-
-def _reference_cautions(answer: Answer) -> str:
-    """Cautions of a reference that the rows compared with it do not have themselves."""
-    rows = [each for each in answer.configurations if each.ratio and each.reference is not None]
-    pairs = [(set(each.cautions), set(answer.configurations[each.reference or 0].cautions)) for each in rows]
-    marks = sorted(set[str]().union(*(other - own for own, other in pairs)))
-    return f"The reference's cautions ({', '.join(marks)}) concern every ratio to it." if marks else ""
 
 
 def _mfu_problems(answer: Answer) -> list[str]:
