@@ -125,18 +125,18 @@ def _keys(fields: Mapping[str, FieldInfo]) -> str:
 def trial_columns() -> str:
     """The columns of the table of trials; the settings in one row, because the page of grid files describes them."""
     settings = [column for column in TRIALS if column.leaf.startswith("settings.")]
-    names = "`, `".join(column.name for column in settings)
-    row = Column(names, "", "", "the [settings](grid_files.md) of the run")
+    names = f"{settings[0].name}` … `{settings[-1].name}"
+    row = Column(names, "", "", "the [settings](grid_files.md#settings) of the run")
     first = TRIALS.index(settings[0])
     return _columns([*TRIALS[:first], row, *(column for column in TRIALS[first:] if column not in settings)])
 
 
 def epoch_columns() -> str:
-    """The columns of the table of epochs; those that trials have, too, in one row."""
+    """The columns of the table of epochs, with a sentence for those that trials have, too."""
     of_trials = {column.name for column in TRIALS}
-    names = "`, `".join(column.name for column in EPOCHS if column.name in of_trials)
-    row = Column(names, "", "", "as in the table of trials, for this epoch")
-    return _columns([row, *(column for column in EPOCHS if column.name not in of_trials)])
+    shared = code(column.name for column in EPOCHS if column.name in of_trials)
+    own = _columns(column for column in EPOCHS if column.name not in of_trials)
+    return f"As for trials, but of this epoch: {shared}.\n\n{own}"
 
 
 def comparison_columns() -> str:

@@ -66,8 +66,8 @@ def run_grid(
 ) -> Results:
     """Run the missing trials of a grid and return its results.
 
-    Everything is kept in the results folder: the same call again runs only what is missing. In a notebook the progress
-    is shown in the cell, in a terminal as a live display, elsewhere as lines.
+    Everything is kept in the results folder: the same call again runs only what is missing. The progress is a
+    live display in a terminal, and lines elsewhere.
 
     Args:
         grid: a grid file, or a mapping with the fields of one; paths in a mapping are relative to the current folder.
@@ -112,7 +112,7 @@ def run_grid(
 
     from raybench.cli.live import Display
     from raybench.core.text import format_value
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
     from raybench.run import Options

@@ -89,43 +89,6 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-USER = """
-from pathlib import Path
-from typing import assert_type
-
-import raybench
-
-results = raybench.run_grid("grid.yaml", where={"device": "cpu"}, set={"repeats": 3}, tracking=None)
-assert_type(results, raybench.Results)
-assert_type(raybench.load(Path("raybench-results"), attempts="all"), raybench.Results)
-assert_type(raybench.report(results), Path)
-assert_type(raybench.export("grid.yaml"), Path)
-results.with_baseline(device="cpu").comparison["ratio"].max()
-results.plot("speed").set_title("Speed")
-try:
-    raybench.load("missing")
-except raybench.RaybenchError as error:
-    print(error)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [("", ""), pytest.param("raybench.run_grid('g.yaml', repeat=3)", "call-arg", marks=pytest.mark.exhaustive)],
-)
-def test_types_of_a_user_program(tmp_path, line, problem):
-    (tmp_path / "program.py").write_text(USER + line + "\n")
-    program = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml")]
-    done = subprocess.run(
-        [*program, "--follow-imports", "silent", str(tmp_path / "program.py")], capture_output=True, text=True, cwd=ROOT
-    )
-    if problem:
-        assert f"[{problem}]" in done.stdout and "Found 1 error in 1 file" in done.stdout
-    else:
-        assert done.returncode == 0, done.stdout
-
-
 def test_run_grid_has_the_command_options():
     renamed = {
         "changes": "set",

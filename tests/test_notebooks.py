@@ -77,6 +77,7 @@ def test_colab_continues_after_a_lost_runtime(tmp_path, monkeypatch):
         texts.append(execute(colab(folder), tmp_path)[0])
         if len(texts) == 1:
             folder.rename(tmp_path / "lost")
+    assert "\x1b[2K" not in texts[0], "a live display"
     assert " to run" in texts[0] and "<table>" in texts[0] and "downloaded colab.zip" in texts[0]
     assert "2 done" in texts[1], "the results on Drive count"
     assert (Path(folder) / "colab.zip").is_file()

@@ -14,12 +14,13 @@ from support.grid_files import events_of
 from support.outcomes import RecordingListener
 
 import raybench
+from raybench.checks import roofline
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.monitoring.host_load import HostLoad
+from raybench.monitoring.host import HostLoad
 from raybench.reporting.build import from_sources
 from raybench.results import timing
 from raybench.results.folder import add_event
@@ -51,6 +52,16 @@ def run(folder, text, **options):
     cheap = {"checks": False, "tracking": None, "report": False}
     outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(folder / "results", **cheap | options))
     return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_probes():
+    """Measure the peak speed of the device with one small operation of each kind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(roofline, "PRODUCTS", (512,))
+        patch.setattr(roofline, "CONVOLUTIONS", roofline.CONVOLUTIONS[:1])
+        patch.setattr(roofline, "ADDITIONS", (1 << 20,))
+        yield
 
 
 @pytest.fixture

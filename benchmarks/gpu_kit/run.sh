@@ -9,6 +9,7 @@ out=${OUT:-$work/out}
 python=${PYTHON:-python3}
 until=${UNTIL:-525}
 tiny=${TINY:-} # a rehearsal on the CPU
+results=${RESULTS:-$work/results}
 tests=${TESTS:-not autotune and not grid} grid_tests=grid
 [ -z "$tiny" ] || tests=clock grid_tests=clock_waits
 mkdir -p "$work"/{logs,packed,site,originals} "$out"
@@ -41,7 +42,7 @@ step() { # NAME SECONDS COMMAND…: ended by Ctrl-C at its limit, killed 30 s la
 grid() { # NAME SECONDS FILE OPTIONS…
   local name=$1 limit=$2
   shift 2
-  step "$name" "$limit" "$python" -m raybench grid ${tiny:+--repeats 1} "$@" --results "$work/results"
+  step "$name" "$limit" "$python" -m raybench grid ${tiny:+--repeats 1} "$@" --results "$results"
 }
 
 take_home() ( # after each step, so that nothing is lost but the last one
@@ -90,7 +91,7 @@ export -f look run_tests
 export python kit work tiny
 
 one() {
-  local few=() onto=() programs='{airbench94.py,airbench94_compiled.py}'
+  local few=() onto=() programs=${PROGRAMS:-{airbench94.py,airbench94_compiled.py\}}
   [ -z "$tiny" ] || few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu) programs=airbench94.py
   case $1 in
     check) step check 90 bash -c look ;;
@@ -104,7 +105,7 @@ one() {
     gpt) grid gpt 420 grids/gpt_which_gpu.yaml --set 'devices={gpu: {kind: cuda, price_per_hour: 3}}' --set 'axes.device=[gpu]' --set 'axes.count=[1]' \
       --set 'baseline={compile: false}' --set budget.time=${BUDGET:-60s} --repeats $((tiny ? 1 : ${REPEATS:-2})) "${onto[@]}" \
       ${tiny:+--set 'model={layers: 2, width: 64, heads: 2, context: 32, vocabulary: 256}' --set 'axes.compile=[false]' --set budget.time=3s --set examples.val=16} ;;
-    published) step published 300 "$python" -m raybench run --name published --device "$gpu" --results "$work/results" \
+    published) step published 300 "$python" -m raybench run --name published --device "$gpu" --results "$results" \
       --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : ${REPEATS:-2})) \
       -- "$python" "$kit/published.py" ${tiny:+--short --trainings 1} "$work/originals/$programs" ;;
     modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;

@@ -56,6 +56,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
+from raybench.devices import hardware_text
 from raybench.results import timing
 from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest, PlannedCell
@@ -63,7 +64,7 @@ from raybench.results.grid_request import GridRequest, PlannedCell
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
 
-_ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+_ERRORS = ("loss", "error", "mse", "msle", "mae", "mape", "perplexity", "ppl", "nll", "bpb", "bpc", "/wer", "/cer")
 """Ends of the names of metrics of which lower values are better (also of `rmse`)."""
 
 
@@ -191,7 +192,7 @@ class _Grid:
             total_s=_median(map(timing.total, runs)),
             quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
-            hardware=next((run.cell.device for run in own.attempts if run.cell), cell.content.device).hardware,
+            hardware=hardware_text(next((run.cell.device for run in own.attempts if run.cell), cell.content.device)),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
@@ -268,7 +269,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
-    return not metric.rpartition("/")[2].endswith(_ERRORS)
+    return not metric.endswith(_ERRORS)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:

@@ -84,15 +84,11 @@ def run_parity(
     requested: Sequence[str] = (),
     batch_size: int = BATCH_SIZE,
     tell: Tell = lambda text: None,
-    model: Mapping[str, Any] | None = None,
 ) -> Parity:
     """Compare a workload's frameworks, each on the CPU, in this interpreter or else in raybench's own environment.
 
     Args:
-        workload: a built-in workload's name, or the user's own as `file.py:name`.
         requested: frameworks, the reference first; if empty, all that run here and for which the workload has a model.
-        batch_size: examples in one step.
-        model: model options, as in a grid's `model:`.
 
     Raises:
         UsageError: the workload, its data, a framework cannot be used; the message names the remedy.
@@ -106,7 +102,7 @@ def run_parity(
             raise UsageError(f"{info.name}: parity_tolerance has no key {name!r}; {nearest(name, PARITY_TOLERANCE)}")
     selection = _chosen(info, requested)
     root = datasets.data_root()
-    plan = _plan(info, workload, selection, batch_size, root, model or {})
+    plan = _plan(info, workload, selection, batch_size, root)
     cells = {cell.content.framework: cell for cell in plan.cells}
     missing = {name: cells[name].skip or "" for name in selection if cells[name].skip}
     ready = [name for name in selection if name not in missing]
@@ -150,7 +146,6 @@ def _plan(
     selection: Sequence[str],
     batch_size: int,
     root: Path,
-    model: Mapping[str, Any],
 ) -> Plan:
     """Plan a grid of one cell per framework: ten epochs of one step."""
     devices: dict[str, Any] = {}
@@ -169,7 +164,6 @@ def _plan(
             "precision": "fp32",
             "compile": False,
             "replicas": 1,
-            "model": dict(model),
             **_examples(info, batch_size, root),
         }
     )

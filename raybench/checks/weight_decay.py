@@ -169,11 +169,8 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
     """The weights after each of the first steps without a loss gradient, in float64.
 
     Args:
-        rule: `coupled` or `decoupled`.
-        optimizer: its settings, as in a cell.
         start: the weights before, [weights].
         decay: λ, a number or an array [strengths, 1].
-        steps: number of steps.
 
     Returns:
         [steps, weights] or [steps, strengths, weights].
@@ -239,9 +236,6 @@ def judge(
     Args:
         measured: the weights after each step, [steps, weights].
         start: the weights before, [weights].
-        rule: the declared rule.
-        optimizer: its settings, as in a cell, with the rate that was used.
-        decay: λ.
         expected: the multiple of λ with which the declared rule must act.
     """
 

@@ -9,7 +9,6 @@ import sys
 from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
-from pathlib import Path
 from signal import SIGTERM, default_int_handler, signal
 
 import click
@@ -18,7 +17,7 @@ from raybench import __version__
 from raybench.cli.terminal import PrintableFormatter, say
 from raybench.core.files import FULL
 from raybench.core.text import printable
-from raybench.errors import RaybenchError, UsageError, nearest
+from raybench.errors import RaybenchError, nearest
 
 DEBUG = "RAYBENCH_DEBUG"
 """Environment variable that shows the traceback of an unexpected error."""
@@ -93,12 +92,6 @@ def main() -> None:
 def _run() -> int:
     """Run the command and return its exit status."""
     try:
-        if sys.flags.optimize > 1:  # or the variable PYTHONOPTIMIZE
-            raise UsageError("Ray and MLflow need docstrings: run Python without -OO")
-        try:
-            Path.cwd()
-        except FileNotFoundError:
-            raise UsageError("the working folder was deleted: change to an existing one with cd") from None
         status = group.main(prog_name="raybench", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from raybench.cli.durations import duration
 from raybench.core.identity import trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
+from raybench.devices import hardware_text
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
-from raybench.reporting.words import budget_text, money_text
+from raybench.reporting.words import budget_text, money_text, seconds_text
 from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
@@ -71,13 +71,7 @@ def headline(
     estimator: Estimator,
     others: Mapping[str, Mapping[int, Attempt]],
 ) -> str:
-    """The grid in one line: number of trials by state, and the time that the missing ones take.
-
-    Args:
-        plan, todo, estimator: the grid, the missing work, and its times.
-        counts: the trials without work (`statuses`).
-        others: what other machines have done of each cell.
-    """
+    """The grid in one line: number of trials by state, and the time that the missing ones take."""
     words: Counter[str] = Counter({"done": 0})
     for of_cell in counts.values():
         words.update(of_cell)
@@ -91,7 +85,7 @@ def headline(
     time_text = ""
     if known:
         total, coverage = _sum(known, todo)
-        time_text = f", about {duration(total)}{coverage}"
+        time_text = f", about {seconds_text(total)}{coverage}"
     elif todo:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
@@ -145,7 +139,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
         text += " of the device; the time that it lasts is not known in advance"
     elif budget.price is not None:
         seconds = {cell.profile: cell.content.budget["seconds"] for cell in plan.cells if cell.content.budget}
-        text += f", which lasts {join_words([f'{duration(each)} on {device}' for device, each in seconds.items()])}"
+        text += f", which lasts {join_words([f'{seconds_text(each)} on {device}' for device, each in seconds.items()])}"
     yield f"Budget of each trial: {text}."
 
 
@@ -159,13 +153,6 @@ def states(
     """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason.
 
     What may follow, and what other machines have done, comes last: `4 to run, up to 6 more, 3 done on gpu-box`.
-
-    Args:
-        cells: the cells.
-        counts: the trials without work (`statuses`).
-        others: what other machines have done of each cell.
-        todo: the trials to run.
-        later: those that may follow.
     """
     to_run, more = (Counter(work.trial.cell.cell_id for work in works) for works in (todo, later))
 
@@ -189,7 +176,7 @@ def cell_columns(
     """The table of some cells of a plan: settings that differ, device with its hardware, state, time of a trial."""
     axes = [axis for axis in plan.varied if axis != "device"]
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
-    times = [duration(each) if each else NOTHING for each in seconds]
+    times = [seconds_text(each) if each else NOTHING for each in seconds]
     columns = [
         Column("configuration", [configuration_label(cell.axes, axes) for cell in cells], right=False, kind=LABEL),
         Column("device", [_device(cell) for cell in cells], right=False, drop=1),
@@ -201,14 +188,8 @@ def cell_columns(
 
 def hardware_texts(plan: Plan) -> list[str]:
     """The hardware of each device that can run here: `cpu: AMD EPYC, 2 cores`."""
-    texts: dict[str, str] = {}
-    for cell in plan.cells:
-        if cell.fit and not cell.skip:
-            fit = cell.fit
-            count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
-            cores = "" if fit.accelerators else f", {plural(fit.cpus, 'core')}"
-            texts.setdefault(cell.profile, f"{cell.profile}: {count}{fit.hardware.model}{cores}")
-    return list(texts.values())
+    devices = {cell.profile: cell.content.device for cell in plan.cells if cell.fit and not cell.skip}
+    return [f"{name}: {hardware_text(device)}" for name, device in devices.items()]
 
 
 def _device(cell: ResolvedCell) -> str:

@@ -133,10 +133,10 @@ def command(
     A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
     increased at all. With 7 repeats and a limit of 5%, a true increase of 3% is called slower in about 15% of cases.
 
-    With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
-    runs of both alternate, so that a change of the machine affects both alike, 4 to 10 times until there is a verdict,
-    unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave, the machine
-    may have changed between the two sessions. The options after --interleave apply only with it.
+    With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. Their
+    runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times until there is a
+    verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
+    the machine may have changed between the two sessions. The options after --interleave apply only with it.
     """
     from raybench.analysis.compare import Limits, as_versions, compare
 
@@ -170,11 +170,7 @@ def _check_options(interleave: bool) -> None:
 
 
 def _source(source: str, results: Path, grid: str | None) -> Source:
-    """Return the attempts and the request of one grid in a source.
-
-    Raises:
-        UsageError: the source cannot be read, or has several grids.
-    """
+    """Return the attempts and the request of one grid in a source."""
     from raybench.reporting.build import one_grid
     from raybench.results.grid_request import request_of_runs
 
@@ -192,7 +188,7 @@ def _run_both(
     **given: Any,
 ) -> int:
     """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
     from raybench.sources import TWO_SCRIPTS

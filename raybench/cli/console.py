@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -20,10 +21,12 @@ WIDE = 200
 class Terminal(Console):
     """A console that strips control codes from text; colours and the live display are rich's own.
 
-    A notebook gets plain lines.
+    A notebook gets plain lines: its output claims to be a terminal, but keeps each redrawing of a live display.
     """
 
     def __init__(self, **options: Any) -> None:
+        if "ipykernel" in sys.modules:
+            options = {"force_terminal": False, **options}
         super().__init__(markup=False, highlight=False, force_jupyter=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -68,14 +71,7 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
 def print_list(
     console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str] = ()
 ) -> None:
-    """Print rows of texts in columns.
-
-    Args:
-        console: where.
-        heads: the headings; the last column is wrapped.
-        rows: the texts of each row.
-        right: headings of columns that are aligned to the right.
-    """
+    """Print rows of texts in columns, of which the last is wrapped."""
     columns = [
         Column(head, texts, right=head in right, kind=TEXT if head == heads[-1] else "")
         for head, texts in zip(heads, zip(*rows, strict=True), strict=True)

@@ -103,6 +103,13 @@ def _next(outcome: Outcome) -> list[str]:
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
     for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
         lines.append(f"Epochs  {known}; `epoch` of the command (--epoch) sets a different pattern")
+    command = outcome.plan.workload.command
+    if command and not command.reports and not command.metric_names and completed:
+        names = dict.fromkeys(name for each in completed for name in each.last_metrics)
+        lines.append(
+            f"Metrics {', '.join(names) or 'none'} recognised in the output; `metrics` of the command "
+            "(--metric val/loss='val loss ([\\d.]+)') sets patterns"
+        )
     if len(outcome.latest) == 1:
         for attempt in completed:
             lines += [f"Command {escape(attempt.command)}"] if attempt.command else []

@@ -60,11 +60,7 @@ def _run(
 
 
 def tracking_of(uri: str | None, is_off: bool) -> str | None:
-    """The MLflow store of a run by its options `--tracking-uri` and `--no-tracking`; None for none.
-
-    Raises:
-        UsageError: both were given.
-    """
+    """The MLflow store of a run by its options `--tracking-uri` and `--no-tracking`; None for none."""
     from raybench.run import DEFAULT_STORE
 
     if is_off and uri:

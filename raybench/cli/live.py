@@ -20,7 +20,6 @@ from raybench.checks import weight_decay
 from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
-from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import ERROR, OUTPUT, Event
@@ -61,6 +60,11 @@ HEADINGS: Mapping[str | None, str] = {
 """Headings of trials without a result, by status; any other status: "Trial failed"."""
 
 
+def rough(seconds: float) -> str:
+    """A duration to whole seconds, for a display that is updated live."""
+    return f"{round(seconds)} s" if seconds < 300 else seconds_text(seconds)
+
+
 def left(seconds: float | None) -> str:
     """The remaining time as text, with the precision of an estimate."""
     if seconds is None:
@@ -75,8 +79,9 @@ STOPPING = "Stopping: ending the running trials, then writing the report. Finish
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     """The problem of a trial in one line, with its line of code; the phase and amount of an out-of-memory error."""
-    sizes = format_bytes(error) if status == TrialStatus.OOM else ""
-    return error_line({"message": sizes, "where": error.get("where")} if sizes else error, MAX_ERROR_CHARS)
+    is_framework_error = status == TrialStatus.OOM and error.get("type") != "OutOfMemory"
+    sizes = format_bytes(error) if is_framework_error else ""
+    return error_line({**error, "type": "", "message": sizes} if sizes else error, MAX_ERROR_CHARS)
 
 
 def metric_text(name: str, value: float) -> str:
@@ -136,7 +141,7 @@ class _Running:
         if self.rate:
             parts.append(self.rate)
         elif self.epoch_s is not None:
-            parts.append(f"{duration(self.epoch_s)}{'/' if self.epoch_s < 59.5 else ' per '}epoch")
+            parts.append(f"{seconds_text(self.epoch_s)}{'/' if self.epoch_s < 300 else ' per '}epoch")
         if self.quality:
             parts.append(self.quality)
         return "   ".join(parts)
@@ -333,7 +338,7 @@ class Display(ProgressListener):
             self._show_failure(trial, event, "" if self._live else count)
             return
         parts = [running.label if running else trial]
-        parts += [duration(event["wall"])] if event["wall"] else []
+        parts += [seconds_text(event["wall"])] if event["wall"] else []
         parts += [running.quality] if running and running.quality else []
         self._line(f"completed  {'   '.join(parts)}{count}")
 

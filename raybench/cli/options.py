@@ -104,7 +104,7 @@ def grid(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(verb)
     def with_grid(address: str | None, inline: bool, **options: Any) -> Any:
-        from raybench.execution.executors import make_executor
+        from raybench.execution.base import make_executor
         from raybench.planning.grid_options import requested_grid
 
         names = ("source", "changes", "where", "repeats", "until", "smoke", "synthetic_data", "prices")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,18 +30,10 @@ SAME, DIFFERENT = 0, 1
     metavar="N",
     help="Size of each batch. In smaller ones rounding dominates.",
 )
-@click.option(
-    "--model",
-    "choices",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Option of the workload's model: --model width=64. Repeatable.",
-)
 def command(
     workload: str,
     frameworks: str | None,
     batch_size: int,
-    choices: tuple[str, ...],
 ) -> int:
     """Check that WORKLOAD is the same training job in several frameworks.
 
@@ -57,33 +49,10 @@ def command(
 
     datasets.ensure(read_workload(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
     with working() as tell:
-        parity = run_parity(
-            workload,
-            [name.strip() for name in frameworks.split(",")] if frameworks else [],
-            batch_size,
-            tell,
-            _options(choices),
-        )
+        names = [name.strip() for name in frameworks.split(",")] if frameworks else []
+        parity = run_parity(workload, names, batch_size, tell)
     _print_tables(parity)
     return SAME if parity.same else DIFFERENT
-
-
-def _options(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Parse model options, whose values are YAML.
-
-    Raises:
-        UsageError: a text is not of the form NAME=VALUE.
-    """
-    from raybench.config.yaml_document import read_yaml
-    from raybench.errors import UsageError
-
-    values = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise UsageError(f"--model {text}: use NAME=VALUE, such as --model width=64")
-        values[name] = read_yaml(value, f"--model {name}=…").value
-    return values
 
 
 def _print_tables(parity: Parity) -> None:

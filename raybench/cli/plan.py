@@ -68,12 +68,12 @@ def command(
         statuses,
     )
     from raybench.cli.console import page, print_columns, print_text
-    from raybench.cli.durations import rough
     from raybench.core.text import plural
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.request import request_of
     from raybench.planning.resume import done_on_other_machines, missing_work
+    from raybench.reporting.words import seconds_text
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
     from raybench.run import decided_work
@@ -98,7 +98,7 @@ def command(
     print_columns(console, cell_columns(plan, plan.cells, of_cells, estimator))
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)
-        parts = [plural(len(later), "more trial"), f"about {rough(seconds)}" if seconds else ""]
+        parts = [plural(len(later), "more trial"), f"about {seconds_text(seconds)}" if seconds else ""]
         parts.append(price_text(plan, later, estimator))
         known = "" if attempts else f"; how many is known after repeat {spec.rule.at_least}"
         print_text(console, f"Up to {', '.join(filter(None, parts))}, until each ratio is certain{known}.")

@@ -15,16 +15,7 @@ from raybench.datasets import DataSet
 
 
 def fetch_with_progress(dataset: DataSet, root: Path, console: Console | None = None) -> None:
-    """Fetch a data set, showing a progress bar or, without a terminal, one line.
-
-    Args:
-        dataset: the data set.
-        root: the folder of the data sets.
-        console: where to show it, by default standard error.
-
-    Raises:
-        DataError: it cannot be fetched.
-    """
+    """Fetch a data set, showing a progress bar or, without a terminal, one line."""
     from raybench.datasets.fetch import fetch
 
     console = console or Terminal(stderr=True)

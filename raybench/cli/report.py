@@ -135,11 +135,7 @@ def _say_written(*files: Path | None) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write text to a file or to the terminal.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write text to a file or to the terminal."""
     if path == Path("-"):
         say(text, nl=False)
         return

@@ -29,7 +29,7 @@ Quote the braces: a shell would expand them itself.
 
 @click.command("run", epilog=EPILOG)
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script.")
+@click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script and its axes.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
@@ -71,7 +71,7 @@ def command(
     """
     from raybench.config.one_line import as_yaml, commands_of, expanded_braces, grid_of
     from raybench.devices import hosted
-    from raybench.execution.executors import make_executor
+    from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared
 

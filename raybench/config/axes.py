@@ -57,12 +57,7 @@ def _one_or_several(kind: Any) -> Any:
 
 
 def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:
-    """A map with settings, `device` and parameters such as `params.hidden` as keys, in the order of the file.
-
-    Args:
-        convert: from the type of one value to that of what its key holds.
-        device: the type of what `device` holds, if different.
-    """
+    """A map with settings, `device` and parameters such as `params.hidden` as keys, in the order of the file."""
     fields = {"device": device or convert(v.Text)} | {name: convert(value_type(name)) for name in SETTINGS}
     map_type: Any = TypedDict("Settings", fields, total=False)  # type: ignore[misc]
     settings = TypeAdapter(with_config(v.STRICT)(map_type))
@@ -85,5 +80,5 @@ def is_param(name: str) -> bool:
 
 
 Axes = Annotated[dict[str, Any], _map_of(_axis, DEVICE_AXIS)]
-Condition = Annotated[dict[str, Any], _map_of(_one_or_several)]
+Condition = Annotated[dict[str, Any], Field(min_length=1), _map_of(_one_or_several)]
 Entry = Annotated[dict[str, Any], _map_of(lambda kind: kind)]

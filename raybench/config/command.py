@@ -92,9 +92,9 @@ class Command(Strict):
 
     command: Words = Field(
         description="The program and its arguments, as a list or one text that is split into words. No shell runs. "
-        "{batch_size} stands for the value of a setting or parameter; {args} for --name=value of all that the command "
-        "does not name, {settings_file} for a JSON file with all; {count}, {seed}, {device}, {threads}, {framework}, "
-        "{data_dir} and {output_dir} for those of the trial.",
+        "{batch_size} stands for the value of a setting or parameter, {args} for --name=value of all that the command "
+        "does not name, {settings_file} for a JSON file with all. {count}, {seed}, {device}, {threads}, {framework}, "
+        "{data_dir} and {output_dir} are those of the trial.",
         examples=[
             "python train.py {args}",
             ["torchrun", "--nproc-per-node={count}", "train.py", "--bs={batch_size}", "{args}"],
@@ -131,9 +131,9 @@ class Command(Strict):
     )
     work: dict[v.Text, Work] = Field(
         default_factory=dict,
-        description="The work of an epoch in examples, steps, tokens or any other unit: numbers and names in braces "
-        "with + - * / ( ), or a regular expression for a line of the output whose first group is the number. Needed if "
-        "an axis changes the work of an epoch.",
+        description="The work of an epoch in examples, steps, tokens or any other unit. It is an expression of numbers "
+        "and names in braces with + - * / ( ), or a regular expression for a line of the output, whose first group is "
+        "the number. Needed if an axis changes the work of an epoch.",
         examples=[{"examples": "{batch_size} * 10"}, {"tokens": r"([\d]+) tokens"}],
     )
     metrics: dict[v.Text, Pattern] = Field(

@@ -90,21 +90,13 @@ def _rules(spec: GridSpec) -> Iterator[Finding]:
     axes = {name: list(KINDS) if values == "available" else values for name, values in spec.axes.items()}
     axes = {"device": ["cpu"], **axes}
     every = {name: list(values) for name, values in axes.items()}
-    for index, entry in enumerate(spec.include):
-        if not entry:
-            yield ("include", index), "is empty; add an axis or a setting, or remove it"
+    for entry in spec.include:
         for name, value in entry.items():
             every.setdefault(name, []).append(value)
-    rules: list[tuple[Path, Mapping[str, Sequence[Any]]]] = []
-    for index, override in enumerate(spec.overrides):
-        rules.append((("overrides", index, "when"), override.when))
-        if not override.when:
-            yield rules[-1][0], "is empty; move settings of all configurations to the top level"
-    rules.append((("baseline",), {name: [value] for name, value in spec.baseline.items()}))
-    yield from _not_on(every, rules)
-    for index, rule in enumerate(spec.exclude):
-        if not rule:
-            yield ("exclude", index), "is empty and would exclude every configuration; add an axis or remove it"
+    rules: list[tuple[Path, Mapping[str, Sequence[Any]]]]
+    rules = [(("overrides", index, "when"), override.when) for index, override in enumerate(spec.overrides)]
+    baseline = {name: [value] for name, value in spec.baseline.items()}
+    yield from _not_on(every, [*rules, (("baseline",), baseline)])
     yield from _not_on(axes, [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)])
 
 

@@ -73,15 +73,7 @@ def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
 
 
 def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fallback: str) -> str:
-    """The message for one of pydantic's errors.
-
-    Args:
-        kind: pydantic's name for it.
-        path: where it is.
-        value: the value in the file.
-        context: pydantic's context of the error.
-        fallback: pydantic's own message.
-    """
+    """The message for one of pydantic's errors."""
     match kind:
         case "complaint":
             return fallback
@@ -96,7 +88,7 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         case "expected":
             message = f"{_described(value)} is not allowed; use {fallback}"
         case _:  # such as "Input should be a valid integer"
-            rule = re.sub("^(Input|List|String) | or instance of .*| after validation.*", "", fallback)
+            rule = re.sub("^(Input|List|String|Dictionary|Value) | or instance of .*| after validation.*", "", fallback)
             message = f"{_described(value)} is not allowed; it {rule.replace('dictionary', 'map')}"
     return message + _as_axis(path, value)
 

@@ -173,7 +173,7 @@ class GridSpec(CellSettings):
     )
     isolate: bool = key(
         "Run each trial of your own function or command in a new folder with copies of the files that count (see "
-        "`inputs`), instead of in your folder: for programs that write to fixed names there.",
+        "`inputs`). Use it for programs that write to fixed names in their folder.",
         True,
         False,
     )
@@ -242,7 +242,7 @@ class GridSpec(CellSettings):
         {"time": "5m"},
         None,
     )
-    include: list[Entry] = key(
+    include: list[Annotated[Entry, Field(min_length=1)]] = key(
         "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
         "points only.",
         [{"device": "cpu", "batch_size": 1024}],
@@ -319,15 +319,7 @@ class GridSpec(CellSettings):
         return self._prices.currency or self.currency
 
     def read_workload(self, base: Path | None = None) -> WorkloadInfo:
-        """Look up the workload; a file of the user is imported in a process that is thrown away.
-
-        Args:
-            base: the folder of the grid file; by default that of `source_path`.
-
-        Raises:
-            WorkloadError: it cannot be read.
-            OSError: its file cannot be read.
-        """
+        """Look up the workload; a file of the user is imported in a process that is thrown away."""
         if base is None:
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
@@ -374,11 +366,7 @@ class GridSpec(CellSettings):
         return list(dict.fromkeys(filter(None, keys)))
 
     def profile(self, name: str) -> DeviceProfile:
-        """The profile of a device of the grid: the declared one, or for a bare kind the implied one.
-
-        Raises:
-            LookupError: neither declared nor a kind.
-        """
+        """The profile of a device of the grid: the declared one, or for a bare kind the implied one."""
         if name in self.devices:
             return self.devices[name]
         if name in KINDS:

@@ -138,10 +138,8 @@ def _read(path: Path) -> str:
         raise _error(path, f"cannot be read: {error.strerror}") from None
     try:
         return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        raise _error(path, "not UTF-8 text; save the file as UTF-8", line, column) from None
+    except UnicodeDecodeError:
+        raise _error(path, "not UTF-8 text; save the file as UTF-8") from None
 
 
 def _change(document: Document, change: str, option: str) -> None:

@@ -24,6 +24,9 @@ VS = "--vs"
 MAX_RANGE = 1_000
 """Most values of a range such as {1..8}."""
 
+MAX_NAME_CHARS = 80
+"""Length of the name that a grid gets."""
+
 _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 """Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
 
@@ -53,22 +56,7 @@ def grid_of(
     devices: Iterable[str] = (),
     baseline: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return the fields of the grid that a command with braces stands for.
-
-    Args:
-        words: the program and its arguments.
-        name: of the grid; otherwise that of the script.
-        repeats: of each configuration, by default 3; with `until`, the most.
-        until: what is certain enough, such as `5%`.
-        epoch: regular expression of the lines that end an epoch.
-        metrics: texts `NAME=PATTERN`.
-        work: texts `UNIT=AMOUNT`, the work of an epoch or, without epochs, of a run.
-        devices: kinds of devices.
-        baseline: texts `AXIS=VALUE`.
-
-    Raises:
-        UsageError: an option is not of its form, or an alternative is written twice.
-    """
+    """Return the fields of the grid that a command with braces stands for."""
     axes: dict[str, list[Any]] = {"device": list(devices)} if devices else {}
     command = []
     for number, word in enumerate(words):
@@ -81,7 +69,8 @@ def grid_of(
             return f"{{{key.removeprefix(PARAM)}}}"
 
         command.append(_BRACES.sub(axis, _OTHER_BRACES.sub(_kept, word)))
-    grid: dict[str, Any] = {"name": name or _grid_name(words), "workload": {"command": command}}
+    own_name = "_".join([_grid_name(words), *(key.removeprefix(PARAM) for key in axes)])[:MAX_NAME_CHARS]
+    grid: dict[str, Any] = {"name": name or own_name, "workload": {"command": command}}
     patterns = dict(_pair(text, "--metric", "val/loss='val loss ([\\d.]+)'") for text in metrics)
     if epoch:
         grid["workload"]["epoch"] = epoch
@@ -100,11 +89,7 @@ def grid_of(
 
 
 def commands_of(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the commands that `--vs` separates, each under what distinguishes it; one command under any name.
-
-    Raises:
-        UsageError: a side has no command, or two are equal.
-    """
+    """Return the commands that `--vs` separates, each under what distinguishes it; one command under any name."""
     commands: list[list[str]] = [[]]
     for word in words:
         if word == VS:

@@ -41,12 +41,7 @@ _NEEDS_TRIAL = "which a command needs raybench.current_trial() for"
 
 
 def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
-    """Yield the problems of a grid with the parameters of its workload.
-
-    Args:
-        spec: the grid.
-        base: the folder of its file.
-    """
+    """Yield the problems of a grid with the parameters of its workload."""
     try:
         info = spec.read_workload(base)
     except (WorkloadError, OSError) as error:
@@ -83,13 +78,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
 
 
 def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
-    """The message for an unknown key that is a parameter of the grid's training function or command, or None.
-
-    Args:
-        data: the grid file's data, which may have any errors.
-        path: the key's path.
-        base: the folder of the file.
-    """
+    """The message for an unknown key that is a parameter of the grid's training function or command, or None."""
     *parents, name = path
     workload = data.get("workload")
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
@@ -126,15 +115,12 @@ def with_other_batch_size(names: Iterable[str]) -> frozenset[str]:
 def _unknown_metric(metric: str, info: WorkloadInfo) -> str | None:
     """The message if the workload has no metric of this name; None if it has, or if this is unknown."""
     command = info.command
-    if command and command.reports:
-        return None
-    if command and not command.metric_names:
-        return f"{info.name} has no metrics; add a pattern, such as `metrics: {{{metric[:60]}: …}}`"
     names = (*info.metric_names, "loss") if info.metric_names else ()
     known = command.metric_names if command else [f"{split}/{name}" for split in ("val", "train") for name in names]
-    if not known or metric in known:
+    hint = close(metric.replace("test/", "val/"), known)
+    if not known or metric in known or (command and not hint):  # its output may have it without a pattern
         return None
-    hint = close(metric.replace("test/", "val/"), known) or f"use one of {', '.join(known)}"
+    hint = hint or f"use one of {', '.join(known)}"
     return f"{info.name} has no metric {metric[:60]!r}; {hint}"
 
 

@@ -53,12 +53,7 @@ class PriceList:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file.
-
-        Raises:
-            FileError: it is invalid; the message lists all problems, each with line and column.
-            UsageError: it cannot be read.
-        """
+        """Read a file."""
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 head, *lines = [[text.strip() for text in line] for line in csv.reader(file)] or [[]]

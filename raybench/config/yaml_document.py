@@ -18,8 +18,6 @@ from raybench.errors import GridFileError, Problem
 Path = tuple[str | int, ...]
 
 PLAIN = "anchors (&), aliases (*) and tags (!) are not supported; write the value out, or put text in quotes"
-TOO_DEEP = "nested too deeply; use fewer levels"
-MAX_DEPTH = 50
 
 _INT = re.compile(r"[-+]?[0-9]{1,300}")  # longer ones are as good as infinite
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -90,12 +88,7 @@ def _printable(key: str) -> str:
 
 
 def read_yaml(text: str, file: str) -> Document:
-    """Read one YAML document from a text; `file` is the name of the text in messages.
-
-    Raises:
-        GridFileError: not one plain YAML document. Duplicate keys do not end the reading: they are in the document's
-            `problems`.
-    """
+    """Read one YAML document from a text, whose name in messages is `file`; duplicate keys are its `problems`."""
     document = Document(None, {(): Place(file, 1, 1)})
     try:
         _check_plain(text)
@@ -108,23 +101,19 @@ def read_yaml(text: str, file: str) -> Document:
         message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
     except yaml.MarkedYAMLError as error:
         line, column, message = _in_words(error, text)
-    except (ValueError, OverflowError):  # chr() of an escape such as "\UFFFFFFFF"
-        line, column, message = 0, 0, "an escape is beyond U+10FFFF; correct it"
+    except (ValueError, OverflowError, RecursionError) as error:  # such as an escape beyond U+10FFFF
+        line, column, message = 0, 0, f"not valid YAML: {error}"
     else:
         return document
     raise GridFileError([*document.problems, Problem(file, line + 1, column + 1, "", message)]) from None
 
 
 def _check_plain(text: str) -> None:
-    """Raise an error for anchors, aliases and tags, and before the nesting is too deep to be read."""
-    depth = 0
+    """Raise an error for anchors, aliases and tags."""
     event: Any
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
             raise yaml.MarkedYAMLError(problem=PLAIN, problem_mark=event.start_mark)
-        if depth > MAX_DEPTH:
-            raise yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=event.start_mark)
 
 
 def _value(node: Any, path: Path, document: Document) -> Any:

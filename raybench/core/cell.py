@@ -13,7 +13,6 @@ from typing import Any, Self, get_type_hints
 
 from raybench.core import identity
 from raybench.core.settings import MISSING, Settings, is_of_type
-from raybench.core.text import plural
 
 BASE, NEW = "base", "new"
 """The versions that a comparison runs in one grid."""
@@ -83,16 +82,6 @@ class CellDevice:
     def known_count(self) -> int:
         """The count; 1 if it is not known."""
         return self.count if isinstance(self.count, int) and self.count > 0 else 1
-
-    @property
-    def hardware(self) -> str:
-        """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if its model is not known."""
-        if self.model in (None, MISSING):
-            return ""
-        count = self.known_count
-        if self.kind == "cpu" and self.count is not MISSING:
-            return f"{self.model}, {plural(count, 'core')}"
-        return f"{count:,} x {self.model}" if count > 1 else str(self.model)
 
 
 @dataclass(frozen=True)

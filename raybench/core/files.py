@@ -16,11 +16,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def append_to(path: Path, data: bytes) -> None:
-    """Append data to a file, which is created if it is missing; on failure, it is left as it was.
-
-    Raises:
-        OSError: it cannot be written, for example because the disk is full.
-    """
+    """Append data to a file, which is created if it is missing; on failure, it is left as it was."""
     with path.open("ab", buffering=0) as file:
         size = file.tell()
         try:
@@ -33,11 +29,7 @@ def append_to(path: Path, data: bytes) -> None:
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Replace a file atomically; on failure, the old file stays.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Replace a file atomically; on failure, the old file stays."""
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:

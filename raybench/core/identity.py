@@ -20,9 +20,6 @@ def canonical(tree: Any) -> str:
     """A cell, or any other tree of plain values, as canonical JSON.
 
     Keys are sorted, there are no spaces, and floats are written as Python prints them.
-
-    Raises:
-        ValueError: a number is not finite, which JSON cannot represent.
     """
     return _ENCODER.encode(tree)
 

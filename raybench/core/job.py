@@ -11,11 +11,6 @@ from typing import Any, Self
 from raybench.core.cell import COMMAND, Cell
 from raybench.core.settings import Settings
 
-EVALUATION_BATCH_SIZE = 1000
-"""Default number of examples in an evaluation batch.
-
-It does not change the result, only memory and time."""
-
 SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial.
 
@@ -72,11 +67,7 @@ class StopRule:
         self._is_fraction = False
 
     def ends_with(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether an epoch's metrics reach the target; an accuracy of 1 only after one below 1.
-
-        Raises:
-            ValueError: an accuracy is in percent, and the target a fraction.
-        """
+        """Return whether an epoch's metrics reach the target; an accuracy of 1 only after one below 1."""
         value = metrics.get(self._target.metric, math.nan)
         if self._needs_fraction and value > 1:
             at_least, at_most = self._target.at_least, self._target.at_most
@@ -127,7 +118,7 @@ class Job:
         versions: versions known to the caller (Ray's).
         python: the interpreter that runs it; empty for raybench's own.
         code: a copy of the folder with the user's files; empty: the folder itself.
-        check: the check to run instead of training, by name (`raybench.trial.run_check`); empty: none.
+        check: the check to run instead of training, by name (`raybench.trial.record.CHECKS`); empty: none.
         warnings: about its results, reported at its end.
     """
 
@@ -206,8 +197,8 @@ class Recipe(Settings):
 
     @property
     def evaluation_batch(self) -> int:
-        """Examples in one batch of evaluation."""
-        return self.evaluation_batch_size or EVALUATION_BATCH_SIZE
+        """Examples in one batch of evaluation: by default what is trained at a time, so that it fits into memory."""
+        return self.evaluation_batch_size or self.batch_size // (self.devices * self.gradient_accumulation)
 
     @property
     def acting_decay(self) -> float:

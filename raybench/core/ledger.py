@@ -38,13 +38,16 @@ class Ledger:
     Args:
         started: when the process began, by `clock`; by default now.
         clock: a monotonic clock in nanoseconds, the same for the whole host.
+        loading_s: seconds that loading the framework took before the process began.
 
     Attributes:
         failed: the innermost section that an error has ended; empty if none has.
     """
 
-    def __init__(self, started: int | None = None, clock: Callable[[], int] = time.perf_counter_ns) -> None:
-        self._clock = clock
+    def __init__(
+        self, started: int | None = None, clock: Callable[[], int] = time.perf_counter_ns, loading_s: float = 0.0
+    ) -> None:
+        self._clock, self.loading_s = clock, round(loading_s, 6)
         self.started = clock() if started is None else started
         self._spent = dict.fromkeys(SECTIONS, 0)
         self._open, self._since, self._earlier = "setup", self.started, 0

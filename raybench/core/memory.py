@@ -47,11 +47,7 @@ class OutOfMemory(Exception):
 
 
 def looks_like_oom(text: str, limited: bool = False) -> bool:
-    """Return whether an error message or output reports out of memory.
-
-    Args:
-        limited: whether the process had a limit.
-    """
+    """Return whether an error message or output reports out of memory."""
     lowered = text.lower()
     return any(sign in lowered for sign in (*SIGNS, *(SIGNS_UNDER_A_LIMIT if limited else ())))
 

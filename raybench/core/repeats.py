@@ -56,11 +56,7 @@ class Progress:
         return self.tried >= self.rule.at_least and enough
 
     def in_words(self, time: str = "") -> str:
-        """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`.
-
-        Args:
-            time: the time that the further repeats take.
-        """
+        """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
         if self.half is None:
             return f"{self.label}: no times to compare"
         until = "a verdict" if self.rule.until is None else f"±{percent(self.rule.until)}"

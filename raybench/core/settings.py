@@ -308,7 +308,8 @@ class Settings:
     )
     evaluation_batch_size: int | None = setting(
         None,
-        "Examples per batch during evaluation; it changes memory and time, not the result.",
+        "Examples per batch during evaluation, which change its memory and time, not the result; by default those that "
+        "a device trains on at a time.",
         examples=[1000],
         affects=(SPEED,),
         unit="examples",

@@ -31,9 +31,6 @@ class Scratch:
 
     Args:
         for_sockets: whether its path must be short and ASCII; /tmp is used if the system's folder (as on macOS) is not.
-
-    Raises:
-        OSError: it cannot be made.
     """
 
     def __init__(self, for_sockets: bool = False) -> None:

@@ -60,12 +60,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def error_line(error: Mapping[str, Any], longest: int | None = None) -> str:
-    """An error in one line: its type, the first line of its message, its place: `KeyError: 'x' (train.py:12, rank 1)`.
-
-    Args:
-        error: as in the event of a trial's end.
-        longest: the most characters without the place.
-    """
+    """An error in one line: type, first line of the message, place: `KeyError: 'x' (train.py:12, rank 1)`."""
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(str(part) for part in (error.get("type"), *lines[:1]) if part)
     line = line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"

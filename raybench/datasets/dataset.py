@@ -82,8 +82,7 @@ class DataStatus:
         state: `ready`: every file is present; `missing`: none is; `incomplete`: some are, or one has a wrong size.
         digest: `sha256:` and 8 hex digits over all files; None unless ready.
         official: whether every file is the official one.
-        missing, damaged, unofficial: paths of the files that are absent, have an impossible size, or are readable but
-            not the official ones.
+        missing, damaged: paths of the files that are absent, or have an impossible size.
     """
 
     state: State
@@ -91,7 +90,6 @@ class DataStatus:
     official: bool = False
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
-    unofficial: tuple[str, ...] = ()
 
 
 def below(root: Path) -> Path:
@@ -153,10 +151,10 @@ class DataSet:
                 return DataStatus("incomplete" if present else "missing", missing=missing, damaged=damaged)
             with Digests() as digests:
                 digest = digest_of([digests.of(path) for path in present.values()])
-                unofficial = tuple(file.path for file, path in present.items() if not file.is_official(path, digests))
+                official = all(file.is_official(path, digests) for file, path in present.items())
         except OSError as error:
             raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
-        return DataStatus("ready", digest, official=not unofficial, unofficial=unofficial)
+        return DataStatus("ready", digest, official)
 
     def _made(self) -> str:
         return digest_of([self.generator if isinstance(self.generator, str) else self.generator()])

@@ -21,11 +21,6 @@ def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> Non
     Existing files, official or not, are not changed. Several processes may do this at once: one downloads, the others
     wait for it.
 
-    Args:
-        dataset: the data set to fetch.
-        root: the data folder; created if it does not exist.
-        progress: called with the bytes done and the total bytes.
-
     Raises:
         DataError: it cannot be downloaded, is not the official data, or a file that is present is damaged.
     """

@@ -102,9 +102,7 @@ def read(folder: Path) -> Data:
 
 
 def read_texts(archive: Path) -> Texts:
-    """Read the words of every labelled review.
-
-    Negative and positive reviews alternate, each in the order of its number.
+    """Read the words of every labelled review; negative and positive ones alternate, each in the order of its number.
 
     Raises:
         ValueError: the archive lacks a review.

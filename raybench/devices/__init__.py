@@ -6,6 +6,9 @@ import os
 import pkgutil
 from collections.abc import Sequence
 
+from raybench.core.cell import CellDevice
+from raybench.core.settings import MISSING
+from raybench.core.text import plural
 from raybench.devices import cpu, cuda, mps, rocm, tpu, xla
 from raybench.devices.base import Assignment as Assignment
 from raybench.devices.base import Device as Device
@@ -37,6 +40,16 @@ def hosted(kind: str) -> bool:
     return kind in KINDS and KINDS[kind].on_host
 
 
+def hardware_text(device: CellDevice) -> str:
+    """The hardware in words: `AMD EPYC, 2 cores`; `4 x NVIDIA A100`; empty if its model is not known."""
+    if device.model in (None, MISSING):
+        return ""
+    count = device.known_count
+    if hosted(str(device.kind)) and device.count is not MISSING:
+        return f"{device.model}, {plural(count, 'core')}"
+    return f"{count:,} x {device.model}" if count > 1 else str(device.model)
+
+
 def missing_precision(kind: str, precision: str) -> str | None:
     """Reason why a kind cannot compute in a precision; None if it can, and for an unknown kind."""
     if kind not in KINDS or precision in KINDS[kind].precisions:
@@ -46,17 +59,10 @@ def missing_precision(kind: str, precision: str) -> str | None:
 
 
 def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
-    """Choose adjacent accelerators of one host for a trial.
-
-    Returns None if there are not enough.
+    """Choose adjacent accelerators of one host for a trial, among the unassigned ones; None if there are not enough.
 
     The chips of a TPU are wired as a grid, so a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2
     (https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm).
-
-    Args:
-        kind: of device.
-        free: identities of the unassigned accelerators, in order.
-        count: number of accelerators of the trial.
     """
     if not KINDS[kind].counts or count < 2:
         return tuple(free[:count]) if len(free) >= count else None

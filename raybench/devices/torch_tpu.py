@@ -39,7 +39,6 @@ class TorchTpu(AsynchronousDevice, TorchDevice):
         A TPU multiplies float32 numbers as bfloat16 by default, so fp32 would differ from that of other devices.
 
         Raises:
-            ValueError: the device does not support that precision.
             RuntimeError: torch_tpu sees no TPU.
         """
         os.environ[LEGACY] = os.environ[AUTOLOAD] = "1"  # a fork template imports torch without other devices

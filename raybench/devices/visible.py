@@ -9,17 +9,10 @@ UUIDS = ("GPU-", "MIG-")
 
 
 def selected(setting: str, devices: Sequence[Collection[str]]) -> dict[int, str]:
-    """Find the devices that a variable selects, in its order.
+    """Find the devices that a variable selects, in its order: the name in the variable by position of the device.
 
     A name is an index, or a UUID of which the beginning suffices if it is unique. The first name without a device ends
     the list (https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html).
-
-    Args:
-        setting: names, separated by commas.
-        devices: all names of each device; devices may share a name.
-
-    Returns:
-        The name in the variable by position of the device.
     """
     names = {name for device in devices for name in device}
     positions: dict[int, str] = {}

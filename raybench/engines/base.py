@@ -57,7 +57,7 @@ class Engine(ABC):
 
     Attributes:
         batch_size: the examples of a training step.
-        evaluation_batch: examples per batch of the next evaluation, once the data are loaded; may be reduced.
+        evaluation_batch: examples per batch of an evaluation, once the data are loaded.
         model: the framework's model, once it is built.
     """
 
@@ -169,7 +169,7 @@ class Engine(ABC):
         """
 
     def communication(self) -> float | None:
-        """The share of a step's time in which ranks exchange gradients; None with one rank, or if it is not known.
+        """The share of a step's time in which the ranks exchange gradients; None if it is not known.
 
         It trains a few more steps, some without exchange, so that it ends the use of the model.
         """

@@ -44,11 +44,7 @@ def by_layer(weights: Weights) -> dict[str, dict[str, Array]]:
 
 
 def renamed(weights: Weights, target: Weights) -> dict[str, Array]:
-    """Rename weights to the names of another model, in its order.
-
-    Args:
-        weights: of one model.
-        target: weights of the other model, of which only names and shapes are used.
+    """Rename weights to the names of `target`, of which only names and shapes are used, in its order.
 
     Raises:
         Mismatch: the models have different layers.

@@ -80,13 +80,9 @@ def clean_environ() -> dict[str, str]:
 
 
 def create(name: str, rebuild: bool = False) -> None:
-    """Build an environment if it is missing or stale; a second process waits for the first.
+    """Build the environment of a recipe if it is missing or stale; a second process waits for the first.
 
     The installer writes its progress and errors to this process's output.
-
-    Args:
-        name: the recipe's.
-        rebuild: build it again even if it is ready.
 
     Raises:
         UsageError: there is no such recipe, or its folder is not writable.

@@ -8,7 +8,7 @@ from typing import Protocol
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.monitoring.host_load import HostLoad
+from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node
 
 MakeJob = Callable[[AssignedWork], Job]
@@ -47,3 +47,14 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Terminate everything that was started."""
+
+
+def make_executor(address: str | None = None, inline: bool = False) -> Executor:
+    """Return the executor: Ray on this machine or on the cluster at an address, or this process."""
+    if inline:
+        from raybench.execution.inline import InlineExecutor
+
+        return InlineExecutor()
+    from raybench.execution.ray_executor import RayExecutor
+
+    return RayExecutor(address)

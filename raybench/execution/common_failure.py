@@ -13,14 +13,12 @@ from raybench.planning.plan import Plan
 ALL_FAIL = """The grid was stopped, as the other trials would probably fail like this; {left:,} of {total:,} were not \
 run. --keep-going runs them all the same."""
 
+_OF_GRID = re.compile(r"UsageError|(?:ModuleNotFound|Import|Syntax)Error|unrecognized arguments")
+"""Errors that one trial shows: they depend on no axis but that of devices or environments."""
+
 
 class CommonFailure:
-    """The failures of a grid before its first result.
-
-    Args:
-        plan: the grid.
-        has_result: whether a trial of it has a result already.
-    """
+    """The failures of a grid before its first result."""
 
     def __init__(self, plan: Plan, has_result: bool) -> None:
         self._has_result = has_result
@@ -29,7 +27,7 @@ class CommonFailure:
         self._failed: dict[str, list[Mapping[str, Any]]] = {}
 
     def stops(self, event: Event) -> bool:
-        """Return whether trials have failed in the same way before any result, and not due to a value of an axis."""
+        """Return whether failures before any result show that the other trials would fail in the same way."""
         status = TrialStatus.parse(event.get("status"))
         if event["event"] != "trial_ended" or status is None:
             return False
@@ -40,6 +38,8 @@ class CommonFailure:
         kind = re.sub(r"\d+", "#", f"{error.get('type')}: {error.get('message')}")
         points = self._failed.setdefault(kind, [])
         points.append(self._axes.get(event["trial"], {}))
+        if _OF_GRID.search(kind) and len({cell.profile for cell in self._cells}) == 1:
+            return True
         return len(points) > 1 and not self._may_be_cause(points)
 
     def _may_be_cause(self, points: Sequence[Mapping[str, Any]]) -> bool:

@@ -124,7 +124,7 @@ def run_trial(
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            record(job, lambda event: send_event(connection, event), Ledger(start_ns), imported_s)
+            record(job, lambda event: send_event(connection, event), Ledger(start_ns, loading_s=imported_s))
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
         # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:
@@ -159,9 +159,6 @@ def main(framework: str) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGTERM, end)
-    seconds, most = resource.getrlimit(resource.RLIMIT_CPU)
-    if seconds == most != resource.RLIM_INFINITY:  # the kernel would send SIGKILL, as if the trial had been lost
-        resource.setrlimit(resource.RLIMIT_CPU, (max(1, most - 1), most))
     die_with_parent(signal.SIGTERM)
     adopt_orphans()
     jobs, messages = Connection(0, writable=False), Connection(os.dup(1), readable=False)

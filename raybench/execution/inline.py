@@ -13,7 +13,7 @@ from raybench.core.status import TrialStatus
 from raybench.environments import Interpreter, environment_label
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.scheduler import Dispatcher
-from raybench.monitoring.host_load import HostLoad
+from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
 from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.record import failure_event, record

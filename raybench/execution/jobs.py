@@ -21,15 +21,7 @@ TIMEOUT = 300.0
 
 
 def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> Job:
-    """Make the job of a placed trial.
-
-    Args:
-        folder: the grid's folder.
-        root: the folder of the data sets.
-
-    Raises:
-        WorkloadError: a file of the user has changed since the plan was made.
-    """
+    """Make the job of a placed trial."""
     trial, attempt = placement.work.trial, placement.work.attempt
     spec, cell, fit, workload = plan.spec, trial.cell, trial.cell.fit, trial.cell.workload
     assert fit is not None, "a trial that fits nowhere is never dispatched"
@@ -64,11 +56,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
 
 
 def check_unchanged(workload: WorkloadInfo) -> None:
-    """Check that the user's files are those that the plan was made with.
-
-    Raises:
-        WorkloadError: one has changed.
-    """
+    """Check that the user's files are those that the plan was made with."""
     if changed := changed_files(Path(workload.folder), workload.files):
         raise WorkloadError(
             f"{Path(workload.folder) / changed[0]} was changed after the grid was planned; run the same command again: "
@@ -77,13 +65,7 @@ def check_unchanged(workload: WorkloadInfo) -> None:
 
 
 def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:
-    """Make the job of a check, on the resources of the following trial.
-
-    Args:
-        job: the trial's job.
-        folder: the grid's folder.
-        labels: labels of its event.
-    """
+    """Make the job of a check, on the resources of the following trial."""
     folder_of_check = str(folder / CHECKS / work.key / uuid4().hex)
     timeout = min(TIMEOUT, job.timeout or TIMEOUT)  # a roofline runs the user's model, which may hang
     bounds: dict[str, Any] = {"timeout": timeout, "memory_limit": 0, "target": None}

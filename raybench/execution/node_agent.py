@@ -31,14 +31,7 @@ MAX_TRIALS = 256
 
 
 class NodeAgent:
-    """Serves one driver until it closes the connection.
-
-    Args:
-        address: the driver's, for `multiprocessing.connection.Client`.
-        key: the secret that authenticates both sides.
-        node: this node's name.
-        accelerators: the ids that Ray assigned, by the name of Ray's resource.
-    """
+    """Serves one driver until it closes the connection."""
 
     def __init__(self, address: Any, key: bytes, node: str, accelerators: Mapping[str, Sequence[str]]) -> None:
         self._connection = Client(address, authkey=key)
@@ -99,11 +92,7 @@ class NodeAgent:
         self._idle.setdefault(key, []).append(server)
 
     def _server(self, key: tuple[str, str]) -> ForkServer:
-        """An idle fork server of a framework and environment, started if necessary.
-
-        Raises:
-            ExecutionError: it cannot be started.
-        """
+        """An idle fork server of a framework and environment, started if necessary."""
         while servers := self._idle.get(key):
             with suppress(IndexError):  # a different thread took it
                 server = servers.pop()

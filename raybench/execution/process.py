@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -31,7 +32,7 @@ from raybench.errors import ExecutionError
 from raybench.monitoring import Monitor
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.launch_ranks import ranks_of
-from raybench.trial.program import TERMINATION_SECONDS
+from raybench.trial.program import TERMINATION_SECONDS, rank_of
 from raybench.trial.record import append_event, failure_event, shortened
 
 START_TIMEOUT = 300.0
@@ -127,11 +128,7 @@ class ForkServer:
         self._resources.close()
 
     def _read(self, deadline: float) -> dict[str, Any] | None:
-        """The next message; None if the fork server has ended.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
+        """The next message; None if the fork server has ended."""
         try:
             if not self._messages.poll(None if deadline == math.inf else max(0.0, deadline - time.monotonic())):
                 raise TimeoutError
@@ -193,18 +190,14 @@ class ForkServer:
                 self._wait_for_exit()
 
     def _supervise(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
-        """The next message of a running trial; None if the fork server has ended.
-
-        Raises:
-            _OutOfBounds: the trial has to be terminated.
-        """
+        """The next message of a running trial; None if the fork server has ended."""
         # Commands and ranks are ended by the trial's own process, which then reports that.
         has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
         grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
             if pid and job.memory_limit:
-                _check_memory(self._process.pid, job.memory_limit)
+                _check_memory(self._process.pid, job, pid)
             pause_s = MEMORY_CHECK_S if job.memory_limit else math.inf
             try:
                 return self._read(min(deadline, time.monotonic() + pause_s))
@@ -235,26 +228,40 @@ class ForkServer:
         return shortened(event)
 
 
-def _check_memory(server: int, limit: int) -> None:
-    """Check the memory that a trial's processes hold together; each of them has the kernel's own limit.
-
-    Args:
-        server: the fork server, to which also the trial's orphans belong.
-        limit: the limit.
-
-    Raises:
-        _OutOfBounds: it is more than the limit.
-    """
-    used = 0
+def _check_memory(server: int, job: Job, trial: int) -> None:
+    """Check the memory that a trial's processes hold together; each of them has the kernel's own limit."""
+    used, limit = dict[int, int](), job.memory_limit
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(server).children(recursive=True)
         for each in family if len(family) > 1 else ():
             with contextlib.suppress(psutil.Error):  # it has just ended
-                used += each.memory_full_info().uss
-    if used > limit:
-        message = f"its processes together used {size(used)}, more than memory_limit ({size(limit)})"
-        error = {"type": "OutOfMemory", "message": message, "peak_bytes": used, "limit_bytes": limit}
-        raise _OutOfBounds(TrialStatus.OOM, error)
+                used[each.pid] = each.memory_full_info().uss
+    total = sum(used.values())
+    if total > limit:
+        message = f"its processes together used {size(total)}, more than memory_limit ({size(limit)})"
+        error: dict[str, Any] = {"type": "OutOfMemory", "peak_bytes": total, "limit_bytes": limit}
+        by_rank = Counter[int]()
+        for rank, process in _ranks(job, trial):
+            by_rank[rank] += used.get(process, 0)
+        if by_rank:
+            message += ": " + ", ".join(f"rank {rank} {size(each)}" for rank, each in sorted(by_rank.items()))
+            largest, most = by_rank.most_common(1)[0]
+            error |= {"rank": largest} if 2 * most > total else {}
+        elif (job.cell.device.devices or 1) > 1:
+            message += "; which rank used most is not known"
+        raise _OutOfBounds(TrialStatus.OOM, error | {"message": message})
+
+
+def _ranks(job: Job, trial: int) -> Iterator[tuple[int, int]]:
+    """The processes of each rank: forked by the trial's process, or started by a command."""
+    with contextlib.suppress(psutil.Error):
+        if ranks_of(job.cell) > 1:
+            for number, rank in enumerate(psutil.Process(trial).children()):
+                yield from ((number, each.pid) for each in (rank, *rank.children(recursive=True)))
+            return
+        for each in psutil.Process(trial).children(recursive=True):
+            if (of_launcher := rank_of(each.pid)) is not None:
+                yield of_launcher, each.pid
 
 
 def _environ_of_other_python(folder: Path) -> dict[str, str]:

@@ -28,12 +28,7 @@ class ProgressListener:
         """
 
     def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
-        """A repeat has ended, and these trials follow.
-
-        Args:
-            progress: of each comparison.
-            todo: the trials; none if every comparison is settled.
-        """
+        """A repeat has ended, and these trials follow."""
 
     def checking(self, what: str) -> None:
         """A check is running before the trials that need it; `check_ended` marks its end."""

@@ -32,7 +32,7 @@ from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.files import code_files, put_files
 from raybench.execution.ray_settings import RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.monitoring.host_load import HostLoad, LoadMeter
+from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
 
 POLL_S = 0.5
@@ -59,15 +59,7 @@ NO_NODE = {"type": "NodeGone", "message": "all nodes that can run it were lost a
 
 
 class RayProcess:
-    """The child process that owns Ray, and the connections to it and to the agents.
-
-    Args:
-        address: of a Ray cluster; None to start a local Ray.
-        cores: of this machine, for a local Ray.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """The child process that owns Ray, and the connections to it and to the agents."""
 
     def __init__(self, address: str | None, cores: int) -> None:
         self.address = address
@@ -135,11 +127,7 @@ class RayProcess:
         return listener
 
     def next_message(self) -> tuple[Connection, Mapping[str, Any]] | None:
-        """The next message of an agent, or of the child that is not about Ray's state; None if there is none soon.
-
-        Raises:
-            ExecutionError: Ray has ended or does not answer.
-        """
+        """The next message of an agent, or of the child that is not about Ray's state; None if there is none soon."""
         try:
             connection, message = self.inbox.get(timeout=POLL_S)
         except Empty:
@@ -159,11 +147,7 @@ class RayProcess:
         return None
 
     def check(self, settle_s: float = 0.0) -> None:
-        """Check that Ray is there, if necessary for some seconds.
-
-        Raises:
-            ExecutionError: it has ended or does not answer.
-        """
+        """Check that Ray is there, if necessary for some seconds."""
         deadline = time.monotonic() + settle_s
         while True:
             reason = self._reason()
@@ -207,11 +191,7 @@ class RayProcess:
         return ""
 
     def wait_started(self) -> None:
-        """Wait until Ray has started or the cluster has answered.
-
-        Raises:
-            ExecutionError: it does not.
-        """
+        """Wait until Ray has started or the cluster has answered."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self.own_address:
             self.next_message()
@@ -219,11 +199,7 @@ class RayProcess:
                 raise ExecutionError(f"{self._target} within {START_TIMEOUT_S:g} s")
 
     def probe(self, environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
-        """Every node of the cluster with its environments, and the resources that Ray offers there.
-
-        Raises:
-            ExecutionError: a node does not answer.
-        """
+        """Every node of the cluster with its environments, and the resources that Ray offers there."""
         self.wait_started()
         assert self._child
         self._child.send({"probe": list(environments)})
@@ -297,11 +273,7 @@ class RayExecutor:
         return self._ray
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """This machine, without Ray; or every node of the cluster.
-
-        Raises:
-            ExecutionError: a node does not answer.
-        """
+        """This machine, without Ray; or every node of the cluster."""
         if self._address is None:
             node = probe_node(environments=environments)
             self._cores = node.cores
@@ -332,11 +304,7 @@ class Agent:
         self._sent_code: set[str] = set()
 
     def start(self, job: Job) -> None:
-        """Send a job; on a cluster with the user's files, once, and with the accelerators as Ray names them.
-
-        Raises:
-            OSError: the agent is gone.
-        """
+        """Send a job; on a cluster with the user's files, once, and with the accelerators as Ray names them."""
         code = {}
         if self.node.address:
             Path(job.folder).mkdir(parents=True, exist_ok=True)
@@ -375,11 +343,7 @@ class _Grid:
         self._ray_version = metadata.version("ray")
 
     def run(self) -> None:
-        """Run until nothing is left.
-
-        Raises:
-            ExecutionError: Ray does not start, has ended, or does not answer.
-        """
+        """Run until nothing is left."""
         self._update_present()
         started_s, started = time.monotonic(), False
         self._ray.start_agents(list(self._nodes.values()))

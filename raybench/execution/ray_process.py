@@ -116,11 +116,7 @@ def alive_nodes() -> list[dict[str, Any]]:
 
 
 def probe(environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
-    """Every node of the cluster, described by a task on it, with the resources that Ray offers there.
-
-    Raises:
-        ray.exceptions.RayError: a node does not answer.
-    """
+    """Every node of the cluster, described by a task on it, with the resources that Ray offers there."""
     entries = alive_nodes()
     answers = [
         ray.remote(num_cpus=0)(probe_node)

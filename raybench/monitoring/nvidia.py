@@ -28,9 +28,6 @@ class _Gpus:
 
     Args:
         names: their indices on the PCI bus, or names in `CUDA_VISIBLE_DEVICES`; empty for all.
-
-    Raises:
-        Unavailable: no library, no driver, or no such GPU.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -70,16 +67,9 @@ class NvidiaSensors(_Gpus):
         for name, gpu in self._gpus.items():
             values.append({"id": name})
             with suppress(self._nvml.NVMLError):
-                bits = self._reasons(gpu)
+                bits = int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
                 values[-1]["throttled"] = [reason for bit, reason in REASONS.items() if bits & bit]
         return values
-
-    def _reasons(self, gpu: Any) -> int:
-        try:
-            return int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
-        except (AttributeError, self._nvml.NVMLError_FunctionNotFound):
-            # Drivers and libraries before 535 use the old name.
-            return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
 
 
 class NvidiaEnergy(_Gpus):

@@ -16,22 +16,13 @@ from raybench.core.job import Job
 from raybench.devices import KINDS
 from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
-from raybench.monitoring import host
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
-from raybench.monitoring.processes import Usage, family_usage
+from raybench.monitoring.host import Usage, core_times, family_usage, mhz
 from raybench.monitoring.summary import Sample, summarise
 
 
 def open_sensors(kind: str, visible: Sequence[str]) -> Any:
-    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors.
-
-    Args:
-        kind: the device kind.
-        visible: the assigned accelerators, by the driver's names; empty for all.
-
-    Raises:
-        Unavailable: the kind has sensors, but they cannot be read.
-    """
+    """The sensors of a trial's accelerators, whose `read` returns values by `id`; None for a kind without sensors."""
     if kind not in KINDS or not KINDS[kind].sensors:
         return None
     return pkgutil.resolve_name(KINDS[kind].sensors)(visible)
@@ -51,11 +42,7 @@ def pause(elapsed: float) -> float:
 
 
 class Monitor:
-    """Samples the conditions of an attempt until the context is left.
-
-    Args:
-        job: the attempt.
-    """
+    """Samples the conditions of an attempt until the context is left."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -69,11 +56,7 @@ class Monitor:
         self._energy: EnergyMeter | None = None
 
     def begin(self, leader: int) -> None:
-        """Start sampling.
-
-        Args:
-            leader: the trial's process, which leads its own session.
-        """
+        """Start sampling."""
         self._thread = threading.Thread(target=self._work, args=(leader,), name="raybench-audit", daemon=True)
         self._thread.start()
 
@@ -147,7 +130,7 @@ class Monitor:
                 return  # the trial's process has ended, and with it its counters
             sample: dict[str, Any] = {"t": t, "seconds": round(now_s - previous_s, 4)}
             sample |= {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
-            sample |= {} if (mhz := host.mhz(self._cores)) is None else {"mhz": round(mhz, 1)}
+            sample |= {} if (clock := mhz(self._cores)) is None else {"mhz": round(clock, 1)}
             # The machine's sleep is neither here nor in the times of epochs: `time.perf_counter` sleeps, too.
             late_s = sample["seconds"] - asked_s
             if usage and usage.stopped:
@@ -162,8 +145,8 @@ class Monitor:
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:
     """Monotonic counters, in processor seconds; quantities that the system does not report are left out."""
-    times = host.core_times(cores)
+    times = core_times(cores)
     counters = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
-    if socket_cores and (socket_times := host.core_times(socket_cores)):
+    if socket_cores and (socket_times := core_times(socket_cores)):
         counters["socket_busy_s"] = socket_times.busy
     return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})

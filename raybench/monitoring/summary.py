@@ -42,10 +42,6 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     these parts are shorter than `LEAST_S` together, the whole trial is used (`within`). `other_cpu_s`, the time
     that other processes used on the trial's cores, is the busy time of the cores less the time of the trial's own
     processes: this is exact if those stay on their cores, as trials do.
-
-    Args:
-        samples: the samples in order.
-        window: the time to summarise; None for all of it.
     """
     weighted = [(sample, seconds) for sample in samples if (seconds := _overlap(sample, window)) > 0]
     total_s = sum(seconds for _, seconds in weighted)

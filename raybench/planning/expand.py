@@ -27,13 +27,7 @@ AVAILABLE = ("device", "available")
 
 
 def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str]] = ()) -> Iterator[Point]:
-    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`.
-
-    Args:
-        spec: the grid.
-        nodes: the machines, for an axis of the available devices.
-        where: (axis, value as text): only the matching points.
-    """
+    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`."""
     where = [each for each in where if each != AVAILABLE]
     return (point for point in _all_points(spec, nodes) if all(_has(point, *each) for each in where))
 

@@ -68,14 +68,6 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
 
     Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
     the devices that can run.
-
-    Args:
-        texts: the texts.
-        spec: the grid.
-        option: the name of the option in messages.
-
-    Raises:
-        UsageError: a text has no `=`, or names an axis or a value that the grid does not have.
     """
     axes: dict[str, list[Any]] = {"device": ["cpu"]}
     axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}

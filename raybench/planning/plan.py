@@ -246,12 +246,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
-    """The workload of a grid, with valid defaults.
-
-    Raises:
-        WorkloadError: it cannot be read.
-        UsageError: it has no synthetic data.
-    """
+    """The workload of a grid, with valid defaults."""
     try:
         info = spec.read_workload()
     except WorkloadError as error:
@@ -278,11 +273,7 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
 
 
 def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
-    """Replace the workload's data set by its synthetic stand-in.
-
-    Raises:
-        UsageError: the workload reads its own data, which has no stand-in.
-    """
+    """Replace the workload's data set by its synthetic stand-in."""
     if info.dataset is None:
         raise UsageError(
             f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "

@@ -126,11 +126,7 @@ class Resolver:
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> ResolvedCell:
-        """The cell of a point.
-
-        Raises:
-            UsageError: it can never be trained, such as a batch larger than the training set.
-        """
+        """The cell of a point."""
         profile, info = self._spec.profile(point["device"]), self._info
         framework = recognise(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
         given = self._below | self._settings_of(point["device"])
@@ -171,11 +167,7 @@ class Resolver:
         return self._spec.prices.price(name, device, own, self._spec.currency)
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:
-        """The FLOPs that the grid states, with the values of a cell.
-
-        Raises:
-            UsageError: they name what the cell has no value for, or are not a number.
-        """
+        """The FLOPs that the grid states, with the values of a cell."""
         spec = self._spec
         key, unit = ("flops_per_token", "tokens") if spec.flops_per_token else ("flops_per_example", "examples")
         text = spec.flops_per_token or spec.flops_per_example
@@ -212,11 +204,7 @@ class Resolver:
         return request
 
     def _batch_sizes(self, given: Mapping[str, Any], resolved: Mapping[str, Any], devices: int) -> dict[str, int]:
-        """The size of a batch over all devices and on each, of which one is given.
-
-        Raises:
-            UsageError: both are, or the batch cannot be divided.
-        """
+        """The size of a batch over all devices and on each, of which one is given."""
         total, part = "batch_size", "per_device_batch_size"
         if total in given and part in given:
             raise UsageError(f"{self._spec.place(part)}{total} and {part} are both set; remove one")
@@ -240,11 +228,7 @@ class Resolver:
         return result
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
-        """Memory limit of a trial's processes, in bytes; 0 for none.
-
-        Raises:
-            UsageError: the device has its own memory, which the limit does not cover.
-        """
+        """Memory limit of a trial's processes, in bytes; 0 for none."""
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
             message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
@@ -276,11 +260,7 @@ class Resolver:
         return f"a budget of energy needs a counter: {reason}" if reason else None
 
     def _budget(self, device: str, price: Price | None) -> dict[str, Any] | None:
-        """The budget of a cell; a price is that of so many seconds.
-
-        Raises:
-            UsageError: it is a price, and the device has none.
-        """
+        """The budget of a cell; a price is that of so many seconds."""
         budget = self._spec.budget
         if not budget:
             return None
@@ -358,11 +338,7 @@ class Resolver:
         return Settings.of({**DEFAULTS, **effective, "model": options})
 
     def _own_values(self, resolved: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-        """The settings and the parameters of a training function or a command.
-
-        Raises:
-            UsageError: the cell has no value for a name in the command.
-        """
+        """The settings and the parameters of a training function or a command."""
         if command := self._info.command:
             for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
                 message = (
@@ -404,9 +380,6 @@ class Resolver:
         """The number of examples used of each split.
 
         None means all of a number that is not yet known.
-
-        Raises:
-            UsageError: more than available, or fewer than a batch.
         """
         requested = {**self._info.examples, **(resolved.get("examples") or {})}
         counts = {split: requested.get(split) or self._available.get(split) for split in ("train", "val")}

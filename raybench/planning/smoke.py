@@ -56,16 +56,7 @@ _SMALL: Mapping[str, Callable[[Any], Any]] = {
 
 
 def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpec:
-    """Return the grid of a smoke run: each value of each axis at least once, small jobs, every device the CPU.
-
-    Args:
-        spec: the grid.
-        where: (axis, value as text): only these cells.
-
-    Raises:
-        UsageError: a command does not say how to make it short.
-        WorkloadError: the workload cannot be read.
-    """
+    """Return the grid of a smoke run: each value of each axis at least once, small jobs, every device the CPU."""
     info = spec.read_workload()
     everywhere = {"device": ["cpu"]} if spec.axes.get("device") == "available" else {}
     points = expand(spec.model_copy(update={"axes": spec.axes | everywhere}), [], where)

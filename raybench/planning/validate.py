@@ -13,11 +13,7 @@ from raybench.workloads.parameters import Parameter
 
 
 def check_defaults(info: WorkloadInfo) -> None:
-    """Check that a workload's default settings are valid grid settings.
-
-    Raises:
-        WorkloadError: they are not; one line per problem.
-    """
+    """Check that a workload's default settings are valid grid settings."""
     problems = wrong_settings(info.defaults)
     if problems:
         origin = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
@@ -25,11 +21,7 @@ def check_defaults(info: WorkloadInfo) -> None:
 
 
 def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
-    """Check that a cell's settings suit its workload.
-
-    Raises:
-        UsageError: they do not.
-    """
+    """Check that a cell's settings suit its workload."""
     if resolved.get("label_smoothing") and info.own_loss:
         message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
         raise UsageError(f"{spec.place('label_smoothing')}{message}")
@@ -50,9 +42,6 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
     """The model options set by a grid that differ from the defaults.
 
     Each is converted to its default's type.
-
-    Raises:
-        UsageError: the workload has no such option, or the value has a different type.
     """
     options = {}
     for name, value in chosen.items():

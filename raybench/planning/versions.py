@@ -20,9 +20,6 @@ def compared(specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW)) -> G
         specs: the same grid in several folders of code, with several environments or commands. What concerns the whole
             grid, such as the MLflow store, is that of the last one.
         names: of the versions; the others are compared with the first.
-
-    Raises:
-        UsageError: they differ in something else.
     """
     devices = sorted({device for spec in specs for device in spec.devices})
     trees = [spec.model_dump(exclude=_MAY_DIFFER) for spec in specs]

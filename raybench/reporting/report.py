@@ -14,6 +14,7 @@ from typing import Any
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.cell import CellDevice
 from raybench.core.text import plural, printable_json
+from raybench.devices import hardware_text
 from raybench.reporting import words
 from raybench.reporting.columns import rows
 from raybench.results.attempt import Attempt
@@ -70,7 +71,7 @@ def _machine(run: Attempt) -> str:
     """The host of a run, its device and threads."""
     device = run.cell.device
     threads = run.runtime_conditions.get("threads", device.threads or None)
-    parts = [device.hardware or str(device.kind)]
+    parts = [hardware_text(device) or str(device.kind)]
     parts += [plural(threads, "thread")] if isinstance(threads, int) else []
     parts += [str(run.cell.framework)] if run.cell.framework else []
     parts += [f"linked by {link}"] if (link := run.runtime_conditions.get("link")) else []

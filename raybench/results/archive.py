@@ -141,12 +141,7 @@ def _extract(path: Path, folder: Path) -> Path:
 
 
 def import_folder(source: Path, results: Path, name: str) -> Imported:
-    """Copy the results of a grid's folder to a results folder; nothing that is there is changed.
-
-    Args:
-        source: the folder of the grid.
-        results: the results folder.
-        name: the name of the source in messages.
+    """Copy the results of a grid's folder, `name` in messages, to a results folder; what is there is not changed.
 
     Raises:
         UsageError: the folder cannot be written, or it has an attempt with other content.

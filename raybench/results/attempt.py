@@ -265,13 +265,14 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
 
 
 def main_metric(names: Collection[str], requested: str = "") -> str:
-    """The quality metric: the requested one, else `val/accuracy`, else the first of validation, with a loss last.
+    """The quality metric: the requested one, else `val/accuracy`, else the first of validation or test, a loss last.
 
     Args:
         names: the available metrics, in their order; if there are none, the result is empty.
         requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
-    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss")))
+    parts = {"val": 0, "test": 1, "speed": 3}
+    by_quality = sorted(names, key=lambda name: (parts.get(name.partition("/")[0], 2), name.endswith("/loss")))
     return next((name for name in (requested, "val/accuracy", *by_quality) if name in names), "")
 
 

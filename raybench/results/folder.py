@@ -96,7 +96,6 @@ def read_events(path: Path, damaged: list[str]) -> list[Event]:
     The last line may be incomplete: it is being written, or its writer was killed.
 
     Args:
-        path: the file.
         damaged: gets the place of each other line that is not a JSON object with the name of an event.
 
     Raises:
@@ -155,10 +154,6 @@ def continues(longer: bytes, shorter: bytes) -> bool:
 
 def add_event(folder: Path, event: Event) -> None:
     """Append an event to the file of an attempt, on behalf of a process that could not.
-
-    Args:
-        folder: the folder of the attempt.
-        event: the event.
 
     Raises:
         OSError: it cannot be written.

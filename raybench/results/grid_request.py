@@ -239,11 +239,6 @@ def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str,
 
     Every cell is included, with the fields of cells that differ as axes. A value that follows from the device is no
     axis, because the device's name implies it.
-
-    Args:
-        name: the grid's name.
-        attempts: its attempts.
-        prices: price per hour by cell.
     """
     by_cell: dict[str, list[Attempt]] = {}
     for attempt in attempts:

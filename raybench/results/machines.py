@@ -67,10 +67,6 @@ def _as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, i
     """Count a repeat that several machines ran as that many repeats of the cell.
 
     Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one.
-
-    Args:
-        attempts: all attempts of a grid.
-        repeats: the number of requested repeats of each cell, if it is known.
     """
     by_trial: dict[str, list[Attempt]] = {}
     for attempt in attempts.values():

@@ -33,10 +33,7 @@ def load_grids(
 ) -> list[GridSource]:
     """Load the grids of one or several sources; results of one grid in several sources are those of one grid.
 
-    Args:
-        source: see `raybench.load`.
-        grid: load only this grid; by default all.
-        attempts: the attempts at each trial: "latest" or "all".
+    The arguments are those of `raybench.load`.
 
     Raises:
         UsageError: there is no such source, or its content is invalid; the message gives the place and the reason.

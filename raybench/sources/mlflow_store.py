@@ -19,12 +19,7 @@ def is_store(source: str) -> bool:
 
 
 def store_of(source: str, path: Path) -> Store:
-    """Return the store of a source (`is_store`).
-
-    Args:
-        source: a URI or a database file.
-        path: the file, if the source is not a URI.
-    """
+    """Return the store of a source (`is_store`): a URI, or the path of a database's file."""
     return store_from_uri(source if is_uri(source) else f"sqlite:///{path.as_posix()}")
 
 

@@ -286,12 +286,7 @@ def _values(epochs: Sequence[Epoch], quantity: Quantity) -> list[Any]:
 
 
 def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:
-    """Return the table of epochs.
-
-    Args:
-        records: the trials.
-        trials: the columns of the table of trials.
-    """
+    """Return the table of epochs, with the columns of the table of trials that identify its trial."""
     attempts = [record.attempt for record in records]
     epochs = [epoch for attempt in attempts for epoch in attempt.epochs]
     table = _Columns()

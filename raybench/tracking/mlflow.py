@@ -206,17 +206,8 @@ class Runs:
 def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[Path], int]:
     """Download the files of the grids of a store to a results folder.
 
-    Args:
-        store: the MLflow store.
-        folder: the results folder.
-        grid: only this grid.
-
     Returns:
         The folder of each grid, and the number of runs that were left out: not ended, or without their file.
-
-    Raises:
-        UsageError: it has no results of raybench, or none of the grid.
-        StoreError: the store cannot be reached, or is not an MLflow store.
     """
     _check_database(store)
     with redacted_errors(store):
@@ -295,11 +286,7 @@ def _pages(query: Callable[[str | None], Any]) -> Iterator[Any]:
 
 
 def _check_database(store: Store) -> None:
-    """Check that a sqlite file is MLflow's; otherwise MLflow would create its tables in it.
-
-    Raises:
-        StoreError: it is missing, or not a database of MLflow.
-    """
+    """Check that a sqlite file is MLflow's; otherwise MLflow would create its tables in it."""
     if store.path is None:
         return
     if not store.path.is_file():

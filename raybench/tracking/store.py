@@ -87,9 +87,6 @@ def store_from_uri(uri: str) -> Store:
     """The store of a URI.
 
     A relative path of a sqlite store is relative to the working folder.
-
-    Raises:
-        UsageError: it is not a URI of a database or a server.
     """
     return _store(uri.strip(), "the MLflow store", Path.cwd())
 

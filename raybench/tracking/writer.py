@@ -184,11 +184,7 @@ class MlflowWriter:
 
 
 def open_runs(store: Store, history: GridHistory) -> Runs:
-    """Load MLflow, which takes seconds, and open the runs of a grid.
-
-    Raises:
-        StoreError: the store cannot be reached or used.
-    """
+    """Load MLflow, which takes seconds, and open the runs of a grid."""
     with redacted_errors(store):
         from raybench.tracking.mlflow import Runs
     return Runs(store, history.folder.name)
@@ -206,11 +202,7 @@ def remedy(store: Store, folder: Path) -> str:
 
 
 def fill(store: Store, history: GridHistory) -> int:
-    """Write everything of a grid that a store lacks, and return the number of runs that were incomplete.
-
-    Raises:
-        StoreError: the store cannot be reached or used; data written before the error is kept.
-    """
+    """Write everything of a grid that a store lacks, and return the number of runs that were incomplete."""
     runs = open_runs(store, history)
     todo = runs.missing(history)
     for key in todo:

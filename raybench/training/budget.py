@@ -23,11 +23,6 @@ STANDSTILL_S = 10.0
 class BudgetRule:
     """Says whether a training has spent its budget; without a budget it never has.
 
-    Args:
-        budget: of the training.
-        read_joules: reads the device's energy counters, for a budget of energy.
-        in_epoch: whether training may end inside an epoch.
-
     Attributes:
         ask_ns: time of the host's clock at which to ask again inside an epoch; before it the budget cannot be spent.
     """

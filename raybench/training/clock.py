@@ -20,11 +20,6 @@ class TrainingClock:
     measured. Before the first epoch the time outside of sections is `build`, in an epoch it is `train`, and after the
     last one it is `other`.
 
-    Args:
-        ledger: of the process.
-        device: open.
-        loop: the facts of the framework.
-
     Attributes:
         waited_ns: time of waits for batches in the open section; the loop adds to it, and it becomes `input_wait`. The
             device is not synchronised.
@@ -97,11 +92,7 @@ class TrainingClock:
         self.ledger.enter("train")
 
     def end_epoch(self, all_ranks: bool = True) -> dict[str, Any]:
-        """End an epoch, by default when all ranks have come to its end, so that the slowest counts.
-
-        Returns:
-            What was measured, as fields of `epoch_ended`.
-        """
+        """End an epoch, by default of all ranks, so that the slowest counts; return its fields of `epoch_ended`."""
         timer = self.timer
         assert timer
         self.end_step()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Mapping
 from itertools import islice
@@ -15,30 +14,20 @@ from raybench.engines.base import EngineParts
 from raybench.training.clock import TrainingClock
 from raybench.training.trial import Recorder, Trial, TrialOptions
 
-MIN_BATCH = 32
-"""The smallest evaluation batch after halving.
-
-If fewer examples fit, a training batch hardly does."""
-
 
 class DeclaredTraining:
     """The training of a declared workload.
-
-    Args:
-        trial: receives the epochs; its clock has the loop of `parts`.
-        framework: by its name.
-        parts: of the engine.
 
     Attributes:
         engine: of the framework.
     """
 
     def __init__(self, trial: Trial, framework: str, parts: EngineParts) -> None:
-        self.trial, self._device, self._loop = trial, parts.device, parts.loop
+        self.trial, self._loop = trial, parts.loop
         self._unit = parts.workload.unit
         self._loop.close()  # the optimizer need not be observed: its settings are the grid's
         self.engine = open_engine(framework, parts)
-        self._evaluated: set[int] = set()
+        self._has_evaluated = False
 
     @classmethod
     def alone(cls, framework: str, parts: EngineParts) -> DeclaredTraining:
@@ -48,11 +37,7 @@ class DeclaredTraining:
         return cls(Trial(options, Recorder(), lambda: clock), framework, parts)
 
     def run(self, load: Callable[[], Data]) -> None:
-        """Build the model, and train and evaluate all epochs.
-
-        Args:
-            load: loads the data.
-        """
+        """Build the model, and train and evaluate all epochs."""
         self.build(load)
         for _ in self.trial.epochs():
             try:
@@ -91,43 +76,20 @@ class DeclaredTraining:
     def evaluate(self) -> Mapping[str, float]:
         """Evaluate the whole validation set; log and return its means.
 
-        The batch size does not change them, so if memory runs out, evaluation restarts with half the batch, with a
-        warning, and the time of the failed pass is charged to `other`. If several ranks train together, the batch is
-        not halved: they evaluate in step, and one that restarted would wait for the others forever.
-        """
-        trial, engine, ledger = self.trial, self.engine, self.trial._clock.ledger
-        with trial._clock.section("other"):
-            while True:
-                batch, before = engine.evaluation_batch, ledger.epoch()
-                try:
-                    means = self._evaluate(batch)
-                    break
-                except Exception as error:
-                    if batch <= MIN_BATCH or trial.world_size > 1 or not self._device.is_oom(error):
-                        raise
-                # Only here, after the exception is gone, are the frames freed that hold the failed batch.
-                gc.collect()
-                spent = ledger.epoch()
-                for name in ("evaluate", "compile_evaluate"):
-                    ledger.move(round((spent.get(name, 0.0) - before.get(name, 0.0)) / NANO), name, "other")
-                engine.evaluation_batch = max(MIN_BATCH, batch // 2)
-                trial._recorder.warn(f"evaluation batch halved to {engine.evaluation_batch}: {batch} did not fit")
-        trial.log({f"val/{name}": value for name, value in means.items()})
-        return means
-
-    def _evaluate(self, batch: int) -> Mapping[str, float]:
-        """Evaluate all batches; before the first time the first batch alone, as `compile_evaluate`.
-
-        That is once, or as often as it takes until CUDA graphs are captured.
+        Before the first time, the first batch alone is evaluated as `compile_evaluate`: once, or as often as it takes
+        until CUDA graphs are captured.
         """
         clock, engine = self.trial._clock, self.engine
-        if batch not in self._evaluated and not self._loop.counts_compilation:
-            with clock.section("compile_evaluate"):
-                for _ in range(1 + self._loop.settling):
-                    for first in islice(engine.validation(), 1):
-                        engine.evaluation_step(first)
-            self._evaluated.add(batch)
-        with clock.section("evaluate"):
-            for each in engine.validation():
-                engine.evaluation_step(each)
-            return engine.evaluation_means()
+        with clock.section("other"):
+            if not self._has_evaluated and not self._loop.counts_compilation:
+                with clock.section("compile_evaluate"):
+                    for _ in range(1 + self._loop.settling):
+                        for first in islice(engine.validation(), 1):
+                            engine.evaluation_step(first)
+            self._has_evaluated = True
+            with clock.section("evaluate"):
+                for each in engine.validation():
+                    engine.evaluation_step(each)
+                means = engine.evaluation_means()
+        self.trial.log({f"val/{name}": value for name, value in means.items()})
+        return means

@@ -34,11 +34,7 @@ class EpochRecord:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def add(self, counts: Mapping[str, Any]) -> None:
-        """Add numbers of steps, examples or other units.
-
-        Raises:
-            TypeError: one is not a number.
-        """
+        """Add numbers of steps, examples or other units."""
         for name, value in counts.items():
             try:
                 added = copy_of(value)
@@ -47,12 +43,7 @@ class EpochRecord:
             self.counts[name] = self.counts[name] + added if name in self.counts else added
 
     def log(self, metrics: Mapping[str, Any]) -> None:
-        """Copy metrics; the last value of each name counts.
-
-        Raises:
-            TypeError: a value is not a number.
-            ValueError: a name has no part for its data.
-        """
+        """Copy metrics; the last value of each name counts."""
         for name, value in metrics.items():
             if not isinstance(name, str) or "/" not in name.strip("/"):
                 raise ValueError(f"trial.log: name the data of {name!r}, such as 'train/{name}' or 'val/{name}'")
@@ -72,12 +63,7 @@ class EpochRecord:
 
 
 def finite(metrics: Mapping[str, float], warn: Callable[[str], object] = str) -> tuple[dict[str, float], str]:
-    """The metrics that are finite numbers, and the first loss that is not one: `train/loss is nan`.
-
-    Args:
-        metrics: by name.
-        warn: receives a warning about others that are not.
-    """
+    """The metrics that are finite numbers, and the first loss that is not one: `train/loss is nan`."""
     diverged = ""
     for name, value in metrics.items():
         if math.isfinite(value):

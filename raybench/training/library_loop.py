@@ -71,14 +71,7 @@ class LibraryLoop:
         return self._done
 
     def begin(self, epochs: float | None) -> int:
-        """Begin training, after `resume`.
-
-        Args:
-            epochs: how many, if the grid does not set them.
-
-        Returns:
-            The number of epochs of an earlier attempt.
-        """
+        """Begin training; return the number of epochs of an earlier attempt."""
         self._trial._begin(epochs if self.epochs is None else None)
         return self.resume()
 
@@ -99,14 +92,7 @@ class LibraryLoop:
         return self._trial._stops(epoch.number + 1, {name: number_of(value) for name, value in known.items()})
 
     def end_epoch(self, more: bool = True) -> None:
-        """End the epoch, if one has begun.
-
-        Args:
-            more: whether the library trains another one.
-
-        Raises:
-            Diverged: its loss is not finite.
-        """
+        """End the epoch, if one has begun."""
         trial = self._trial
         if trial._epoch is None:
             return
@@ -120,11 +106,7 @@ class LibraryLoop:
         return self.in_epoch and self._trial._spends_budget()
 
     def limit(self, batches: int | None) -> int | None:
-        """The number of batches in this epoch; None: as many as there are.
-
-        Args:
-            batches: how many there are, if it is known.
-        """
+        """The number of batches in this epoch; None: as many as there are."""
         return self._trial._limit(batches)
 
     # Steps ----------------------------------------------------------------------------------------------------------

@@ -35,11 +35,7 @@ def _last_error() -> int:
 
 
 def local_trial(epochs: float | None) -> Trial:
-    """Make a trial that prints a line per epoch.
-
-    Args:
-        epochs: how many epochs are trained; None: as many as the loop says.
-    """
+    """Make a trial that prints a line per epoch."""
     rank, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
     options = TrialOptions(
         epochs=epochs,
@@ -71,11 +67,7 @@ def program_device(framework: str, kind: str, devices: int = 1) -> Device:
 
 
 class Printer(Recorder):
-    """Prints a line per epoch to standard output, and warnings to standard error.
-
-    Args:
-        silent: print nothing, as all ranks but one.
-    """
+    """Prints a line per epoch to standard output, and warnings to standard error."""
 
     def __init__(self, silent: bool = False) -> None:
         self._silent = silent

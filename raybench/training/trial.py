@@ -456,14 +456,7 @@ class Trial:
         return kept
 
     def _limit(self, length: int | None) -> int | None:
-        """The number of steps in this epoch; None: as many as there are batches.
-
-        Args:
-            length: the number of batches, if it is known.
-
-        Raises:
-            ValueError: it is a part of an epoch whose number of steps is not known.
-        """
+        """The number of steps in this epoch; None: as many as there are batches."""
         epoch, total, limit = self._epoch, self._total, self._options.steps_per_epoch
         assert epoch and total is not None
         if epoch.number + 1 <= total:
@@ -511,11 +504,7 @@ class Steps(Generic[T]):
             raise RuntimeError("trial.steps() after the last epoch: it belongs into `for … in trial.epochs()`")
 
     def _batches_of_epoch(self, restart: bool) -> Iterator[T]:
-        """Yield the batches of one epoch.
-
-        Args:
-            restart: begin again with the batches if they end before the epoch.
-        """
+        """Yield the batches of one epoch."""
         trial, clock = self._trial, self._trial._clock
         epoch, timer = trial._epoch, clock.timer
         assert epoch and timer

@@ -22,9 +22,6 @@ def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
 
     Returns:
         The number, and the path of an array that has it.
-
-    Raises:
-        ValueError: the batch has no array, or its arrays differ in their first dimension.
     """
     if path is not None:
         try:
@@ -68,11 +65,7 @@ def _arrays(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def copy_of(value: Any) -> Any:
-    """A copy of a number, which later steps do not change; one on a device stays there.
-
-    Raises:
-        TypeError: it is neither a number nor an array of one number.
-    """
+    """A copy of a number, which later steps do not change; one on a device stays there."""
     if isinstance(value, numbers.Real):
         return float(value)
     shape = getattr(value, "shape", None)

@@ -53,11 +53,7 @@ class Writer:
         os.write(self._file, json.dumps(message).encode() + b"\n")
 
     def decide(self, epoch: int, stop: bool) -> bool:
-        """Let rank 0 decide for all ranks whether training ends with an epoch; return its decision.
-
-        Raises:
-            RuntimeError: rank 0 has ended without a decision, or does not report at all.
-        """
+        """Let rank 0 decide for all ranks whether training ends with an epoch; return its decision."""
         path = self._folder / f"decision-{epoch}"
         if self._rank == 0:
             temporary = path.with_suffix(".unfinished")

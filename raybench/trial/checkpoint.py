@@ -37,12 +37,7 @@ ABOUT, STATE = "about.json", "state"
 
 
 class Checkpoints:
-    """The checkpoints of one trial, for one of its attempts.
-
-    Args:
-        job: the attempt.
-        warnings: the list to which errors are added; no error here ends a trial.
-    """
+    """The checkpoints of one trial, for one of its attempts; an error becomes a warning, and ends no trial."""
 
     def __init__(self, job: Job, warnings: list[str]) -> None:
         self._job, self._warnings = job, warnings

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from raybench.trial.known_output import KnownOutput
+from raybench.trial.known_output import KnownOutput, metrics_in
 from raybench.workloads.command import BEGIN, EPOCH, EPOCH_BEGINS, MARKS, Command, arithmetic
 
 MAX_LINE_CHARS = 1 << 16
@@ -46,12 +46,7 @@ class Lines:
         self._rest = ""
 
     def feed(self, chunk: bytes, last: bool = False) -> list[str]:
-        """The lines that a part of the stream completes.
-
-        Args:
-            chunk: the part.
-            last: whether it is the last one, so that the rest is a line too.
-        """
+        """The lines that a part of the stream completes."""
         *lines, rest = _ENDS.split(self._decoder.decode(chunk, last))
         if lines:
             lines[0], self._rest = self._rest + lines[0], rest
@@ -64,10 +59,6 @@ class Lines:
 
 class Metrics:
     """The metrics of a command, from the lines of its output.
-
-    Args:
-        command: its patterns.
-        values: of the placeholders in the command's `work`.
 
     Attributes:
         current: the metrics since the last epoch ended.
@@ -94,22 +85,20 @@ class Metrics:
         self.number = 0
         self.matched: dict[str, str] = {}
         self._is_known = False
+        self._header = ""
+        self._in_last_line: set[str] = set()
 
     def know(self, known: KnownOutput) -> Command:
-        """Read epochs and metrics of known output, too; return the command with their patterns."""
+        """Read epochs of known output, too; return the command with their patterns."""
         self._is_known = True
-        patterns = {**known.marks, **known.metrics, **self._command.metrics}
+        patterns = {**known.marks, **self._command.metrics}
         self._patterns |= {name: re.compile(text) for name, text in patterns.items()}
         return replace(self._command, metrics=patterns)
 
     def read(self, line: str) -> list[str]:
-        """Read a line; return the marks (`MARKS`) in it, in their order.
-
-        Raises:
-            OutputError: a value is not a number, or an epoch ends twice.
-        """
+        """Read a line; return the marks (`MARKS`) in it, in their order."""
         self._lines.append(line[:MAX_QUOTED_CHARS])
-        values = dict(self._values(line))
+        values = self._values(line)
         self._counts.update(values.keys())
         self.matched = dict.fromkeys(values, line[:MAX_QUOTED_CHARS]) | self.matched
         before = self._last.get(EPOCH, (None,))[0]
@@ -119,11 +108,7 @@ class Metrics:
         return [*marks, EPOCH_AGAIN] if is_again else marks
 
     def _is_next(self, mark: str, value: Any, line: str) -> bool:
-        """Return whether a line is a mark: one without a number is, and one with a number higher than before.
-
-        Raises:
-            OutputError: the end of an epoch has a number that is not higher.
-        """
+        """Return whether a line is a mark: one without a number is, and one with a number higher than before."""
         if mark == BEGIN:
             return self._counts[mark] == 1
         try:
@@ -141,11 +126,7 @@ class Metrics:
         return number > before
 
     def end_epoch(self) -> tuple[dict[str, float], dict[str, float], float | None]:
-        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock.
-
-        Raises:
-            OutputError: the clock has not been printed.
-        """
+        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock."""
         self.number += 1
         metrics, self.current = self.current, {}
         if self.number == 1:
@@ -156,22 +137,35 @@ class Metrics:
         work = self._work | {unit: metrics.pop(unit) for unit in self._units if unit in metrics}
         return {name: metrics[name] for name in (*self._wanted, *metrics) if name in metrics}, work, seconds
 
-    def _values(self, line: str) -> Iterator[tuple[str, Any]]:
+    def _values(self, line: str) -> dict[str, Any]:
+        """The marks, work and metrics in a line: by the patterns, and common metrics in what these leave."""
+        values: dict[str, Any] = {}
+        places = set()
         for name, pattern in self._patterns.items():
             match = pattern.search(line)
             has_value = match and match.re.groups > len(match.re.groupindex)
             if match and (not has_value or match[1] is not None):
-                yield name, match[1] if has_value else None
+                values[name] = match[1] if has_value else None
+                places.add(match.start(1) if has_value else None)
+        common = {name: value for name, value, place in metrics_in(line, self._header) if place not in places}
+        self._header = self._header if line[:1].isspace() else line
+        if EPOCH in values:
+            self._in_last_line |= common.keys()
+        elif self.number:  # so what is printed within the next epoch, or after the last one, does not replace it
+            common = {name: value for name, value in common.items() if name not in self._in_last_line}
+        return {name: value for name, value in common.items() if name not in self._wanted} | values
 
     def missing(self, target: str) -> str | None:
         """The message if an epoch, the clock or the target's metric has not been printed as needed; None if it has."""
         for name in (EPOCH_BEGINS, EPOCH, self._time, target):
-            if name in self._wanted and not self._counts[name]:
+            if name in (*self._wanted, target) and name and not self._counts[name]:
                 return self._unmatched(name)
         return self._late(target) if target in self.current else None
 
     def _unmatched(self, name: str) -> str:
-        return f"no line of the output matches {name}: {self._wanted[name]}{self._nearest(name, self._wanted[name])}"
+        pattern = self._wanted.get(name, "")
+        what = f"matches {name}: {pattern}" if pattern else f"has {name}; add its pattern, `metrics: {{{name}: …}}`"
+        return f"no line of the output {what}{self._nearest(name, pattern)}"
 
     def _late(self, name: str) -> str | None:
         """The message if a metric is printed after the line that ends its epoch."""

@@ -37,11 +37,7 @@ _process: _Process | None = None
 
 
 def current_trial(*, epochs: float | None = None) -> Trial:
-    """Return the trial that this process runs.
-
-    Args:
-        epochs: has no effect here: the grid, or the loop, says how many.
-    """
+    """Return the trial that this process runs."""
     global _process
     if _process is None:
         _process = _Process(Path(os.environ[VARIABLE]))

@@ -22,12 +22,6 @@ def classify_exit(
     SIGKILL counts as out of memory if the kernel has recorded an out-of-memory kill meanwhile, else as a loss of the
     process. Any other death counts as out of memory if the trial's last output says so: C++ aborts if an allocation
     fails, and TensorFlow's convolutions on a CPU continue with the array that was not allocated.
-
-    Args:
-        code: its exit code; negative for a signal, None if it is not known.
-        oom_killed: whether the kernel recorded an out-of-memory kill.
-        peak: its peak memory in bytes, if it is known.
-        output: the end of its output.
     """
     if code is None:
         return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process disappeared"}

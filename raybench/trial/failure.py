@@ -20,7 +20,7 @@ def failure(exc: BaseException, device: Device | None, phase: str, job: Job) -> 
     if isinstance(exc, Diverged):
         return TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     memory.remove_limit()
-    is_oom = _is_oom(exc, device)
+    is_oom = device.is_oom(exc) if device else isinstance(exc, MemoryError)
     error = describe_error(exc, phase, job)
     status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
     if is_oom:
@@ -29,23 +29,9 @@ def failure(exc: BaseException, device: Device | None, phase: str, job: Job) -> 
     return status, error
 
 
-def _is_oom(exc: BaseException, device: Device | None) -> bool:
-    try:
-        return device.is_oom(exc) if device else isinstance(exc, MemoryError)
-    except Exception:  # reading the exception's message failed
-        return False
-
-
 def message_of(exc: BaseException) -> str:
-    """The message of an exception as encodable text.
-
-    If `str()` of it fails, a note that says so.
-    """
-    try:
-        text = f"the code called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else str(exc)
-    except BaseException as error:
-        text = f"(no message: str() of this exception raised {type(error).__name__})"
-    return _encodable(text)
+    """The message of an exception as encodable text."""
+    return _encodable(f"the code called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else str(exc))
 
 
 def _encodable(text: str) -> str:

@@ -37,6 +37,7 @@ from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
+from raybench.trial.program import status_of
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has.
@@ -45,6 +46,9 @@ They may report the same error, or one that follows from the death of a rank."""
 
 STACK_SECONDS = 0.5
 """Seconds in which each rank writes at which line it is."""
+
+COMMUNICATION_SECONDS = 60.0
+"""Most seconds in which the ranks measure the time of communication after their training."""
 
 WAITING = re.compile(r"/torch/(distributed|autograd|nn/parallel)/")
 """Folders of the code in which a rank waits for others."""
@@ -150,21 +154,17 @@ class _Process:
     @property
     def is_stopped(self) -> bool:
         """Whether it was stopped by a signal; false without /proc."""
-        try:
-            return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2].startswith("T")
-        except OSError:
-            return False
+        return status_of(self._process.pid or 0)[0] == "T"
 
     def write_stack(self) -> None:
         """Let it write at which lines it is."""
         assert self._process.pid
         os.kill(self._process.pid, signal.SIGUSR1)
 
-    def lines(self) -> list[str]:
-        """The lines at which it was, the innermost first, as `/path/train.py:41`."""
+    def stack(self) -> str:
+        """The lines at which it was, as `faulthandler` writes them."""
         self._stack.seek(0)
-        found = re.findall(r'^  File "(.*)", line (\d+) in ', self._stack.read().decode(errors="replace"), re.MULTILINE)
-        return [f"{file}:{line}" for file, line in found]
+        return self._stack.read().decode(errors="replace")
 
     def kill(self) -> None:
         """Kill it if it is running."""
@@ -224,8 +224,21 @@ class _Ranks:
         self._job, self._processes, self._fail = job, processes, fail
         self._oom_kills = memory.oom_kills()
         self._timeout = time.monotonic() + (job.timeout or math.inf)
+        self._trained: Event | None = None
 
     def follow(self, send: Send) -> Event:
+        """Send the merged events of all ranks except the last; return that.
+
+        Once all ranks are trained, no failure changes the status.
+        """
+        end = self._follow(send)
+        if not self._trained or end["status"] == TrialStatus.COMPLETED:
+            return end
+        rank = f" in rank {end['error']['rank']}" if "rank" in end["error"] else ""
+        warning = f"the time of communication was not measured{rank}: {end['error']['message']}"
+        return {**self._trained, "event": end["event"], "warnings": [*self._trained["warnings"], warning]}
+
+    def _follow(self, send: Send) -> Event:
         """Send the merged events of all ranks except the last; return that.
 
         The death of a rank is examined before any error, because it breaks the connections of the others, which then
@@ -240,7 +253,12 @@ class _Ranks:
             for pipe in ready:
                 by_pipe[cast(Connection, pipe)].read()
             while all(process.events and process.events[0] is not process.last for process in processes):
-                send(over_ranks([process.events.popleft()[1] for process in processes]))
+                event = over_ranks([process.events.popleft()[1] for process in processes])
+                if event["event"] == events.TRAINED:
+                    self._trained = event
+                    self._timeout = min(self._timeout, time.monotonic() + COMMUNICATION_SECONDS)
+                else:
+                    send(event)
             if all(process.meets for process in processes):
                 value = processes[0].meets[0]
                 for process in processes:
@@ -284,19 +302,32 @@ class _Ranks:
         for process in self._processes:
             process.write_stack()
         time.sleep(STACK_SECONDS)
-        places, hanging = [], []
-        root = f"{self._job.code_folder}{os.sep}" if self._job.workload["folder"] else os.sep
-        for process in self._processes:
-            lines = process.lines()
-            own = (line.removeprefix(root) for line in lines if line.startswith(root))
-            line = next(own, lines[0] if lines else "an unknown line")
-            place = "was stopped by a signal" if process.is_stopped else f"is at {line}"
-            places.append(f"rank {process.number} {place}")
-            if not (lines and WAITING.search(lines[0])):
-                hanging.append(process.number)
-        message = f"took longer than its timeout of {self._job.timeout:g} s: {', '.join(places)}"
-        of_rank = {"rank": hanging[0]} if len(hanging) == 1 else {}
-        return self._failure(TrialStatus.TIMEOUT, {"type": "Timeout", "message": message, **of_rank})
+        stacks = {process.number: None if process.is_stopped else process.stack() for process in self._processes}
+        return self._failure(TrialStatus.TIMEOUT, timeout_error(self._job, stacks))
+
+
+def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
+    """The error of a trial that took too long, with the line of each rank and the one that does not wait for others.
+
+    Args:
+        job: the attempt.
+        stacks: what `faulthandler` wrote of each rank, or None if a signal had stopped it.
+    """
+    message = f"took longer than its timeout of {job.timeout:g} s"
+    root = f"{job.code_folder}{os.sep}" if job.workload["folder"] else os.sep
+    places, hanging = [], []
+    for number, stack in stacks.items():
+        lines = [f"{file}:{line}" for file, line in re.findall(r'(?m)^  File "(.*)", line (\d+) in ', stack or "")]
+        own = (line.removeprefix(root) for line in lines if line.startswith(root))
+        line = next(own, lines[0] if lines else "an unknown line")
+        waits = bool(lines and WAITING.search(lines[0]))
+        how = "was stopped by a signal" if stack is None else f"waits at {line}" if waits else f"is at {line}"
+        places.append(f"rank {number} {how}")
+        hanging += [] if waits else [number]
+    of_rank = {"rank": hanging[0]} if len(hanging) == 1 else {}
+    if not of_rank and (stacks or (job.cell.device.devices or 1) > 1):
+        places.append("which rank hangs is not known")
+    return {"type": "Timeout", "message": f"{message}: {'; '.join(places)}" if places else message, **of_rank}
 
 
 def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:

@@ -27,11 +27,7 @@ OFFLINE = {"WANDB_MODE": "offline"}
 
 
 def open_assigned(job: Job) -> Device:
-    """Open the assigned device, and hide all others from this process.
-
-    Raises:
-        RuntimeError: the hardware is not the planned one.
-    """
+    """Open the assigned device, and hide all others from this process."""
     planned, rank = job.cell.device, current_rank()
     devices = (planned.devices or 1) // rank.count
     threads = max(1, planned.threads // rank.count)

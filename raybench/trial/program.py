@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import selectors
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +31,31 @@ def children_cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def status_of(pid: int) -> tuple[str, int]:
+    """State of a process, such as T for stopped or Z for ended, and its parent; empty and 0 if it is gone."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+    except OSError:
+        return "", 0
+    return state, int(parent)
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Signal a process, which may have ended; an abort leaves no core file."""
+    with suppress(ProcessLookupError, PermissionError):
+        if number == signal.SIGABRT and sys.platform == "linux":
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        os.kill(pid, number)
+
+
+def rank_of(pid: int) -> int | None:
+    """The rank that a launcher, such as torchrun, gave a process; None without one, or without /proc."""
+    with suppress(OSError):
+        if rank := re.search(rb"(?:^|\0)RANK=(\d+)", Path(f"/proc/{pid}/environ").read_bytes()):
+            return int(rank[1])
+    return None
+
+
 Chunk = tuple[int, bytes, int]
 """Part of an output: the stream (0 or 1), the bytes (none at its end), and the time of reading in nanoseconds."""
 
@@ -43,10 +70,8 @@ class Program:
         marker: the name of a variable of `environ` with a unique value, by which its descendants are found.
 
     Attributes:
+        pid: its process id.
         ended_ns: when it ended; 0 while it runs.
-
-    Raises:
-        OSError: it cannot be started.
     """
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str], folder: Path, marker: str) -> None:
@@ -60,7 +85,7 @@ class Program:
             stderr=subprocess.PIPE,
             process_group=0,
         )
-        self.ended_ns = 0
+        self.pid, self.ended_ns = self._process.pid, 0
         self._waiter = threading.Thread(target=self._wait, daemon=True)
         self._waiter.start()
         self._selector = selectors.DefaultSelector()
@@ -99,17 +124,23 @@ class Program:
             with suppress(OSError):  # it has just ended
                 fields = file.read_text(errors="replace").rpartition(")")[2].split()
                 rows[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-        ticks, family = 0, {self._process.pid}
+        ticks, family = 0, {self.pid}
         for pid, (parent, own) in sorted(rows.items()):  # parents before their children
             if pid in family or parent in family:
                 family.add(pid)
                 ticks += own
         return ticks / os.sysconf("SC_CLK_TCK")
 
+    def ranks(self) -> tuple[dict[int, int], set[int]]:
+        """The process of each rank, which is older than those that it starts, and the launchers."""
+        left = sorted(self._left(), reverse=True)
+        ranks = {rank: pid for pid in left if (rank := rank_of(pid)) is not None}
+        return dict(sorted(ranks.items())), {status_of(pid)[1] for pid in ranks.values()} & {self.pid, *left}
+
     def signal(self, number: signal.Signals) -> None:
         """Signal its process group."""
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+            os.killpg(self.pid, number)
 
     def end_left(self) -> list[str]:
         """Kill its descendants that run on after its end; return their names and process ids."""
@@ -120,8 +151,7 @@ class Program:
         self.signal(signal.SIGKILL)
         while left and time.monotonic() < deadline + TERMINATION_SECONDS:
             for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
             time.sleep(0.01)
             left = self._left()
         return names
@@ -150,8 +180,8 @@ class Program:
             with suppress(OSError):  # it has just ended, or is another user's
                 name, _, numbers = (folder / "stat").read_text(errors="replace").rpartition(")")
                 state, _, group = numbers.split()[:3]
-                if folder.name == str(self._process.pid) or state == "Z":
+                if folder.name == str(self.pid) or state == "Z":
                     continue
-                if int(group) == self._process.pid or self._mark in (folder / "environ").read_bytes().split(b"\0"):
+                if int(group) == self.pid or self._mark in (folder / "environ").read_bytes().split(b"\0"):
                     left[int(folder.name)] = name.partition("(")[2]
         return left

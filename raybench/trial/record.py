@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from raybench.core import events
+from raybench.core import events, memory
 from raybench.core.cell import COMMAND
 from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
+from raybench.trial.failure import describe_error
 from raybench.trial.journal import Send
 from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import run_ranks
 from raybench.trial.run import run
-from raybench.trial.run_check import check
 from raybench.trial.run_command import run_command
 
 MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000
 """Length of a message or output, and of a traceback, in an event."""
+
+CHECKS = {
+    "weight_decay": "raybench.checks.weight_decay",
+    "roofline": "raybench.checks.roofline",
+    "parity": "raybench.checks.parity",
+}
+"""The module of each check, which is imported in the trial's process only."""
 
 
 def shortened(event: Event) -> Event:
@@ -43,11 +52,7 @@ def _cut(name: str, value: Any) -> Any:
 
 
 def append_event(folder: Path, event: Event) -> None:
-    """Append an event to the file of an attempt, and write its full traceback to `ERROR`.
-
-    Raises:
-        OSError: it cannot be written; no part of the event is in the file then.
-    """
+    """Append an event to the file of an attempt, and write its full traceback to `ERROR`."""
     folder.mkdir(parents=True, exist_ok=True)
     append_to(events_file(folder), to_line(shortened(event)).encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
@@ -76,12 +81,8 @@ def failure_event(
     )
 
 
-def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
-    """Run an attempt or check; write each event to its file, then send it.
-
-    Raises:
-        OSError: an event cannot be written, as on a full disk.
-    """
+def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
+    """Run an attempt or check; write each event to its file, then send it."""
     own_pid = os.getpid()
     ledger = ledger or Ledger()
 
@@ -95,10 +96,29 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
     if job.check:
         work = partial(check, job)
     else:
-        run_loop = run_command if job.cell.workload.form == COMMAND else run
-        work = partial(run_loop, job, ledger=ledger, template_import=template_import)
+        work = partial(run_command if job.cell.workload.form == COMMAND else run, job, ledger=ledger)
 
     def fail(status: str, error: Mapping[str, Any]) -> Event:
-        return failure_event(job, status, error, ledger.close()[1], round(template_import, 6))
+        return failure_event(job, status, error, ledger.close()[1], ledger.loading_s)
 
     run_ranks(job, work, store, fail)
+
+
+def check(job: Job, send: Send) -> None:
+    """Run the job's check and send its one event, `check_ended`, even after an error.
+
+    The function `measure` of its module returns plain values for a job.
+    """
+    start_s = time.perf_counter()
+    result: dict[str, Any] = {}
+    error = None
+    try:
+        result = import_module(CHECKS[job.check]).measure(job)
+    except (Exception, SystemExit) as exc:
+        memory.remove_limit()
+        error = describe_error(exc, "check", job)
+        if isinstance(exc, memory.OutOfMemory):
+            error |= exc.sizes
+    seconds = round(time.perf_counter() - start_s, 6)
+    fields = {"check": job.check, **job.labels, **result, "seconds": seconds, "error": error}
+    send(events.check_ended(job.trial, job.attempt, **fields))

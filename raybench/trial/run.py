@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
+from raybench.core.rank import current_rank
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
@@ -40,17 +41,11 @@ PER_DEVICE = "per_device_batch_size"
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
 
-def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
+def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     """Run one attempt and send its events: `trial_started`, `epoch_ended`, `trial_ended`.
 
     If it resumes from a checkpoint, `trial_resumed` and the earlier epochs come first. Any error becomes the status of
     `trial_ended`; only the death of the process itself is left for its supervisor to report.
-
-    Args:
-        job: the attempt.
-        send: receives each event, in the main thread, in which the training runs.
-        ledger: the process's ledger, started when the process was; None: a new one.
-        template_import: seconds that loading the framework took before this process began.
     """
     ledger = ledger or Ledger()
     device: Device | None = None
@@ -99,10 +94,14 @@ def run(job: Job, send: Send, ledger: Ledger | None = None, template_import: flo
         checkpoints.remove()
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
-    event = ended(job, status, error, warnings, sections, wall_s, template_import)
-    if engine and status == TrialStatus.COMPLETED:
-        with suppress(Exception):  # the training is done
+    event = ended(job, status, error, warnings, sections, wall_s, ledger)
+    if engine and status == TrialStatus.COMPLETED and current_rank().count > 1:
+        send({**event, "event": events.TRAINED})
+        try:
             event["communication"] = engine.communication()
+        except Exception as exc:
+            status, error = failure(exc, device, "communication", job)
+            event |= {"status": status, "error": error}
     send(event)
 
 
@@ -133,7 +132,7 @@ def ended(
     warnings: Sequence[str],
     sections: Mapping[str, float],
     wall_s: float,
-    template_import: float,
+    ledger: Ledger,
 ) -> Event:
     """The last event of a trial."""
     return events.trial_ended(
@@ -142,7 +141,7 @@ def ended(
         status,
         ledger=sections,
         wall=wall_s,
-        template_import=round(template_import, 6),
+        template_import=ledger.loading_s,
         warnings=warnings,
         error=error,
     )

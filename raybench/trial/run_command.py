@@ -43,11 +43,20 @@ from raybench.trial.failure import failure
 from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
+from raybench.trial.launch_ranks import STACK_SECONDS, timeout_error
 from raybench.trial.opening import OFFLINE, open_assigned, opening
-from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program, children_cpu_s
+from raybench.trial.program import (
+    POLL_SECONDS,
+    SETTLE_SECONDS,
+    TERMINATION_SECONDS,
+    Program,
+    children_cpu_s,
+    send_signal,
+    status_of,
+)
 from raybench.trial.run import NOT_KEPT, PER_DEVICE, drop_unmeasured, ended, per_device_batch_size
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, MARKS, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder
 from raybench.workloads.parameters import PASSED
 
@@ -69,6 +78,9 @@ _ROOT_CAUSE = re.compile(r"Root Cause .*?\brank +: (?P<rank>\d+).*?\bexitcode +:
 _OF_RANK = re.compile(r"\[rank\d+\]: ")
 """The beginning of what a rank prints of an exception."""
 
+_OF_FAULTHANDLER = re.compile(r"Extension modules: ")
+"""The last line that Python writes after a fatal signal."""
+
 _OF_TORCHRUN = "torch/distributed/elastic/"
 """What the first line of that report has in it."""
 
@@ -79,16 +91,10 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed."""
 
 
-def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
-    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them.
-
-    Args:
-        job: the attempt.
-        send: receives each event.
-        ledger: the process's ledger, started when the process was; None: a new one.
-        template_import: seconds that loading the framework took before this process began.
-    """
-    started_ns = ledger.started if ledger else time.perf_counter_ns()
+def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
+    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them."""
+    ledger = ledger or Ledger()
+    started_ns = ledger.started
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
     command = info.command
@@ -114,7 +120,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, wall_s, template_import)
+    end = ended(job, status, error, warnings, sections, wall_s, ledger)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 
@@ -198,8 +204,9 @@ class _Run:
             while program.code is None:
                 left_s = deadline - time.perf_counter_ns() * NANO
                 if left_s <= 0:
-                    message = f"took longer than its timeout of {self._job.timeout:g} s"
-                    return self._stop(TrialStatus.TIMEOUT, "Timeout", message)
+                    timeout = timeout_error(self._job, self._stacks())
+                    status, described = self._stop(TrialStatus.TIMEOUT, "Timeout", timeout["message"])
+                    return status, (described or {}) | timeout
                 self._read(min(POLL_SECONDS, left_s))
                 self._look()
             self._read_rest()
@@ -254,6 +261,7 @@ class _Run:
             "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *folders])),
             "PWD": str(self._job.code_folder),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONFAULTHANDLER": "1",
             "RAYBENCH_DATA": self._job.data_root,
             VARIABLE: str(self._channel),
             STARTED: str(self._started_ns),
@@ -282,6 +290,29 @@ class _Run:
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._read(0) and time.monotonic() < deadline:
             pass
+
+    def _stacks(self) -> dict[int, str | None]:
+        """What Python's `faulthandler` writes of each rank, which ends by it; None if a signal had stopped it."""
+        assert self._program
+        kept, self._is_stopping, stacks = self._last_lines, True, dict[int, str | None]()
+        ranks, launchers = self._program.ranks()
+        for launcher in launchers:  # it would end the other ranks
+            send_signal(launcher, signal.SIGSTOP)
+        for number, pid in ranks.items():
+            if status_of(pid)[0] == "T":
+                stacks[number] = None
+                continue
+            self._last_lines = deque()
+            send_signal(pid, signal.SIGABRT)
+            deadline = time.monotonic() + STACK_SECONDS
+            while status_of(pid)[0] not in ("Z", "") and time.monotonic() < deadline:
+                self._read(POLL_SECONDS)
+            self._read_rest()
+            stacks[number] = "\n".join(self._last_lines).partition("Current thread ")[2].partition("\n\n")[0]
+        for launcher in launchers:
+            send_signal(launcher, signal.SIGCONT)
+        self._last_lines = kept
+        return stacks
 
     def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any] | None]:
         """End the program, and return the error because of which, if it is one."""
@@ -314,7 +345,7 @@ class _Run:
         lines = [
             line.removeprefix(prefix).strip()
             for line in self._last_lines
-            if not _OF_RANK.match(line) or line.startswith(prefix)
+            if not _OF_FAULTHANDLER.match(line) and (not _OF_RANK.match(line) or line.startswith(prefix))
         ]
         last = next(filter(None, reversed(lines)), "")
         message = f"{who} {how}" + (f": {last[:300]}" if last else "" if root else ", without any output")
@@ -413,7 +444,7 @@ class _Printed(_Run):
         elif mark == EPOCH:
             self._epoch(at_ns)
         elif mark == EPOCH_BEGINS:
-            if self._in_epoch and EPOCH not in self._command.marks:
+            if self._in_epoch and (self.known or EPOCH not in self._command.marks):
                 self._epoch(at_ns)
             if self._spent_ns:
                 self._end_at_budget()
@@ -431,7 +462,8 @@ class _Printed(_Run):
         if self._spent_ns:
             printed = {**(self._last["metrics"] if self._last else {}), **self._metrics.current}
             is_late = (time.perf_counter_ns() - self._spent_ns) * NANO > METRICS_GRACE_S
-            if is_late or not {*self._command.metric_names} - {*printed, *self._command.work}:
+            usual = {*self._command.metric_names, *self._metrics.matched} - {*MARKS, self._command.time}
+            if is_late or not usual - {*printed, *self._command.work}:
                 self._end_at_budget()
         elif self._is_training and self._over_budget(time.perf_counter_ns()) > BUDGET_GRACE:
             self._epoch(time.perf_counter_ns(), partial=True)
@@ -511,7 +543,10 @@ class _Printed(_Run):
     def _spent_cpu_s(self) -> float:
         """Processor seconds of the program and its descendants since the last call."""
         assert self._program
-        before, self._cpu_s = self._cpu_s, children_cpu_s() - self._children_cpu_s + self._program.cpu_s()
+        children_s = math.nan
+        while children_s != (children_s := children_cpu_s()):  # again if the program was waited for meanwhile
+            running_s = self._program.cpu_s()
+        before, self._cpu_s = self._cpu_s, children_s - self._children_cpu_s + running_s
         return round(max(0.0, self._cpu_s - before), 6)
 
     def _add_later(self) -> None:
@@ -543,7 +578,7 @@ class _Printed(_Run):
             if no_epochs:
                 self.known = {}
             before_s = self._last["ledger"]["train"] if self._last and not self._command.time else math.inf
-            if no_epochs or (self._in_epoch and EPOCH not in self._command.marks):
+            if no_epochs or (self._in_epoch and (self.known or EPOCH not in self._command.marks)):
                 self._epoch(program.ended_ns)
                 self._move_excess(before_s, "other")  # what the program does after its last epoch, such as a test
             elif not self._metrics.number:

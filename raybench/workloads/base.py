@@ -41,7 +41,7 @@ class Workload:
             model), or by framework a function or a "module:function".
         dataset: a built-in data set (`raybench data`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
-        data_files: files that `data` reads, relative to the data folder; their digest is part of a cell's identity.
+        data_files: files that `data` reads, relative to the data folder; a change of them makes new trials.
         defaults: settings that apply if the grid does not set them, named as in a grid file.
         examples: number of examples used of each split ("train", "val"), if not all.
         held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
@@ -55,8 +55,8 @@ class Workload:
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes, too.
         prepare: from the data set's data to the model's data; a function or a "module:function".
-        parity_tolerance: largest differences between its frameworks, by the names of
-            `raybench.checks.parity_comparison.PARITY_TOLERANCE`, if not those.
+        parity_tolerance: largest differences between its frameworks, if not raybench's own: of `outputs`, `first_loss`,
+            `losses`, `updates` and, after ten steps, `trained`.
         unit: what an example's inputs are, if they are counted beside examples, such as "tokens".
         name: its name; in a user's file, the variable's name.
         version: raised when the same settings would give other results.

@@ -28,8 +28,6 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
     """Import a file in a process of its own, and describe a name in it.
 
     Args:
-        file: the file.
-        name: the name of a training function or a workload in it.
         pythons: interpreters of the environments of trials, tried in turn if this one lacks a module.
 
     Returns:

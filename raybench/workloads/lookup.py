@@ -200,15 +200,7 @@ def _no_workload(path: Path, attribute: str, answer: Mapping[str, Any]) -> str:
 
 
 def load_workload(info: WorkloadInfo, folder: Path) -> Any:
-    """Load a declared workload or a training function in the process that trains.
-
-    Args:
-        info: the result of `read_workload`.
-        folder: where the user's files are.
-
-    Raises:
-        Exception: any exception of the user's file.
-    """
+    """Load a declared workload or a training function in the process that trains, from the folder of its files."""
     if not info.file:
         return builtin.get(info.name)
     value = getattr(import_file(folder / Path(info.file).name), info.attribute)

@@ -61,8 +61,6 @@ def own_files(
     """Find the files of a workload: scripts, the modules of the user that they import, and its inputs.
 
     Args:
-        folder: the workload's folder.
-        scripts: files in it or elsewhere.
         inputs: further files and folders, as paths or patterns relative to the folder.
         executed: files that an import of a script executed, with the names of their modules.
 

@@ -121,10 +121,10 @@ DROP = "(),\n            layers.Drop"
     ("line", "instead", "differ"),
     [
         ("return 2 * tf.nn", "return 3 * tf.nn", {"first loss", "updates of 10 steps"}),
-        ("MOMENTUM = 0.9", "MOMENTUM = 0.99", {"outputs after 10 steps"}),
         *(
             pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in (
+                ("MOMENTUM = 0.9", "MOMENTUM = 0.99", {"outputs after 10 steps"}),
                 ("EPSILON = 1e-3", "EPSILON = 1e-5", {"outputs"}),
                 ("PAD = (0, 1, 0, 1)", "PAD = (1, 0, 1, 0)", {"outputs", "first loss"}),
                 (f"layers.ReLU{DROP}", f"layers.ELU{DROP}", {"outputs", "first loss"}),

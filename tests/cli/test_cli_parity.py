@@ -26,16 +26,6 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
         (["digts_cnn"], "unknown workload 'digts_cnn'; did you mean digits_cnn?"),
         (["digits_cnn", "--frameworks", "torch"], "parity needs at least two frameworks"),
         (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
-        (["digits_cnn", "--model", "side"], "--model side: use NAME=VALUE, such as --model width=64"),
-        (
-            ["digits_cnn", "--model", "side=32"],
-            "model.side: not an option of digits_cnn's model; the model has no options",
-        ),
-        (["gpt", "--model", "width=["], "--model width=…"),
-        (
-            ["gpt", "--model", "width=32.5", "--frameworks", "torch,torch_xla"],
-            "32.5 is not allowed; use an integer",
-        ),
         (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),
         ([], "Missing argument 'WORKLOAD'"),
     ],

@@ -27,7 +27,7 @@ def ran(tmp_path_factory, digits_text):
     (folder / "digits.yaml").write_text(digits_text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("raybench.execution.executors.make_executor", lambda *_: InlineExecutor())
+        patch.setattr("raybench.execution.base.make_executor", lambda *_: InlineExecutor())
         patch.setattr(sys, "argv", ["raybench", "grid", "digits.yaml", "--no-checks", "--no-tracking"])
         with pytest.raises(SystemExit) as ended:
             main()

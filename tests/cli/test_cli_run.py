@@ -43,7 +43,8 @@ def test_braces_become_axes(words, command, axes):
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("python my/train.py", "train"),
+        ("python my/train.py --epochs=3", "train"),
+        ("python my/train.py --lr {1,2} --threads {1,2}", "train_lr_threads"),
         ("python -m package.main", "package.main"),
         ("torchrun --nproc-per-node 2 a.py", "a"),
         ("./solver", "solver"),
@@ -84,7 +85,7 @@ def test_two_commands_are_versions_of_one_grid(raybench, tmp_path, monkeypatch, 
     for name in "abc":
         (tmp_path / f"{name}.py").write_text(PROGRAM)
     drawn = DrawnTimes(lambda job: 1.0 + names.index(job.cell.compared.version) + 0.01 * job.repeat)
-    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_, **__: drawn)
+    monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_, **__: drawn)
     said = raybench("run", "--repeats", 4, "--no-tracking", "--", *words.split())
     assert said.status == 0, said.err
     assert f"Fastest: {names[0]} (the reference): " in said.out

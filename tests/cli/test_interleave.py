@@ -51,7 +51,7 @@ def write(folder, seconds=1.0, grid=GRID, train=TRAIN):
 def compare(raybench, tmp_path, monkeypatch):
     """Compares the grids in two folders, without checks, MLflow and figures."""
     monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda *_: {})
-    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: MadeUpTimes(InlineExecutor()))
+    monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_: MadeUpTimes(InlineExecutor()))
     write(tmp_path / "base")
     write(tmp_path / "new")
 

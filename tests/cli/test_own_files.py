@@ -92,7 +92,7 @@ def forked(project, monkeypatch):
     """The same with trials in processes of their own, which share the test's cache."""
     with closing(ForkServer("none")) as server:
         executor = ForkingExecutor(lambda _: server)
-        monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: executor)
+        monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_: executor)
         yield project
 
 

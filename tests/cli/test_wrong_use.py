@@ -35,14 +35,6 @@ def test_a_wrong_file(raybench, tmp_path, text, says):
     assert not (tmp_path / "raybench-results").exists()
 
 
-def test_deleted_working_folder(raybench, tmp_path, monkeypatch):
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    said = raybench("plan", "quickstart")
-    assert (said.status, said.lines) == (2, ["the working folder was deleted: change to an existing one with cd"])
-
-
 def test_all_problems_are_reported_at_once(raybench, tmp_path):
     (tmp_path / "g.yaml").write_text(GOOD.replace("[32, 64]", "[32, 0]") + "epoch: 3\nrepeats: 0\n")
     said = raybench("plan", "g.yaml")

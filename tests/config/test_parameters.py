@@ -130,12 +130,6 @@ def test_parameters_of_functions(problems, text, line, words):
         ("'a {args}'", "checkpoint_every: 2", 4, "saves the state of the training, which a command needs raybench.cu"),
         ("python reports.py\n  metrics: {val/a: '(.)'}", "", 4, "its script reports by raybench.current_trial(); remo"),
         ("a\n  metrics: {val/acc: (.)}", "target: {metric: val/ac, at_least: 0}", 5, "a has no metric 'val/ac'; did y"),
-        (
-            "a",
-            "target: {metric: val/a, at_least: 0}",
-            4,
-            "has no metrics; add a pattern, such as `metrics: {val/a: …",
-        ),
         ("a\n  epoch: '(.)'", "warmup_epochs: 0", 5, "the first epoch of a command includes its start; s"),
     ],
 )

@@ -43,7 +43,7 @@ def test_epoch_equals_a_plain_loop():
     same_weights(found["weights"], wanted["weights"], 1e-4)
 
 
-@pytest.mark.parametrize("batch", [7, 1000])
+@pytest.mark.parametrize("batch", [7, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_evaluation_counts_every_example_once(batch):
     whole, padded = (train(epochs=1, evaluation_batch_size=size) for size in (70, batch))
     assert padded["epochs"][-1]["metrics"] == pytest.approx(whole["epochs"][-1]["metrics"], rel=1e-4)

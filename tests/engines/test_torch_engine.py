@@ -177,9 +177,12 @@ def test_capture_of_cuda_graphs_is_compilation(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda call, mode, original=torch.compile: original(call, backend="eager"))
     monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: marks.append(1))
     monkeypatch.setattr(TorchDevice, "replays_graphs", True)
-    (plain,), unmarked = training(epochs=1, batch_size=16, compile="default").epochs(), len(marks)
+    (plain,), unmarked = (
+        training(epochs=1, batch_size=16, compile="default", evaluation_batch_size=100).epochs(),
+        len(marks),
+    )
     torch.compiler.reset()  # the same network would not be compiled again
-    (found,) = training(epochs=1, batch_size=16, compile="reduce-overhead").epochs()
+    (found,) = training(epochs=1, batch_size=16, compile="reduce-overhead", evaluation_batch_size=100).epochs()
     assert (unmarked, len(marks)) == (0, found["steps"] + 4), "a batch is evaluated three times as compilation"
     assert found["metrics"] == plain["metrics"]
     assert len(found["step_s"]) == found["steps"] - 3 == len(plain["step_s"]) - 2
@@ -234,7 +237,10 @@ def test_own_loss_and_metrics():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
+@pytest.mark.parametrize(
+    "mode",
+    ["default", *(pytest.param(mode, marks=pytest.mark.exhaustive) for mode in ("reduce-overhead", "max-autotune"))],
+)
 def test_compiled_and_eager_agree(mode):
     for compiled, plain in zip(metrics(compile=mode), metrics(), strict=True):
         assert compiled["train/loss"] == pytest.approx(plain["train/loss"], rel=1e-3)

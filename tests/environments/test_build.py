@@ -46,11 +46,14 @@ def test_unwritable_folder(tmp_path, monkeypatch):
         create("tiny")
 
 
-@pytest.mark.slow
 def test_two_at_once_build_one(tiny, monkeypatch):
     commands = []
-    run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda command, **how: commands.append(command) or run(command, **how))
+
+    def install(command, **_):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", install)
     threads = [threading.Thread(target=create, args=("tiny",)) for _ in range(2)]
     for thread in threads:
         thread.start()

@@ -26,9 +26,9 @@ GRID = """
 name: long
 workload: checkpointed.py:both
 axes: {framework: [torch]}
-epochs: 6
+epochs: 4
 batch_size: 64
-steps_per_epoch: 300
+steps_per_epoch: 200
 threads: 1
 augmentation: [flip, {crop: 2}]
 checkpoint_every: 1
@@ -111,7 +111,7 @@ def test_killed_grid_continues_from_checkpoints(frameworks, tmp_path, fork_serve
     assert found == [(epoch, 1, 2) for epoch in stopped]
     ends = [(event["attempt"], event["status"]) for event in broken.events("trial_ended")]
     assert ends == [(1, "lost"), (2, "completed")] * count
-    assert len(whole.losses()) == 6 * count
+    assert len(whole.losses()) == 4 * count
     assert broken.losses() == whole.losses()
     stored = raybench.load(f"sqlite:///{broken.folder}/raybench-results/mlflow.db").trials
     assert list(stored.status) == ["completed"] * count

@@ -32,10 +32,6 @@ def run(template, tmp_path):
     return run
 
 
-def epochs(events):
-    return [event for event in events if event["event"] == "epoch_ended"]
-
-
 def test_too_large_training_batch_is_a_result(run):
     *_, last = run("in_training", GIB, batch_size=EXAMPLES)
     error = last["error"]
@@ -46,25 +42,10 @@ def test_too_large_training_batch_is_a_result(run):
     assert run("in_training", GIB)[-1]["status"] == "completed", "a smaller batch is another cell, and fits"
 
 
-def test_too_large_evaluation_batch_is_halved(run):
-    told, whole = run("in_evaluation", GIB), run("in_evaluation", 0)
-    assert (told[-1]["status"], told[-1]["warnings"]) == (
-        "completed",
-        ["evaluation batch halved to 500: 1000 did not fit"],
-    ), "once, and the next epoch keeps it"
-    assert whole[-1]["warnings"] == []
-    for found, wanted in zip(epochs(told), epochs(whole), strict=True):
-        assert found["metrics"]["val/accuracy"] == wanted["metrics"]["val/accuracy"]
-        assert found["metrics"]["val/loss"] == pytest.approx(wanted["metrics"]["val/loss"], rel=1e-5)
-        assert found["metrics"]["train/loss"] == wanted["metrics"]["train/loss"]
-    assert sum(told[-1]["ledger"].values()) == pytest.approx(told[-1]["wall"], rel=0.01)
-
-
-def test_too_large_smallest_evaluation_batch_is_a_result(run):
-    *_, last = run("insatiable", GIB)
-    assert (last["status"], last["error"]["phase"], last["error"]["asked_bytes"]) == ("oom", "evaluate", 32 * 64 * MIB)
-    assert last["warnings"][0] == "evaluation batch halved to 500: 1000 did not fit"
-    assert last["warnings"][-1] == "evaluation batch halved to 32: 62 did not fit"
+def test_too_large_evaluation_batch_is_a_result(run):
+    *_, last = run("in_evaluation", GIB, evaluation_batch_size=EXAMPLES)
+    assert (last["status"], last["error"]["phase"], last["error"]["asked_bytes"]) == ("oom", "evaluate", EXAMPLES * MIB)
+    assert run("in_evaluation", GIB)[-1]["status"] == "completed", "what fits in training fits in evaluation"
 
 
 def test_limit_below_the_frameworks_own_memory(run, template):

@@ -55,13 +55,6 @@ def trial(fork_server, tmp_path_factory):
         ("raising", "failed", "KeyError", "no such thing"),
         ("exiting", "failed", "SystemExit", "the code called sys.exit(3)"),
         pytest.param("interrupting", "failed", "KeyboardInterrupt", "", marks=pytest.mark.slow),
-        pytest.param(
-            "unprintable",
-            "failed",
-            "Unprintable",
-            "str() of this exception raised RuntimeError",
-            marks=pytest.mark.slow,
-        ),
         pytest.param("surrogate", "failed", "ValueError", r"caf\udce9", marks=pytest.mark.slow),
         ("disk_full", "lost", "OSError", "No space left on device"),
         ("infinite", "diverged", "Diverged", "train/loss is nan in epoch 1"),

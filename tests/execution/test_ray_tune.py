@@ -37,7 +37,7 @@ axes:
   device: [cpu, tpu]
   learning_rate: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 overrides:
-- {when: {learning_rate: 0.3}, set: {timeout: 5s}}
+- {when: {learning_rate: 0.3}, set: {timeout: 2s}}
 """
 
 CHOOSE = """

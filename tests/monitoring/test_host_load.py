@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raybench.monitoring.host_load import HostLoad, LoadMeter
-from raybench.monitoring.processes import family_usage
+from raybench.monitoring.host import HostLoad, LoadMeter, family_usage
 
 LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
 

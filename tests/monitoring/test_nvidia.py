@@ -16,30 +16,15 @@ from raybench.monitoring.nvidia import NvidiaEnergy
 from raybench.monitoring.sampler import open_sensors
 
 
-class FunctionNotFound(NVMLError):
-    """As the library's."""
-
-
 class Sensors(Nvml):
     """NVML with sensors and counters."""
 
-    NVMLError_FunctionNotFound = FunctionNotFound
     reasons = 0x1
 
     def nvmlDeviceGetTotalEnergyConsumption(self, gpu):
         return gpu["power"] * 1000
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, gpu):
-        return self.reasons
-
-
-class OlderSensors(Sensors):
-    """A driver that does not know the newer name."""
-
-    def nvmlDeviceGetCurrentClocksEventReasons(self, gpu):
-        raise FunctionNotFound
-
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, gpu):
         return self.reasons
 
 
@@ -54,9 +39,9 @@ GPUS = [
 ]
 
 
-@pytest.fixture(params=[Sensors, OlderSensors])
-def library(request, monkeypatch):
-    made = request.param(GPUS)
+@pytest.fixture
+def library(monkeypatch):
+    made = Sensors(GPUS)
     install_nvml(monkeypatch, made)
     return made
 

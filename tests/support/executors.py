@@ -13,7 +13,7 @@ from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.process import ForkServer
 from raybench.execution.scheduler import Dispatcher
-from raybench.monitoring.host_load import HostLoad
+from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
 
 

@@ -22,9 +22,8 @@ PART = {"epochs": 5.5, "augmentation": ["crop", "flip"], "label_smoothing": 0.1}
 TENSORFLOW, XLA = [pytest.mark.slow, pytest.mark.tensorflow], [pytest.mark.slow, pytest.mark.xla]
 CASES = [
     pytest.param("torch", {}, id="torch-sgd"),
-    pytest.param("torch", ADAM, id="torch-adamw"),
     pytest.param("torch", {"input": "host", "steps_per_epoch": 5}, id="torch-streamed"),
-    pytest.param("torch", PART | {"precision": "bf16"}, id="torch-part"),
+    pytest.param("torch", ADAM | PART | {"precision": "bf16"}, id="torch-part"),
     pytest.param("tensorflow", {"input": "host"}, id="tf-streamed", marks=TENSORFLOW),
     pytest.param("tensorflow", ADAM | PART, id="tf-part", marks=[*TENSORFLOW, pytest.mark.exhaustive]),
     pytest.param("torch_xla", ADAM, id="xla-adamw", marks=XLA),

@@ -136,6 +136,22 @@ def test_end_of_a_rank_ends_the_trial(template, tmp_path, attribute, trouble, st
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trouble", "warning"),
+    [
+        ("raising", "not measured in rank 1: 'only in rank 1'"),
+        ("killed", "not measured in rank 1: killed by SIGKILL"),
+        pytest.param("hanging", "not measured in rank 1: took longer", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_failure_after_the_training_keeps_it(template, tmp_path, trouble, warning):
+    told = list(template.run(make_job(tmp_path, f"{trouble}_later")))
+    assert len(epochs_of(told)) == 2
+    assert [warning in text for text in told[-1]["warnings"]] == [True], told[-1]["warnings"]
+    assert all_gone(ranks_in(tmp_path).values()) and template.alive
+
+
+@pytest.mark.slow
 def test_ranks_with_different_numbers_of_epochs(template, tmp_path):
     last = list(template.run(make_job(tmp_path, "train", params={"epochs_of_rank_1": 1}, epochs=3)))[-1]
     assert (last["status"], last["error"]["rank"]) == ("failed", 0)

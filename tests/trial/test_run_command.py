@@ -15,6 +15,7 @@ from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.smoke import smoke_grid
 from raybench.run import Options, run_grid
+from raybench.trial.known_output import metrics_in
 
 PRINTS = """
 import argparse, sys, time
@@ -116,7 +117,10 @@ KNOWN_OUTPUTS = {
         Test set: Average loss: 0.5, Accuracy: 9/10 (90%)
         Train Epoch: 2 [0/60000 (0%)]\tLoss: 0.4
         Test set: Average loss: 0.2, Accuracy: 9/10 (92%)""",
-        [{"val/loss": 0.5}, {"val/loss": 0.2}],
+        [
+            {"train/loss": 2.3, "test/loss": 0.5, "test/accuracy": 0.9},
+            {"train/loss": 0.4, "test/loss": 0.2, "test/accuracy": 0.9},
+        ],
     ),
     "end of epoch": (
         """
@@ -124,7 +128,10 @@ KNOWN_OUTPUTS = {
         | end of epoch   1 | time:  4.24s | valid loss  5.85 | valid ppl   347.
         | epoch   2 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  6.62 | ppl  2045.
         | end of epoch   2 | time:  4.24s | valid loss  4.85 | valid ppl   347.""",
-        [{"val/loss": 5.85}, {"val/loss": 4.85}],
+        [
+            {"train/loss": 7.62, "train/perplexity": 2045.0, "val/loss": 5.85, "val/perplexity": 347.0},
+            {"train/loss": 6.62, "train/perplexity": 2045.0, "val/loss": 4.85, "val/perplexity": 347.0},
+        ],
     ),
     "nanoGPT": (
         """
@@ -187,14 +194,32 @@ KNOWN_OUTPUTS = {
         Train: 1 [  11/12 (100%)]  Loss: 2.32 (2.35)  Time: 1.3s
         Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 ( 14.000)  Acc@5: 100.000 ( 50.000)
         Current checkpoints:""",
-        [{}, {"train/loss": 2.35, "val/accuracy": 14.0}],
+        [
+            {"train/loss": 2.25, "test/loss": 2.3, "test/accuracy": 8.0},
+            {"train/loss": 2.35, "test/loss": 2.3, "test/accuracy": 14.0},
+        ],
     ),
     "epoch N … loss": (
         "I1126 01:21 train.py:150] epoch:  1, train_loss: 0.6, test_loss: 0.3\n"
         "I1126 01:22 train.py:150] epoch:  2, train_loss: 0.5, test_loss: 0.2",
-        [{"train/loss": 0.6, "val/loss": 0.3}, {"train/loss": 0.5, "val/loss": 0.2}],
+        [{"train/loss": 0.6, "test/loss": 0.3}, {"train/loss": 0.5, "test/loss": 0.2}],
     ),
-    "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{}, {}]),
+    "Epoch N/M": (
+        """
+        Epoch 1/2
+        ----------
+        train Loss: 0.5 Acc: 0.7
+        Test Error:
+         Accuracy: 44.5%, Avg loss: 2.1
+        Epoch 2/2
+        train Loss: 0.4 Acc: 0.8
+        Best val Acc: 0.9""",
+        [
+            {"train/loss": 0.5, "train/accuracy": 0.7, "test/accuracy": 44.5, "test/loss": 2.1},
+            {"train/loss": 0.4, "train/accuracy": 0.8},
+        ],
+    ),
+    "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
 }
 
 
@@ -210,15 +235,50 @@ def test_epochs_of_known_programs_are_recognised(project, name):
     assert all(epoch.ledger["train"] < 2 for epoch in attempt.epochs), "without start-up"
 
 
+METRIC_LINES = """
+acc 0.93 -> train/accuracy 0.93
+acc=0.93 -> train/accuracy 0.93
+test accuracy 0.96 -> test/accuracy 0.96
+Test acc: 96.1% -> test/accuracy 96.1
+val_acc: 0.93 -> val/accuracy 0.93
+eval_loss 1.2 -> val/loss 1.2
+perplexity 24.1 -> train/perplexity 24.1
+tok/s 1234 -> speed/tokens_per_s 1234
+tok/sec: 436,000 | mfu: 48.5 -> speed/tokens_per_s 436000
+loss 10.96 (+nanz)| 1234.56 ms | 12.5k tok/s -> train/loss 10.96, speed/tokens_per_s 12500
+{'eval_samples_per_second': 100.1} ->
+{'train_samples_per_second': '8.56'} -> speed/examples_per_s 8.56
+{"epoch": 1, "train/loss": 0.5, "metrics/val_acc": 0.91} -> train/loss 0.5, val/accuracy 0.91
+│  test_acc  │  0.93  │ -> test/accuracy 0.93
+Accuracy of the network on the 10000 test images: 54 % -> test/accuracy 54
+Epoch: [0][1/10]\tLoss 6.9e+00 (6.5e+00)\tAcc@1 0.78 ( 0.50)\tAcc@5 1 (2) -> train/loss 6.5, train/accuracy 0.5
+ *   Acc@1 12.500 Acc@5 50.000 -> test/accuracy 12.5
+training's binary_logloss: 0.673\tvalid_1's auc: 0.81 -> train/binary_logloss 0.673, val/auc 0.81
+validation loss at iteration 1000 | lm loss value: 6.5E+00 | lm loss PPL: 6.9E+02 -> val/loss 6.5, val/perplexity 690
+iter 10 step 5 | loss train: 2.345, val: n/a -> train/loss 2.345
+Epoch(val) [1][500/500]  coco/bbox_mAP: 0.377 -> val/bbox_map 0.377
+global_step=200, episodic_return=21.0 -> train/episodic_return 21
+valid | epoch 001 | ppl 20 | best_loss 7.1 | Best val Acc: 0.9 -> val/perplexity 20
+Namespace(acc=False, loss_weight=0.5, precision=16, max_acc=3), error 404, map 3 of 5 ->
+"""
+
+
+def test_common_metrics_are_recognised():
+    for line in METRIC_LINES.strip("\n").splitlines():
+        text, _, wanted = line.partition(" ->")
+        found = [f"{name} {value:g}" for name, value, _ in metrics_in(text)]
+        assert found == list(filter(None, wanted.strip().split(", "))), line
+
+
 @pytest.mark.parametrize(
     ("script", "ran", "options"),
     [
-        ("import nothing_there", 2, {}),
+        ("import nothing_there", 1, {}),
         ("import nothing_there", 4, {"keep_going": True}),
         ("import sys; assert '--mode=b' in sys.argv", 4, {}),  # may be due to the value of one axis
         ("raise ValueError('no')", 2, {}),
         ("import sys; raise ValueError(sys.argv[1:])", 4, {}),  # each error is different
-        ("print('epoch')", 2, {"pattern": r"epoch (\d+)"}),
+        ("print('epoch')", 1, {"pattern": r"epoch (\d+)"}),
     ],
 )
 def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
@@ -312,7 +372,7 @@ for epoch in trial.epochs():
     assert attempt.cell.device.devices == 2
 
 
-@pytest.mark.parametrize("ends", ["trial.rank == 0", "trial.rank == 1", "True"])
+@pytest.mark.parametrize("ends", ["trial.rank == 1", "True"])
 def test_ranks_ending_at_once_keep_all_examples(project, ends):
     script = RANKS + "for epoch in trial.epochs():\n    for batch in trial.steps(range(4), examples=4): pass\n"
     attempt = project.one(f"{script}if {ends}: os._exit(0)\n", grid="epochs: 2\n")
@@ -320,12 +380,11 @@ def test_ranks_ending_at_once_keep_all_examples(project, ends):
     assert [epoch.examples for epoch in attempt.epochs] == [32, 32]
 
 
-@pytest.mark.parametrize("ends_early", [0, 1])
-def test_a_rank_that_ends_early_with_status_0(project, ends_early):
-    script = f"for epoch in trial.epochs():\n    if trial.rank == {ends_early} and epoch == 1: break\n"
+def test_a_rank_that_ends_early_with_status_0(project):
+    script = "for epoch in trial.epochs():\n    if trial.rank == 1 and epoch == 1: break\n"
     error = failed(project, RANKS + script, grid="epochs: 3\n")
-    assert error["rank"] == ends_early
-    assert f"in rank {ends_early} after epoch" in error["message"]
+    assert error["rank"] == 1
+    assert "in rank 1 after epoch" in error["message"]
 
 
 def test_no_rank_waits_for_an_ended_one(project):
@@ -377,7 +436,7 @@ ENDS = {
         "failed",
         "status 1: ValueError: no such model",
     ),
-    "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "ended by SIGSEGV, without any output"),
+    "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "script.py was ended by SIGSEGV: File "),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
     "rank": (
         "import os, time\nif os.environ['RANK'] == '1': raise ValueError('no data')\ntime.sleep(9)",
@@ -635,6 +694,34 @@ def test_a_timeout_ends_it_gently_first(project):
     assert attempt.error["output"] == "epoch 1\nsaved"
     assert len(attempt.epochs) == 1
     assert time.monotonic() - start < 45
+
+
+HANGS = """
+where = "/torch/distributed/store.py" if rank == 0 or trouble == "wait" else "script.py"
+if rank == 1 and trouble == "stop":
+    os.kill(os.getpid(), 19)
+if trouble == "memory":
+    held = b"x" * (100 + 200 * rank << 20)
+exec(compile("time.sleep(60)", where, "exec"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="its ranks are found by /proc")
+@pytest.mark.parametrize(
+    ("trouble", "rank", "message"),
+    [
+        ("hang", 1, "rank 0 waits at script.py:14; rank 1 is at script.py:14"),
+        ("stop", 1, "rank 1 was stopped by a signal"),
+        ("wait", None, "which rank hangs is not known"),
+        ("memory", 1, ", rank 1 3"),
+    ],
+)
+def test_a_limit_names_the_rank(in_a_process, trouble, rank, message):
+    script = RANKS.split("import raybench")[0] + f"rank, trouble = int(os.environ['RANK']), {trouble!r}\n" + HANGS
+    limits = "timeout: 60\nmemory_limit: 350MiB\n" if trouble == "memory" else "timeout: 3\n"
+    error = in_a_process.one(script, "command: python script.py\nepoch: 'epoch (.)'", limits).error
+    assert error.get("rank") == rank and message in error["message"], error
 
 
 DAEMON = """

@@ -19,7 +19,6 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 import numpy as np
-from torch import nn
 from raybench import Data, Split, Workload
 
 @dataclass

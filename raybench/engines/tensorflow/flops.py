@@ -15,15 +15,7 @@ Shape = tuple[int, ...]
 
 
 def count(model: Any, example: Array) -> dict[str, int | None]:
-    """Count one forward pass, in evaluation mode.
-
-    Args:
-        example: one model input, [1, …].
-
-    Returns:
-        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, `train_flops`, which is
-        None as a backward pass is not counted, and `values`, the numbers that all layers read and write except the
-        weights; and `parameters`, the number of trained values.
+    """Count one forward pass, in evaluation mode; `train_flops` is None, as a backward pass is not counted.
 
     Raises:
         TypeError: a layer has a weight matrix, and the number of products with it is unknown.

@@ -81,10 +81,13 @@ class TorchEngine(Engine):
         batch, self._parts = recipe.batch_size // self._rank.count, recipe.gradient_accumulation
         self._loss_weights = torch.full((batch // self._parts,), 1.0 / batch).to(self._on)
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=self._is_scaled)
-        call = self._group.model(self.model)
+        self._call = self._group.model(self.model)
         # Of DistributedDataParallel: without it, every part of a batch would average its gradients over the ranks.
-        self._without_average = getattr(call, "no_sync", nullcontext)
-        self._call = torch.compile(call, mode=cast(str, recipe.compile)) if recipe.compile else call
+        self._without_average = getattr(self._call, "no_sync", nullcontext)
+        # With the loss in the graph, logits of a large vocabulary are not written to memory in float32.
+        self._compute = (
+            torch.compile(self._forward, mode=cast(str, recipe.compile)) if recipe.compile else self._forward
+        )
         self._captures = recipe.compile in REPLAYING_MODES and self._device.replays_graphs
         self._count_compilation()
 
@@ -156,15 +159,12 @@ class TorchEngine(Engine):
         """Whether the loss is scaled so that fp16 can hold its gradients."""
         return self._recipe.precision == "fp16"
 
-    def _outputs(self, inputs: torch.Tensor) -> Any:
+    def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        """The losses of the examples, and what is summed of them."""
         with self._autocast:
             outputs = self._call(inputs)
-        return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
-
-    def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
-        training = self.model.training
-        outputs = self._outputs(inputs)
-        losses = (self._trained_loss if training else self._loss)(outputs, targets)
+        outputs = outputs.float() if isinstance(outputs, torch.Tensor) else outputs
+        losses = (self._trained_loss if self.model.training else self._loss)(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
 
     def begin_epoch(self) -> Iterable[Any]:
@@ -192,7 +192,7 @@ class TorchEngine(Engine):
         batch = self._input.take(self._draws_of(step), *examples)
         for number, part in enumerate(zip(*(each.chunk(self._parts) for each in batch), strict=True), 1):
             with nullcontext() if self._exchanges and number == self._parts else self._without_average():
-                losses, values = self._forward(*part)
+                losses, values = self._compute(*part)
                 if not self._is_checked:
                     check_per_example(values, len(share))
                     self._is_checked = True
@@ -203,8 +203,6 @@ class TorchEngine(Engine):
 
     def communication(self) -> float | None:
         """The part of a step that DistributedDataParallel adds: steps with and without it alternate."""
-        if self._rank.count == 1:
-            return None
         seconds: dict[bool, list[float]] = {True: [], False: []}
         batches, begin = chain.from_iterable(iter(self.begin_epoch, None)), time.perf_counter()
         for number, batch in enumerate(islice(batches, 2 * COMPARED_STEPS)):
@@ -264,7 +262,7 @@ class TorchEngine(Engine):
         self._overwrite()
         with self._without_gradients():
             inputs, targets, counts = batch
-            _, values = self._forward(*self._input.validation_examples(inputs, targets))
+            _, values = self._compute(*self._input.validation_examples(inputs, targets))
             self._sums.add(self._of_examples(values, counts))
 
     def _of_examples(self, values: Mapping[str, torch.Tensor], counts: int) -> Mapping[str, torch.Tensor]:

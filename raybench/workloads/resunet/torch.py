@@ -104,12 +104,7 @@ def build(skip: str = "add", side: int = SIDE) -> nn.Module:
 
 
 def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Binary cross-entropy of the mask plus twice that of the depth; [N].
-
-    Args:
-        outputs: logits of the mask and the depth, [N, 2, height, width].
-        targets: bytes of the same shape.
-    """
+    """Cross-entropy of the mask plus twice that of the depth [N], from logits and bytes [N, 2, height, width]."""
     values = targets.to(torch.float32) / 255
     mask, depth = (
         nn.functional.binary_cross_entropy_with_logits(outputs, values, reduction="none").mean((2, 3)).unbind(1)

@@ -31,7 +31,6 @@ class Hungry(torch.nn.Linear):
 
 in_training = Workload(model=lambda: Hungry(MIB, 1), data=data)
 in_evaluation = Workload(model=lambda: Hungry(1, MIB), data=data)
-insatiable = Workload(model=lambda: Hungry(1, 64 * MIB), data=data)
 content = Workload(model=lambda: Hungry(1, 1), data=data)
 
 

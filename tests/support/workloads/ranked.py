@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from raybench import Data, Split, Workload
 
 EXAMPLES, FEATURES = 240, 6
+AFTER_TRAINING = 2 * EXAMPLES // 24 + 5  # a step of those that measure communication
 
 
 def data(root):
@@ -55,15 +56,15 @@ def build(**options):
 
 
 class Trouble(Watched):
-    """Does something at the third step, in rank 1 only; the others train on."""
+    """Does something at the third step or later, in rank 1 only; the others train on."""
 
-    def __init__(self, what):
+    def __init__(self, what, step=3):
         super().__init__()
-        self.what = what
+        self.what, self.step = what, step
 
     def forward(self, inputs):
-        self.steps += 1
-        if self.steps == 3:
+        self.steps += self.training
+        if self.training and self.steps == self.step:
             number = torch.distributed.get_rank()
             print(f"rank {number} is {os.getpid()}", flush=True)
             if number == 1:
@@ -90,6 +91,9 @@ raising = Workload(model=lambda: Trouble("raising"), data=data)
 killed = Workload(model=lambda: Trouble("killed"), data=data)
 greedy = Workload(model=lambda: Trouble("greedy"), data=data)
 hanging = Workload(model=lambda: Trouble("hanging"), data=data)
+raising_later = Workload(model=lambda: Trouble("raising", AFTER_TRAINING), data=data)
+killed_later = Workload(model=lambda: Trouble("killed", AFTER_TRAINING), data=data)
+hanging_later = Workload(model=lambda: Trouble("hanging", AFTER_TRAINING), data=data)
 
 
 def train(trial, batch_size=24, per_device_batch_size=0, trouble="", epochs_of_rank_1=2):

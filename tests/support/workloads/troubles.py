@@ -40,15 +40,6 @@ def interrupts():
     raise KeyboardInterrupt
 
 
-class Unprintable(Exception):
-    def __str__(self):
-        raise RuntimeError("no words")
-
-
-def raises_without_words():
-    raise Unprintable
-
-
 def raises_a_surrogate():
     raise ValueError("caf\udce9")
 
@@ -168,7 +159,6 @@ fine = Workload(model=lambda: Trouble(nothing), data=data)
 raising = Workload(model=lambda: Trouble(raises), data=data)
 exiting = Workload(model=lambda: Trouble(exits), data=data)
 interrupting = Workload(model=lambda: Trouble(interrupts), data=data)
-unprintable = Workload(model=lambda: Trouble(raises_without_words), data=data)
 surrogate = Workload(model=lambda: Trouble(raises_a_surrogate), data=data)
 disk_full = Workload(model=lambda: Trouble(fills_the_disk), data=data)
 forking = Workload(model=lambda: Trouble(forks), data=data)
