@@ -33,7 +33,6 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
     Measured,
-    host_of,
     joules_per_unit,
     measure_all,
     sample_of,
@@ -185,7 +184,6 @@ class _Grid:
             endings=endings,
             skip=cell.skip or _skip_reason(own.attempts),
             runs=tuple(self._run(run) for run in runs),
-            hosts=len(set(map(host_of, runs))),
             seconds=seconds,
             rate=rate_summary(own.paces, own.time_rounding),
             run_parts_s=_run_parts(runs),
@@ -248,8 +246,6 @@ class _Grid:
         quality = run.metric(self._metric) if self._metric else None
         return Run(
             trial=run.trial,
-            repeat=run.repeat,
-            host=str(run.host.get("name", "")),
             seconds=seconds_per_unit(run, self._unit),
             quality=None if quality is None else self._scale(self._metric, quality),
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,

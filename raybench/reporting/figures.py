@@ -273,16 +273,15 @@ def time_parts(answer: Answer) -> Figure:
             name = PART_OF.get(section, section)
             parts[name if name in parts else "other"] += seconds
         sums.append(parts)
-    for row, parts in enumerate(sums):
-        total, left = sum(parts.values()), 0.0
-        for name, seconds in parts.items():
-            share = 100 * seconds / total
-            label = SECTIONS[name][0] if row == 0 or all(not other[name] for other in sums[:row]) else None
-            label = label if share else None
-            panel.barh(row, share, left=left, label=label, color=SECTIONS[name][1], linewidth=0, height=0.62)
-            left += share
-        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if (each := shown[row]).mfu else ""
-        panel.text(101, row, f"{words.seconds_text(total)}{mfu}", va="center", fontsize=8.5)
+    ends = [0.0] * len(shown)
+    for name, (label, colour) in SECTIONS.items():
+        shares = [100 * parts[name] / sum(parts.values()) for parts in sums]
+        if any(shares):
+            panel.barh(range(len(shown)), shares, left=ends, label=label, color=colour, linewidth=0, height=0.62)
+        ends = [end + share for end, share in zip(ends, shares, strict=True)]
+    for row, (each, parts) in enumerate(zip(shown, sums, strict=True)):
+        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if each.mfu else ""
+        panel.text(101, row, f"{words.seconds_text(sum(parts.values()))}{mfu}", va="center", fontsize=8.5)
     panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.set_xlim(0, 100)

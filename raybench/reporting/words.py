@@ -209,8 +209,10 @@ def _unseen(answer: Answer, best: Best) -> list[str]:
     equal = [each for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
     if not equal or equal[0] is not best or (quality := best.quality) is None:
         return []
-    runs = plural(min(quality.runs, quality.other_runs), "run")
-    return [f"With {runs} each, failures in up to {100 * quality.unseen_failures:.0f}% of runs could go unseen."]
+    runs = min(quality.runs, quality.other_runs)
+    # Of a larger fraction of failing runs, at least one would have been seen in 95% of cases.
+    unseen = f"{100 * (1 - 0.05 ** (1 / runs)):.0f}%"
+    return [f"With {plural(runs, 'run')} each, failures in up to {unseen} of runs could go unseen."]
 
 
 # Sentences at the top
@@ -228,7 +230,7 @@ def status_sentences(answer: Answer) -> list[str]:
     sentences += [f"{text}." for text in answer.status.repeats]
     if answer.synthetic_data:
         sentences.append(
-            f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric)} means nothing."
+            f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric) or 'quality'} means nothing."
         )
     return sentences
 
@@ -485,10 +487,9 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
     (value, decimals), ends = _difference_parts(difference, metric)
     name, than = metric_name(metric), f" than {other}" if other else ""
-    if difference.is_equal and not difference.is_significant and difference.margin is not None:
-        margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
+    if difference.is_equal and not difference.is_significant:
         found = f" ({signed(value, decimals)})" if float(f"{value:.{decimals}f}") else ""
-        return f"equal {name} within {margin}{found}"
+        return f"equal {name} within 1 point{found}"
     interval = ""
     if ends and difference.is_significant:
         low, high = sorted(abs(end) for end, _ in ends)
