@@ -152,7 +152,7 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
 )
 def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect epochs that are too short for the arrival of lines."""
-    seconds = max(timing.mean_steady(run) or 0.0, 1e-6)  # the median is 0 if most lines arrive together
+    seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
     if is_too_short(run) and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
