@@ -255,8 +255,6 @@ class _Session:
         if load and load.high:
             self._busy_warning = BUSY.format(load=load)
             tell(self._busy_warning)
-        elif load:
-            view.quiet()
 
         writer = MlflowWriter(self._store, self._history, execution, tell, view.warn) if self._store else None
         reason: dict[str, Any] | None = None

@@ -335,19 +335,16 @@ def test_a_person_stops_it(grid, tmp_path, monkeypatch):
 
 
 class BeforeTrials(RecordingListener):
-    """Counts the warnings that came before the first event of a trial, and keeps whether the machine was quiet."""
+    """Keeps the warnings that came before the first event of a trial."""
 
     def __init__(self):
         super().__init__()
-        self.early, self.is_quiet = [], False
+        self.early = []
 
     def event(self, event):
         if not self.events:
             self.early = list(self.warnings)
         super().event(event)
-
-    def quiet(self):
-        self.is_quiet = True
 
 
 def run_on_a_host(tmp_path, monkeypatch, busy):
@@ -369,7 +366,7 @@ def test_busy_machine_is_a_warning_before_trials(tmp_path, monkeypatch):
 
 def test_a_quiet_machine_is_no_warning(tmp_path, monkeypatch):
     outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=0.04)
-    assert (view.warnings, view.is_quiet, outcome.warnings) == ([], True, ())
+    assert (view.warnings, outcome.warnings) == ([], ())
 
 
 def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):

@@ -109,7 +109,7 @@ one() {
       --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : ${REPEATS:-2})) \
       -- "$python" "$kit/published.py" ${tiny:+--short --trainings 1} "$work/originals/$programs" ;;
     modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;
-    oom) grid oom 120 "$kit/grids/oom.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set 'axes.batch_size=[512]' --set steps_per_epoch=1} ;;
+    oom) grid oom 120 "$kit/grids/oom.yaml" "${onto[@]}" ${tiny:+--set 'axes.batch_size=[8]' --set 'model={layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}'} ;;
     pytorch) grid pytorch 120 examples/pytorch_loop/grid.yaml --set axes.device=available --set 'devices={}' --set 'baseline={device: cpu}' \
       --set 'axes.batch_size=[256]' --set params.train_examples=$((tiny ? 256 : 8192)) ;;
     bert) grid bert 120 examples/transformers_imdb/grid.yaml --set 'axes={device: available, batch_size: [100]}' --set 'baseline={device: cpu}' \

@@ -101,7 +101,7 @@ class Roofline:
 
     Attributes:
         compute: share of the better arithmetic probe, which is MFU.
-        memory: share of the memory probe; above 1 if caches serve part of the counted traffic.
+        memory: share of the memory probe.
         input: share of the time in which the host waited for the next batch.
     """
 
@@ -162,20 +162,21 @@ def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
 
 
 def roofline(attempt: Attempt) -> Roofline | None:
-    """The roofline of an attempt; None without MFU, or if the traffic of its model is not known."""
+    """The roofline of an attempt; None without MFU, or if the traffic of its model is not known.
+
+    A compiler that fuses operations keeps part of it from the memory, and so do caches if more was counted than the
+    memory can move.
+    """
     used, examples_per_s = utilization(attempt), timing.rate(attempt, "examples")
     try:
         bytes_moved = train_bytes(attempt.roofline["work"], attempt.cell)
         memory = float(attempt.roofline["probes"]["memory"])
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    if used is None or used.mfu is None or examples_per_s is None or memory <= 0:
+    if used is None or used.mfu is None or examples_per_s is None or memory <= 0 or attempt.cell.settings.compile:
         return None
-    return Roofline(
-        compute=used.mfu,
-        memory=bytes_moved * examples_per_s / memory,
-        input=input_share(attempt) or 0.0,
-    )
+    share = bytes_moved * examples_per_s / memory
+    return Roofline(used.mfu, share, input_share(attempt) or 0.0) if share <= 1 else None
 
 
 def input_share(attempt: Attempt) -> float | None:

@@ -162,15 +162,16 @@ def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
         return EXAMPLES
     if most and (most == wanted or own[most] >= known):
         return Unit(most, 1_000_000, most)
+    timed = "run" if runs and all(run.clock == "run" for run in runs) else "epoch"
     if not known:
-        return Unit("run") if runs and all(run.clock == "run" for run in runs) else Unit()
+        return Unit(timed)
     sizes: dict[str, set[int]] = {}
     for run in runs:
         sizes.setdefault(job_of(run), set()).update(epoch.examples for epoch in run.full_epochs)
     partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.epochs[-1].partial for run in runs)
     if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
         return EXAMPLES
-    return Unit(counted="examples")
+    return Unit(timed, counted="examples")
 
 
 def job_of(run: Attempt) -> str:
@@ -227,8 +228,7 @@ def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> floa
     joules = energy.steady(run, part)
     if joules is None:
         return None
-    # Without a full epoch after the warm-up, the energy is a mean over all epochs.
-    works = [work_of(epoch, unit) for epoch in (timing.steady_epochs(run) if run.steady else run.epochs)]
+    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
     if not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,6 @@ class Parity:
     Attributes:
         reference: the framework with which the others are compared.
         missing: frameworks that were not requested by name and cannot run here, with the reasons.
-        environments: the Python environments of the frameworks that are not installed in raybench's own.
     """
 
     workload: str
@@ -71,7 +70,6 @@ class Parity:
     reference: str
     pairs: tuple[ParityPair, ...]
     missing: Mapping[str, str]
-    environments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
@@ -113,8 +111,7 @@ def run_parity(
         reference = next(measured)
         tolerance = {**PARITY_TOLERANCE, **info.parity_tolerance}
         pairs = tuple(ParityPair(other.framework, tuple(compare(reference, other, tolerance))) for other in measured)
-    environments = {name: fit.environment for name in ready if (fit := cells[name].fit) and fit.environment}
-    return Parity(info.name, batch_size, reference.framework, pairs, missing, environments)
+    return Parity(info.name, batch_size, reference.framework, pairs, missing)
 
 
 def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:

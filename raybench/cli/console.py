@@ -36,10 +36,7 @@ class Terminal(Console):
 
 
 def page() -> Console:
-    """Standard output for tables.
-
-    Text is not parsed as markup, because lists such as [crop,flip] are not.
-    """
+    """Standard output for tables, without markup, because lists such as [crop,flip] are not."""
     console = Terminal()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE

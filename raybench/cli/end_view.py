@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from raybench.results.attempt import Attempt
     from raybench.run import Outcome
-    from raybench.tracking.store import Store
 
 MAX_PROBLEM_KINDS = 5
 """Number of kinds of problems that are reported."""
@@ -119,7 +117,9 @@ def _next(outcome: Outcome) -> list[str]:
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
-        lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
+        store = outcome.store
+        ui = f"raybench ui{cli_flags(store, outcome.folder.parent)}"
+        lines.append(f"MLflow  {in_a_browser(store) if is_server(store.uri) else ui}")
     if is_inline(outcome.plan.spec.name):
         lines.append(
             f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
@@ -139,10 +139,3 @@ def _next(outcome: Outcome) -> list[str]:
         else:
             lines.append(f"After fixing the cause, run the same command with {retry_options}.")
     return lines
-
-
-def _look(store: Store, results: Path) -> str:
-    """The command or address that shows the runs."""
-    if is_server(store.uri):
-        return in_a_browser(store)
-    return f"raybench ui{cli_flags(store, results)}"

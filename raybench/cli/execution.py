@@ -14,38 +14,29 @@ if TYPE_CHECKING:
     from raybench.config import GridSpec
     from raybench.execution.base import Executor
 
-_OPTIONS = (opt.rerun, opt.retry, opt.keep_going, opt.results, opt.tracking_uri, opt.no_tracking)
+_NAMES = ("rerun", "retry", "keep_going", "results", "tracking_uri", "no_tracking")
 
 
 def with_execution(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the options of execution, as a function `run` of a grid, a filter on its cells and an executor."""
 
     @wraps(verb)
-    def with_run(
-        results: Path,
-        tracking_uri: str | None,
-        no_tracking: bool,
-        rerun: bool,
-        retry: tuple[str, ...],
-        keep_going: bool,
-        **options: Any,
-    ) -> Any:
-        kept: dict[str, Any] = {"rerun": rerun, "retry": frozenset(retry), "keep_going": keep_going}
-        return verb(run=partial(_run, results, tracking_uri, no_tracking, **kept), **options)
+    def with_run(**options: Any) -> Any:
+        return verb(run=partial(_run, **{name: options.pop(name) for name in _NAMES}), **options)
 
     decorated: Callable[..., Any] = with_run
-    for add in reversed(_OPTIONS):
-        decorated = add(decorated)
+    for name in reversed(_NAMES):
+        decorated = getattr(opt, name)(decorated)
     return decorated
 
 
 def _run(
-    results: Path,
-    tracking_uri: str | None,
-    no_tracking: bool,
     spec: GridSpec,
     cells: list[tuple[str, str]],
     executor: Executor,
+    results: Path,
+    tracking_uri: str | None,
+    no_tracking: bool,
     **options: Any,
 ) -> int:
     """Run a grid with a display of its progress, print the comparison, and return the exit status."""

@@ -38,14 +38,14 @@ def command(grid: str, results: Path, output: str | None) -> int:
     """
     from raybench.reporting.build import folder_of
     from raybench.results.archive import write_archive
-    from raybench.sources.mlflow_store import is_store, store_of
+    from raybench.tracking.store import is_store, store_from_uri
 
     folder = folder_of(grid, results) or Path(grid)
     if output and is_store(output):
         from raybench.results.history import GridHistory
         from raybench.tracking.writer import fill
 
-        store = store_of(output, Path(output))
+        store = store_from_uri(output)
         written = fill(store, GridHistory.read(folder))
         say(f"{folder.name}: {plural(written, 'run')} written to {store}")
         return 0

@@ -31,14 +31,14 @@ def command(sources: tuple[str, ...], results: Path) -> int:
 
     from raybench.results.archive import extracted, import_folder
     from raybench.results.folder import RESULTS
-    from raybench.sources.mlflow_store import downloaded, is_store, store_of
+    from raybench.tracking.store import downloaded, is_store, store_from_uri
 
     names: dict[str, None] = {}
     with ExitStack() as stack:  # all are checked before anything is written
         folders = []
         for source in sources:
             if is_store(source):
-                parts, left_out = stack.enter_context(downloaded(store_of(source, Path(source))))
+                parts, left_out = stack.enter_context(downloaded(store_from_uri(source)))
                 if left_out:
                     say(f"{source}: {plural(left_out, 'unfinished run')} left out; import again later")
             else:

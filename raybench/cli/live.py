@@ -175,7 +175,6 @@ class Display(ProgressListener):
         self._history = GridHistory(Path())
         self._phase = ""
         self._checks: dict[str, None] = {}
-        self._is_quiet = False
 
     @property
     def _attempts(self) -> Mapping[Key, Attempt]:
@@ -285,18 +284,12 @@ class Display(ProgressListener):
     def _show_checks(self) -> None:
         """Print the results of the checks since the last call in one line."""
         if self._checks:
-            quiet = ["machine is quiet"] if self._is_quiet else []
-            print_text(self._console, f"Checks: {' · '.join([*self._checks, *quiet])}")
-            self._is_quiet = False  # it was found so before the first trial
+            print_text(self._console, f"Checks: {' · '.join(self._checks)}")
         self._checks = {}
 
     def warn(self, words: str) -> None:
         """Print a permanent line."""
         print_text(self._console, f"warning: {words}", style="yellow")
-
-    def quiet(self) -> None:
-        """Say so with the checks."""
-        self._is_quiet = True
 
     def _started(self, trial: str, event: Event) -> None:
         self._show_checks()

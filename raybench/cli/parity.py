@@ -69,7 +69,5 @@ def _print_tables(parity: Parity) -> None:
             rows.append((line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note))
         heads = ("what", "difference", "tolerance", "verdict", "where it is largest")
         print_list(console, heads, rows, right=("difference", "tolerance"))
-    for framework, environment in parity.environments.items():
-        say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)
     for framework, reason in parity.missing.items():
         say(f"{framework} was not compared: {reason}", err=True)

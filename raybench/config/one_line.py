@@ -24,9 +24,6 @@ VS = "--vs"
 MAX_RANGE = 1_000
 """Most values of a range such as {1..8}."""
 
-MAX_NAME_CHARS = 80
-"""Length of the name that a grid gets."""
-
 _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 """Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
 
@@ -69,7 +66,7 @@ def grid_of(
             return f"{{{key.removeprefix(PARAM)}}}"
 
         command.append(_BRACES.sub(axis, _OTHER_BRACES.sub(_kept, word)))
-    own_name = "_".join([_grid_name(words), *(key.removeprefix(PARAM) for key in axes)])[:MAX_NAME_CHARS]
+    own_name = "_".join([_grid_name(words), *(key.removeprefix(PARAM) for key in axes)])[:80]
     grid: dict[str, Any] = {"name": name or own_name, "workload": {"command": command}}
     patterns = dict(_pair(text, "--metric", "val/loss='val loss ([\\d.]+)'") for text in metrics)
     if epoch:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 from raybench.core.cell import CellDevice
 from raybench.core.text import names_text
@@ -16,8 +15,6 @@ from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
-
-T = TypeVar("T")
 
 NAMES = ("device", "model", "kind")
 """Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
@@ -82,21 +79,24 @@ class PriceList:
                 continue
             row = dict(zip(head, values, strict=True))
             own = next(filter(row.get, NAMES), next(filter(row.__contains__, NAMES)))
-            name, day, price = row[own], row.get("date"), _converted(float, row["price_per_hour"])
+            name = row[own]
+            try:
+                price = float(row["price_per_hour"])
+            except ValueError:
+                price = math.nan
             earlier = places.setdefault(name.casefold(), line)
             currency = currency or row.get("currency", "")
             wrong = {}
             if not name or earlier < line:
                 wrong[own] = f"{name} has a price on line {earlier}" if name else "missing"
-            if price is None or not 0 <= price < math.inf:
+            if not 0 <= price < math.inf:
                 wrong["price_per_hour"] = f"{row['price_per_hour']!r} is not a price; write a number such as 2.49"
-            if day and _converted(date.fromisoformat, day) is None:
-                wrong["date"] = f"{day!r} is not a date; write it as 2026-11-20"
             if row.get("currency", currency) != currency:
                 wrong["currency"] = f"{row['currency'] or 'none'}, and {currency} before; a file has one currency"
             for column, message in wrong.items():
                 problem(line, column, message)
-            prices[name] = Price(price or 0.0, ", ".join(filter(None, (row.get("source"), day))) or path.name)
+            source = ", ".join(filter(None, (row.get("source"), row.get("date"))))
+            prices[name] = Price(price, source or path.name)
         if problems:
             raise FileError(problems)
         return cls(path, prices, currency)
@@ -141,11 +141,3 @@ class PriceList:
         hint = next((hint for name in names if (hint := close(name, dict.fromkeys(known)))), "")
         text = f"Prices of {self.path.name} match no device here: {names_text(names, separator=', ')}"
         return f"{text}; {hint}" if hint else text
-
-
-def _converted(convert: Callable[[str], T], text: str) -> T | None:
-    """A text as a different type; None if that fails."""
-    try:
-        return convert(text)
-    except ValueError:
-        return None

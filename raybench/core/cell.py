@@ -42,10 +42,7 @@ class CellWorkload:
 
 @dataclass(frozen=True)
 class Examples:
-    """Number of examples used of each split.
-
-    None for all, if their number was unknown before the trial.
-    """
+    """Number of examples used of each split; None for all, if their number was unknown before the trial."""
 
     train: int | None = MISSING
     val: int | None = MISSING

@@ -17,10 +17,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def canonical(tree: Any) -> str:
-    """A cell, or any other tree of plain values, as canonical JSON.
-
-    Keys are sorted, there are no spaces, and floats are written as Python prints them.
-    """
+    """A cell, or any other tree of plain values, as JSON with sorted keys and without spaces."""
     return _ENCODER.encode(tree)
 
 
@@ -69,26 +66,17 @@ COMPARE = "~compare"
 
 
 def is_inline(grid: str | None) -> bool:
-    """Return whether a grid name is that of trials in the command's own process.
-
-    Their times are not results of the grid.
-    """
+    """Return whether a grid name is that of trials in the command's own process, which are not results of the grid."""
     return INLINE in (grid or "")
 
 
 def is_smoke(grid: str | None) -> bool:
-    """Return whether a grid name is that of a smoke run.
-
-    Results of a smoke run do not count for the grid.
-    """
+    """Return whether a grid name is that of a smoke run, whose results do not count for the grid."""
     return bool(grid) and str(grid).endswith(SMOKE)
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every leaf of a cell with its dotted name (`settings.batch_size`).
-
-    A list is a leaf.
-    """
+    """Yield every leaf of a cell with its dotted name (`settings.batch_size`); a list is a leaf."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{key}.")

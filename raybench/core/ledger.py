@@ -112,10 +112,7 @@ class Ledger:
         return round((time.process_time_ns() - self._processor_before_ns) * NANO, 6)
 
     def epoch_device(self) -> dict[str, float]:
-        """Seconds of each section since `begin_epoch`, by the device's clock.
-
-        Empty if the device has no clock.
-        """
+        """Seconds of each section since `begin_epoch`, by the device's clock; empty if it has none."""
         return _seconds(self._device)
 
     def state(self) -> dict[str, int]:

@@ -34,10 +34,7 @@ def kill_own_group() -> None:
 
 
 def watch(descriptor: int, end: Callable[[], object] = kill_own_group) -> None:
-    """Call a function, in a thread, when the other end of a pipe closes.
-
-    The pipe closes when the process that requested the work ends.
-    """
+    """Call a function, in a thread, when the other end of a pipe closes with the process that requested the work."""
 
     def wait() -> None:
         poll = select.poll()

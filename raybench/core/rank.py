@@ -24,10 +24,7 @@ class Rank:
     meet: Callable[[Any], Any] = lambda value: value
 
     def share(self, values: Sequence[T]) -> Sequence[T]:
-        """Return this rank's contiguous part of evenly divided values.
-
-        If there are fewer values than ranks, ranks share them.
-        """
+        """Return this rank's contiguous part of evenly divided values; ranks share them if there are fewer."""
         if 0 < len(values) < self.count:
             return [values[self.number % len(values)]]
         size = len(values) // self.count

@@ -135,10 +135,7 @@ def _schedule(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """The training settings of a cell.
-
-    A value that a source of results omits is `MISSING`; a planned cell has every value.
-    """
+    """The training settings of a cell; a value that a source of results omits is `MISSING`."""
 
     epochs: int | float = setting(
         10,

@@ -28,8 +28,8 @@ KIND = DeviceKind(
     adapters={"torch": "raybench.devices.cuda:Cuda", "tensorflow": "raybench.devices.tensorflow:Cuda"},
     loop_adapters={"jax": "raybench.devices.jax:Cuda"},
     precisions=("fp32", "tf32", "bf16", "fp16"),
-    status="never run on a GPU; an earlier version of PyTorch's part was run on a stub of CUDA, whose kernels compute "
-    "nothing; tests run its detection on made-up output of NVML",
+    status="under PyTorch its tests and four grids ran on one NVIDIA H200, under JAX one; never on several GPUs or "
+    "under TensorFlow",
     probe=probe,
     ray_resource="GPU",
     one_per_trial=nvidia.is_slice,

@@ -27,10 +27,7 @@ class Executor(Protocol):
         """The available machines, each with the interpreters of these environments."""
 
     def host_load(self) -> HostLoad | None:
-        """Other programs' use of this machine, measured for at least a second.
-
-        None if no trial runs here or it is unknown.
-        """
+        """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left.

@@ -55,10 +55,7 @@ def local_code(job: Job, contents: Mapping[str, bytes]) -> str:
 
 
 def take_files(folder: Path) -> dict[str, bytes]:
-    """The files of a finished attempt by their relative paths.
-
-    Its folder is removed, including other files.
-    """
+    """The files of a finished attempt by their relative paths; its folder is removed."""
     files, oversized = {}, []
     events_file(folder).unlink(missing_ok=True)  # the driver has received its events
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):

@@ -112,8 +112,8 @@ def run_trial(
         from raybench.core.events import OUTPUT
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
-        from raybench.trial.failure import describe_error
-        from raybench.trial.record import append_event, failure_event, record
+        from raybench.trial.failure import describe_error, end_event
+        from raybench.trial.record import append_event, record
 
         job = Job.from_json(message)
         try:
@@ -133,7 +133,7 @@ def run_trial(
             failure = describe_error(error, "setup", job)
             status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
-            event = failure_event(job, status, failure, wall_s, round(imported_s, 6))
+            event = end_event(job, status, failure, wall_s, round(imported_s, 6))
             with suppress(OSError):  # the receiver of the event keeps it too
                 append_event(Path(job.folder), event)
             send_event(connection, event)

@@ -15,8 +15,9 @@ from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.scheduler import Dispatcher
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
+from raybench.trial.failure import end_event
 from raybench.trial.launch_ranks import ranks_of
-from raybench.trial.record import failure_event, record
+from raybench.trial.record import record
 
 
 def run_job(job: Job, sink: Sink) -> None:
@@ -24,7 +25,7 @@ def run_job(job: Job, sink: Sink) -> None:
     count = ranks_of(job.cell)
     if count > 1:
         message = f"count: {count} needs a process for each device, which --inline has not; use count: 1"
-        sink(failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))
+        sink(end_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))
     else:
         record(job, sink)
 

@@ -24,7 +24,7 @@ from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.execution.files import local_code, local_folder, take_files
 from raybench.execution.process import ForkServer
-from raybench.trial.record import failure_event
+from raybench.trial.failure import end_event
 
 MAX_TRIALS = 256
 """Maximum number of simultaneous trials on a node: one per core or accelerator."""
@@ -75,7 +75,7 @@ class NodeAgent:
             failure: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
             is_full = os.strerror(errno.ENOSPC) in str(error)
             status = TrialStatus.LOST if is_full else TrialStatus.FAILED
-            end = end or failure_event(job, status, failure | ({"disk_full": True} if is_full else {}))
+            end = end or end_event(job, status, failure | ({"disk_full": True} if is_full else {}))
         self._send(event=end, files=files)
 
     def _local(self, job: Job) -> Job:

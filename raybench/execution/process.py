@@ -31,9 +31,10 @@ from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
 from raybench.monitoring import Monitor
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
+from raybench.trial.failure import end_event
 from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.program import TERMINATION_SECONDS, rank_of
-from raybench.trial.record import append_event, failure_event, shortened
+from raybench.trial.record import append_event, shortened
 
 START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
@@ -222,7 +223,7 @@ class ForkServer:
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
-        event = failure_event(job, status, error, wall_s, round(self.import_seconds, 6))
+        event = end_event(job, status, error, wall_s, round(self.import_seconds, 6))
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)
         return shortened(event)

@@ -22,10 +22,7 @@ class ProgressListener:
         fetch(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Trials are about to start.
-
-        The history already contains each of their events when `event` is called.
-        """
+        """Trials are about to start; the history contains each of their events before `event` is called."""
 
     def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
         """A repeat has ended, and these trials follow."""
@@ -39,14 +36,8 @@ class ProgressListener:
     def warn(self, words: str) -> None:
         """A problem that the user may want to fix; from any thread."""
 
-    def quiet(self) -> None:
-        """No other program uses the machine, before the first trial."""
-
     def stopping(self) -> None:
         """The user pressed Ctrl-C."""
 
     def end(self, words: str = "") -> None:
-        """No trial is running any more.
-
-        `words` describes remaining work, and is empty when all is done.
-        """
+        """No trial is running any more; `words` describes remaining work, and is empty when all is done."""

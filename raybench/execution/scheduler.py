@@ -176,13 +176,7 @@ class Dispatcher:
     def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> AssignedWork | None:
         """Release the resources of an ended attempt.
 
-        A lost trial is put at the front again while retries remain.
-
-        Args:
-            begun: whether the attempt was begun; if not, it is put at the front again as the same attempt.
-
-        Returns:
-            The attempt's placement, or None if it was not running.
+        A lost trial is put at the front again while retries remain; one that was not begun, as the same attempt.
         """
         if name not in self._running or self._running[name].work.attempt != attempt:
             return None

@@ -14,7 +14,7 @@ from raybench.core.settings import MISSING
 from raybench.devices import hosted
 from raybench.devices.energy import Joules
 from raybench.monitoring.summary import Window, window_of
-from raybench.results.warmup import is_steady
+from raybench.results.epoch import is_steady
 
 MIN_INTERVALS = 5
 """Minimum length of a measured window, in intervals between readings: power is taken as constant within one."""

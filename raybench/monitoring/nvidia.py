@@ -73,10 +73,7 @@ class NvidiaSensors(_Gpus):
 
 
 class NvidiaEnergy(_Gpus):
-    """The energy counters of some NVIDIA GPUs (`raybench.devices.energy`).
-
-    GPUs before Volta and slices of a GPU have none.
-    """
+    """The energy counters of some NVIDIA GPUs; GPUs before Volta and slices of a GPU have none."""
 
     def read(self) -> Joules:
         """The joules of each GPU since its driver was loaded."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.devices import KINDS
+from raybench.devices import KINDS, hosted
 from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
@@ -32,13 +32,14 @@ LATE_S = 5.0
 """Seconds by which a sample may be late; if the trial used no processor time either, the machine was stopped."""
 
 
-def pause(elapsed: float) -> float:
+def pause(elapsed: float, is_hosted: bool) -> float:
     """Seconds until the next sample, `elapsed` seconds into a trial.
 
-    Usually one second. Shorter at first, because some trials take a second; longer after ten minutes, so that a trial
+    Usually one second or, of an accelerator, a fifth of one, since a training may take two seconds there and a sample
+    takes no time of the accelerator. Shorter at first, because some trials take a second; longer later, so that a trial
     of a day has some thousands of samples. At most 30 s, in which no energy counter starts again at 0.
     """
-    return min(30.0, max(min(1.0, 0.05 + elapsed), elapsed / 600))
+    return min(30.0, max(min(1.0 if is_hosted else 0.2, 0.05 + elapsed), elapsed / 600))
 
 
 class Monitor:
@@ -120,9 +121,9 @@ class Monitor:
         start_s = previous_s = time.perf_counter()
         self._readings.append((time.time(), energy.read()))
         previous = _counters(self._cores, family_usage(leader), energy.socket_cores)
-        over = False
+        over, is_hosted = False, hosted(self._job.cell.device.kind)
         while not over:
-            over = self._over.wait(asked_s := pause(previous_s - start_s))
+            over = self._over.wait(asked_s := pause(previous_s - start_s, is_hosted))
             usage, now_s, t = family_usage(leader), time.perf_counter(), events.now()
             self._readings.append((time.time(), energy.read()))
             counters = _counters(self._cores, usage, energy.socket_cores)

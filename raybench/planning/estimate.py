@@ -49,10 +49,7 @@ class Estimator:
             self.learn(attempt)
 
     def learn(self, attempt: Attempt) -> None:
-        """Add a completed trial.
-
-        Any other is ignored, since its time is not that of a whole trial.
-        """
+        """Add a completed trial; the time of any other is not that of a whole trial."""
         if attempt.status == TrialStatus.COMPLETED and attempt.ledger:
             repeated_s, epochs = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH), max(1, len(attempt.epochs))
             cost = Cost(

@@ -31,24 +31,7 @@ def requested_grid(
     prices: Path | None = None,
     options: tuple[str, str] = ("--set", "--where"),
 ) -> Requested:
-    """Read a grid with changes, and the filter on its cells.
-
-    Args:
-        source, changes: see `raybench.config.load_grid`.
-        where: `AXIS=VALUE` texts (`selection`).
-        repeats: the number of repeats, if it is not the grid's own; with `until`, the largest.
-        until: what is certain enough, such as `5%`: repeats are added until it is reached.
-        synthetic_data: whether to train on generated data.
-        smoke: whether to return the grid's smoke run.
-        inline: whether its trials run in the command's own process; they are results of a separate grid, as there they
-            share it.
-        prices: a file of prices that replace those of the grid.
-        options: the names of the options for changes and for the filter, in messages.
-
-    Raises:
-        GridFileError: the grid or a change is not valid.
-        UsageError: the filter names what the grid does not have.
-    """
+    """Read a grid with changes, and the filter on its cells; messages name both by `options`."""
     all_changes = [*changes]
     if until is not None:
         most = "" if repeats is None else f", at_most: {repeats}"

@@ -197,16 +197,13 @@ def _without_data(need: ResourceRequest, node: Node) -> str | None:
 
 
 def _lacking(need: ResourceRequest, node: Node) -> str | None:
-    """The reason why an environment cannot run the trial, or None.
-
-    The reason includes a remedy if there is one.
-    """
+    """The reason why an environment cannot run the trial, with a remedy if there is one; or None."""
     interpreter = node.interpreter(need.environment)
     if interpreter.problem:
         return interpreter.problem
     if need.environment:
-        needed = {need.framework: FRAMEWORKS[need.framework].package, **{name: name for name in NEEDED}}
-        missing = next((name for name, package in needed.items() if package not in interpreter.packages), None)
+        needed = (FRAMEWORKS[need.framework].package, *NEEDED)
+        missing = next((package for package in needed if package not in interpreter.packages), None)
         return (
             f"{missing} is not installed in {environment_label(need.environment)} on {node.name}" if missing else None
         )

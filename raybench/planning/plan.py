@@ -193,18 +193,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
 
 
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
-    """Make the plan of a grid for these machines.
-
-    Args:
-        spec: the grid.
-        nodes: the available machines.
-        data_root: the folder of the data sets, needed for their digests.
-        where: (axis, value as text): keep only the matching cells; with `AVAILABLE`, only those that can run.
-
-    Raises:
-        WorkloadError: the workload cannot be read.
-        UsageError: a cell that can never be trained, such as a batch larger than the training set.
-    """
+    """Make the plan of a grid for these machines: of all cells, those `where`, or the `AVAILABLE` ones that can run."""
     where = tuple(where)
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}

@@ -377,10 +377,7 @@ class Resolver:
         }
 
     def _examples(self, resolved: Mapping[str, Any]) -> dict[str, int | None]:
-        """The number of examples used of each split.
-
-        None means all of a number that is not yet known.
-        """
+        """The number of examples used of each split; None for all of a number that is not yet known."""
         requested = {**self._info.examples, **(resolved.get("examples") or {})}
         counts = {split: requested.get(split) or self._available.get(split) for split in ("train", "val")}
         name = self._info.dataset or self._info.name

@@ -19,12 +19,6 @@ def missing_work(
     """List the trials still to be run, with their next attempt's number.
 
     They keep the plan's order.
-
-    Args:
-        records: every attempt.
-        retry: statuses of finished trials that are run again.
-        rerun: run every trial again.
-        replaced: attempts that do not count any more.
     """
     records = list(records)
     current = latest(each for each in records if each.key not in replaced)

@@ -39,10 +39,7 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The model options set by a grid that differ from the defaults.
-
-    Each is converted to its default's type.
-    """
+    """The model options set by a grid that differ from the defaults, each of its default's type."""
     options = {}
     for name, value in chosen.items():
         default = info.options.get(name)

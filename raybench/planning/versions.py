@@ -16,10 +16,7 @@ _MAY_DIFFER = {"name", "description", "workload", "inputs", "environment", "trac
 def compared(specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW)) -> GridSpec:
     """Return the grid that runs each cell with the code, the command and the environments of every version.
 
-    Args:
-        specs: the same grid in several folders of code, with several environments or commands. What concerns the whole
-            grid, such as the MLflow store, is that of the last one.
-        names: of the versions; the others are compared with the first.
+    What concerns the whole grid, such as the MLflow store, is that of the last; the others are compared with the first.
     """
     devices = sorted({device for spec in specs for device in spec.devices})
     trees = [spec.model_dump(exclude=_MAY_DIFFER) for spec in specs]

@@ -22,8 +22,9 @@ from raybench.reporting.report import Report, as_json, make_report
 from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
-from raybench.sources import load_grids, mlflow_store
+from raybench.sources import load_grids
 from raybench.sources.result_tables import GridSource
+from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
     from raybench.config.prices import PriceList
@@ -211,7 +212,7 @@ def folder_of(source: str, results: Path) -> Path | None:
     """
     path = user_path(source)
     is_file = path.suffix in (".yaml", ".yml") and path.is_file()
-    if not is_file and (path.exists() or mlflow_store.is_store(source)):
+    if not is_file and (path.exists() or is_store(source)):
         return None
     if is_file:
         from raybench.config import load_grid

@@ -229,9 +229,8 @@ def status_sentences(answer: Answer) -> list[str]:
         sentences.append(sentence)
     sentences += [f"{text}." for text in answer.status.repeats]
     if answer.synthetic_data:
-        sentences.append(
-            f"Generated data replaces {answer.synthetic_data}: {metric_name(answer.metric) or 'quality'} means nothing."
-        )
+        quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
+        sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
     return sentences
 
 

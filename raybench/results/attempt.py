@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results.epoch import Epoch, epoch_of
+from raybench.results.epoch import Epoch, epoch_of, is_steady
 from raybench.results.parsing import (
     cell_in,
     error_in,
@@ -26,7 +26,6 @@ from raybench.results.parsing import (
     valid_values_in,
     whole_in,
 )
-from raybench.results.warmup import is_steady
 
 Key = tuple[str, int]
 """Key of an attempt: its trial's id and its number, from 1."""
@@ -252,10 +251,7 @@ def key_of(event: Event) -> Key | None:
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
-    """Build the attempts of events, in the order of their first event.
-
-    Unknown events and fields are ignored, and so is a value of the wrong type.
-    """
+    """Build the attempts of events, in the order of their first event; what is unknown or malformed is ignored."""
     records: dict[Key, Attempt] = {}
     for event in events:
         key = key_of(event)

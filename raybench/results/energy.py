@@ -24,15 +24,10 @@ def total(attempt: Attempt, part: str = DEVICE) -> float | None:
 
 
 def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
-    """Joules per epoch after the warm-up or, if these took too little time to be measured, of all epochs."""
-    if not attempt.audit:
-        return None
-    for name in ("steady", "epochs"):
-        stretch = _stretch(attempt, name)
-        joules, count = _joules(stretch, part), number_in(stretch.get("count"))
-        if joules is not None and count:
-            return round(joules / count, 9)
-    return None
+    """Joules per epoch after the warm-up; None also if these took too little time to be measured."""
+    stretch = _stretch(attempt, "steady")
+    joules, count = _joules(stretch, part), number_in(stretch.get("count"))
+    return round(joules / count, 9) if joules is not None and count else None
 
 
 def per_example(attempt: Attempt) -> float | None:

@@ -6,7 +6,7 @@ declared. To add a measurement, add one field here and its value to the event (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
@@ -292,10 +292,7 @@ def epoch_of(number: int, event: Event) -> Epoch:
 
 
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
-    """An epoch from a row of the table of epochs.
-
-    Columns with a slash in their names are its metrics, or what it counted: `units/tokens`.
-    """
+    """An epoch from a row of the table of epochs; columns with a slash are metrics, or counts: `units/tokens`."""
     named = {name: row[name] for name in row if "/" in name and row[name] is not None}
     units = {name.removeprefix(UNITS): count for name, count in named.items() if name.startswith(UNITS)}
     metrics = {name: value for name, value in named.items() if not name.startswith(UNITS)}
@@ -307,6 +304,19 @@ def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoc
         elif value is not None:
             values[quantity.field] = value
     return Epoch(number, t, **values)
+
+
+def is_steady(number: int, warmup: int, gaps: Iterable[int] = (), epochs: float = 0) -> bool:
+    """Return whether an epoch (from 1) is a full one after the warm-up.
+
+    Args:
+        number: the epoch.
+        warmup: epochs that steady times leave out.
+        gaps: epochs after which another process went on: it warms up too, in one epoch or more.
+        epochs: those of the run; if it is not a whole number, the last one is shorter. 0 if it is not known.
+    """
+    is_cold = number <= warmup or any(gap < number <= gap + max(1, warmup) for gap in gaps)
+    return not is_cold and not (epochs % 1 and number > epochs)
 
 
 def over_ranks(events: Sequence[Event]) -> Event:

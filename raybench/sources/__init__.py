@@ -17,8 +17,9 @@ from raybench.results.folder import grids_in, has_results, read_events
 from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
-from raybench.sources import epochs_csv, mlflow_store
+from raybench.sources import epochs_csv
 from raybench.sources.result_tables import GridSource, Record, prices
+from raybench.tracking.store import downloaded, is_store, store_from_uri
 
 TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"
 """How to compare two scripts, for messages."""
@@ -80,11 +81,6 @@ def of_history(name: str, history: GridHistory) -> GridSource:
     return GridSource(name, records, history, request)
 
 
-def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
-    """Load results as records, from which the tables are made."""
-    return [record for each in load_grids(source, grid, attempts) for record in each.records]
-
-
 def _of_file(path: Path) -> GridSource:
     """Return the attempts in one file of events.
 
@@ -109,8 +105,8 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     path = user_path(source)
     if is_archive(path):
         return [stack.enter_context(extracted(path))]
-    if mlflow_store.is_store(source) and not path.is_dir():
-        return stack.enter_context(mlflow_store.downloaded(mlflow_store.store_of(source, path), grid))[0]
+    if is_store(source) and not path.is_dir():
+        return stack.enter_context(downloaded(store_from_uri(source), grid))[0]
     if has_results(path):
         return [path]
     names = grids_in(path)

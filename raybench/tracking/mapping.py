@@ -55,10 +55,7 @@ def run_name(attempt: Attempt) -> str:
 
 
 def parameters(attempt: Attempt) -> dict[str, str]:
-    """The settings and parameters of a run, its device, workload, data, framework, repeat and seed.
-
-    Values are JSON except for texts.
-    """
+    """Settings and parameters of a run, its device, workload, data, framework, repeat, seed; JSON, except texts."""
     cell = attempt.cell
     leaves = cell.leaves()
     values = {name: value for name, value in leaves.items() if name.startswith(("settings.", PARAM))}

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from textwrap import shorten
 
 from raybench.core.secret_masking import HIDDEN, mask, redact
+from raybench.datasets.paths import user_path
 from raybench.errors import RaybenchError, UsageError
 from raybench.results.folder import RESULTS
 
@@ -83,12 +85,29 @@ def cli_flags(store: Store, results: Path) -> str:
     return flag + ("" if is_default else f" --tracking-uri {quote(str(store))}")
 
 
-def store_from_uri(uri: str) -> Store:
-    """The store of a URI.
+def store_from_uri(source: str) -> Store:
+    """The store of a URI, or of a database's file; a relative path is relative to the working folder."""
+    uri = source.strip() if is_uri(source) else f"sqlite:///{user_path(source).as_posix()}"
+    return _store(uri, "the MLflow store", Path.cwd())
 
-    A relative path of a sqlite store is relative to the working folder.
+
+def is_store(source: str) -> bool:
+    """Return whether a source of results is an MLflow store: a URI or a database's file."""
+    return is_uri(source) or Path(source).suffix in (".db", ".sqlite")
+
+
+@contextmanager
+def downloaded(store: Store, grid: str | None = None) -> Iterator[tuple[list[Path], int]]:
+    """Download the grids of a store; yield their folders, which are temporary, and the number of runs left out.
+
+    Raises:
+        UsageError: it has no results of raybench, or none of the grid.
+        StoreError: it cannot be reached, or is not an MLflow store.
     """
-    return _store(uri.strip(), "the MLflow store", Path.cwd())
+    with redacted_errors(store):
+        from raybench.tracking.mlflow import download
+    with TemporaryDirectory(prefix="raybench-") as folder:
+        yield download(store, Path(folder), grid)
 
 
 def is_uri(text: str) -> bool:
@@ -97,10 +116,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_server(uri: str) -> bool:
-    """Return whether a URI names an MLflow server rather than a database.
-
-    A server has its own UI and artifacts.
-    """
+    """Return whether a URI names an MLflow server, which has its own UI and artifacts, rather than a database."""
     return _scheme(uri) in SERVERS
 
 

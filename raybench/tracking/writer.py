@@ -51,15 +51,7 @@ class MlflowWriter:
     """Writes a grid's events to MLflow in a separate thread; it neither blocks a grid nor makes it fail.
 
     A failing store is tried again, with one message to the user. The files of the attempts have everything: the next
-    command writes what is missing.
-
-    Args:
-        store: the MLflow store.
-        history: the grid's history; what earlier executions did not write is written too.
-        execution: this execution.
-        warn: gets one line, without secrets, if runs are missing in the store at the end.
-        tell: gets one line as soon as a store fails; by default `warn`.
-        interval_s: seconds between two passes while the grid runs.
+    command writes what is missing. `tell` gets a line as soon as the store fails, `warn` one at the end.
     """
 
     def __init__(
@@ -109,15 +101,7 @@ class MlflowWriter:
         return len(pending) + bool(self._files)
 
     def close(self, timeout: float = PATIENCE_S, progress: Callable[[int], None] | None = None) -> int:
-        """Write all remaining data and stop the thread.
-
-        Args:
-            timeout: seconds after which the rest is abandoned.
-            progress: gets the number of runs left, a few times per second.
-
-        Returns:
-            Number of runs that could not be written; `warn` has received a line about them.
-        """
+        """Write all remaining data and stop the thread; return the number of runs that could not be written."""
         self._give_up = time.monotonic() + timeout
         self._closing.set()
         while self._thread.is_alive() and time.monotonic() < self._give_up:

@@ -14,15 +14,7 @@ MAX_BATCH_DEPTH = 8
 
 
 def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
-    """The number of examples in a batch: the first dimension that its arrays have in common.
-
-    Args:
-        batch: an array, or lists and maps of arrays.
-        path: the path of an array in an earlier batch, so that the others need not be looked at again.
-
-    Returns:
-        The number, and the path of an array that has it.
-    """
+    """The number of examples in a batch, the first dimension of its arrays, and the path of one, for later batches."""
     if path is not None:
         try:
             array = batch

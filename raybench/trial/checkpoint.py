@@ -86,10 +86,7 @@ class Checkpoints:
         return [resumed, *replayed]
 
     def after(self, epoch: Event, state: SavedState, ledger: Ledger) -> None:
-        """Make a checkpoint after an epoch, if one is due.
-
-        Not called after the last epoch.
-        """
+        """Make a checkpoint after an epoch that is not the last, if one is due."""
         interval = self._job.checkpoint_every
         if not interval:
             return

@@ -1,13 +1,15 @@
-"""What is recorded of an exception that ended a trial."""
+"""What is recorded of the end of a trial, and of an exception that ended it."""
 
 from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from raybench.core import memory
+from raybench.core import events, memory
+from raybench.core.events import Event
 from raybench.core.files import FULL
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
@@ -60,3 +62,28 @@ def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
         "traceback": _encodable("".join(traceback.format_exception(exc))),
         **({"disk_full": True} if isinstance(exc, OSError) and exc.errno in FULL else {}),
     }
+
+
+def end_event(
+    job: Job,
+    status: str,
+    error: Mapping[str, Any] | None,
+    wall_s: float | None = None,
+    loading_s: float | None = None,
+    sections: Mapping[str, float] | None = None,
+    warnings: Sequence[str] | None = None,
+) -> Event:
+    """The last event of a job: of a trial with its status; of a check without its result."""
+    if job.check:
+        fields = {"check": job.check, **job.labels, "seconds": wall_s, "error": dict(error or {})}
+        return events.check_ended(job.trial, job.attempt, **fields)
+    return events.trial_ended(
+        job.trial,
+        job.attempt,
+        status,
+        ledger=sections,
+        wall=wall_s,
+        template_import=loading_s,
+        warnings=job.warnings if warnings is None else warnings,
+        error=error,
+    )

@@ -26,7 +26,7 @@ class KnownOutput:
     are_passes: bool = True
 
 
-_NO_PROGRESS = r"(?!.*(?:\bbatch|\bstep|\biter|\d+/\d+ ?\(|\d%|it/s|/step))"
+_NO_PROGRESS = r"(?!.*(?:\bbatch|\bstep|\biter|\[ *\d+/\d+ ?\(|\d%\||it/s|/step))"
 
 KNOWN_OUTPUTS = (
     KnownOutput("the test lines of PyTorch's examples", {"epoch": r"^Test set: .*Accuracy: \d+/\d+"}),
@@ -48,12 +48,12 @@ KNOWN_OUTPUTS = (
     ),
     KnownOutput(
         "the lines `Epoch N` or `Epoch N/M` (in Keras's `fit`, to the end of its progress bar)",
-        {"epoch_begins": r"^Epoch (\d+)(?:/\d+)?:?\s*$", "epoch": r"^\s*(?P<steps>\d+)/(?P=steps)\b.*/(?:step|epoch)"},
+        {
+            "epoch_begins": r"(?:^|\] ?)Epoch (\d+)(?:(?:/\d+)?:?\s*$| \| Batchsize)",
+            "epoch": r"^\s*(?P<steps>\d+)/(?P=steps)\b.*/(?:step|epoch)",
+        },
     ),
     KnownOutput("the progress bars `Epoch N: 100%`", {"epoch": r"\b[Ee]poch[ :#]*(\d+)\b.*\b100%"}),
-    KnownOutput(
-        "the lines that begin an epoch (`Epoch N | Batchsize: …`)", {"epoch_begins": r"\bEpoch (\d+) \| Batchsize"}
-    ),
     KnownOutput(
         "the lines `epoch N … loss …`",
         {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\['\"]*(\d+).*(?:\b|_)(?:[Ll]oss|[Aa]cc)"},
@@ -66,7 +66,8 @@ METRICS = {
     "accuracy": r"acc(?:uracy)?(?:@?1)?|prec@1|top-?1",
     "perplexity": r"ppl|perplexity",
     "other": r"(?:m?log)?loss|f1(?:[-_]score)?|(?:pr_?|ro_?)?auc|auroc|(?-i:mAP)\w*|m?iou|bleu|rouge\w*|wer|cer|r?msl?e"
-    r"|mae|mape|nll|bp[bc]|ndcg\S*|psnr|ssim|fid|dice|(?<=[-_])(?:err|error|return|reward|score)",
+    r"|mae|mape|nll|bp[bc]|ndcg\S*|psnr|ssim|fid|dice"
+    r"|(?:(?<=[-_])|(?<=rain |test |tion |eval ))(?:err|error|return|reward|score)",
 }
 """What programs call a metric, by raybench's name of it; others keep their names."""
 
@@ -93,7 +94,7 @@ def _named(patterns: Mapping[str, str]) -> str:
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,20}\.?\d{0,20}(?:e[-+]?\d+)?|\.\d+|nan|inf)"
 _PER_SECOND = rf"(?:(?:{'|'.join(UNITS.values())})(?:/|_per_| per )s(?:ec(?:ond)?)?|tps)\b"
 _RATE = re.compile(
-    rf"(?<![\w.])({_NUMBER})([kM]?)\s*{_PER_SECOND}|(?<![a-z]){_PER_SECOND}[\"']?[\s:=]+[\"']?({_NUMBER})([kM]?)",
+    rf"(?<![\w.])({_NUMBER})([kM]?)\s*{_PER_SECOND}|(?<!eval_)(?<![a-z]){_PER_SECOND}[\"']?[\s:=]+[\"']?({_NUMBER})([kM]?)",
     re.IGNORECASE,
 )
 _METRIC = re.compile(
@@ -103,8 +104,9 @@ _METRIC = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(rf"(?<![a-z])(?:{_named(PARTS)})(?![a-z]|\w*\.py)", re.IGNORECASE)
-_OTHER = re.compile(r"\b(?:best|max|min|target|top-[2-9])[ _-][^,|;\t]*", re.IGNORECASE)
-_SAME = re.compile(r"average|avg|mean|epoch|step|total|running|metrics|top1|'s|", re.IGNORECASE)
+_NOT_CURRENT = re.compile(r"\b(?:best|max|min|target|top-[2-9])[ _-][^,|;\t]*", re.IGNORECASE)
+_NEUTRAL = re.compile(r"average|avg|mean|epoch|step|total|running|metrics|top1|'s|", re.IGNORECASE)
+"""Words before the name of a metric that do not make it a different one."""
 
 
 def recognise(line: str) -> KnownOutput | None:
@@ -120,14 +122,14 @@ def metrics_in(line: str, header: str = "") -> Iterator[tuple[str, float, int]]:
         header: the last line that is not indented, which an indented one belongs to.
     """
     context = header if line[:1].isspace() else ""
-    line = _OTHER.sub(lambda match: " " * len(match[0]), line[:MAX_METRIC_CHARS])
+    line = _NOT_CURRENT.sub(lambda match: " " * len(match[0]), line[:MAX_METRIC_CHARS])
     for found in _METRIC.finditer(line):
         words = re.split(r"[-_/.]", _PART.sub("", found["before"] or ""))
-        own = [word.lower() for word in words if not _SAME.fullmatch(word)]
+        own = [word.lower() for word in words if not _NEUTRAL.fullmatch(word)]
         kind = next(name if name != "other" else found[name].lower() for name in METRICS if found[name])
-        value = _float(found["mean"] or found["value"]) / float(found["all"] or 1)
+        value = _float(found["mean"] or found["value"]) / (float(found["all"] or 1) or 1)
         yield f"{_part(context, line[: found.start('value')])}/{'_'.join([*own, kind])}", value, found.start("value")
-    for found in _RATE.finditer(line) if _part(context, line) == "train" else ():  # the speed of training
+    for found in _RATE.finditer(line):
         unit = next(name for name, text in UNITS.items() if re.search(text, found[0], re.IGNORECASE))
         factor = {"k": 1e3, "m": 1e6}.get((found[2] or found[4] or "").lower(), 1)
         yield f"speed/{unit}_per_s", _float(found[1] or found[3]) * factor, found.start(1 if found[1] else 3)

@@ -67,12 +67,6 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
     """Run the work in a process for each rank and send merged events, as if from one.
 
     An error in any rank ends all of them, and is the trial's error.
-
-    Args:
-        job: the attempt; with one rank, the work is done in this process.
-        work: the work of each rank, with a function that it sends events by; the last one is one of `events.ENDS`.
-        send: receives the merged events.
-        fail: makes the end event if a rank cannot send its own.
     """
     count = ranks_of(job.cell)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -151,18 +145,15 @@ class _Process:
         """Time and event of the end of its work, or None."""
         return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether it was stopped by a signal; false without /proc."""
-        return status_of(self._process.pid or 0)[0] == "T"
-
     def write_stack(self) -> None:
         """Let it write at which lines it is."""
         assert self._process.pid
         os.kill(self._process.pid, signal.SIGUSR1)
 
-    def stack(self) -> str:
-        """The lines at which it was, as `faulthandler` writes them."""
+    def stack(self) -> str | None:
+        """The lines at which it was, as `faulthandler` writes them; None if a signal has stopped it."""
+        if status_of(self._process.pid or 0)[0] == "T":
+            return None
         self._stack.seek(0)
         return self._stack.read().decode(errors="replace")
 
@@ -239,7 +230,7 @@ class _Ranks:
         return {**self._trained, "event": end["event"], "warnings": [*self._trained["warnings"], warning]}
 
     def _follow(self, send: Send) -> Event:
-        """Send the merged events of all ranks except the last; return that.
+        """Send the merged events of all ranks, and find their common end.
 
         The death of a rank is examined before any error, because it breaks the connections of the others, which then
         report that.
@@ -302,7 +293,7 @@ class _Ranks:
         for process in self._processes:
             process.write_stack()
         time.sleep(STACK_SECONDS)
-        stacks = {process.number: None if process.is_stopped else process.stack() for process in self._processes}
+        stacks = {process.number: process.stack() for process in self._processes}
         return self._failure(TrialStatus.TIMEOUT, timeout_error(self._job, stacks))
 
 

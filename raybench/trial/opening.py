@@ -85,10 +85,7 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 
 
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
-    """Runtime conditions of all ranks together, if there are several.
-
-    The device reports only those of this rank.
-    """
+    """Runtime conditions of all ranks together, if there are several; the device reports only those of this rank."""
     is_command = job.cell.workload.form == COMMAND
     count = job.cell.device.devices or 1 if is_command else current_rank().count
     if count == 1:

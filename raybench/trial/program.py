@@ -61,13 +61,7 @@ Chunk = tuple[int, bytes, int]
 
 
 class Program:
-    """A running program.
-
-    Args:
-        arguments: the program, looked up in the `PATH` of `environ`, and its arguments.
-        environ: its environment variables.
-        folder: its working directory.
-        marker: the name of a variable of `environ` with a unique value, by which its descendants are found.
+    """A running program, whose descendants are found by a variable of its environment, the marker.
 
     Attributes:
         pid: its process id.
@@ -115,10 +109,7 @@ class Program:
                 self._selector.unregister(key.fileobj)
 
     def cpu_s(self) -> float:
-        """Processor seconds of it and its descendants that run; those that have ended count once they are waited for.
-
-        0 without /proc.
-        """
+        """Processor seconds of it and its descendants; an ended one counts once it is waited for. 0 without /proc."""
         rows: dict[int, tuple[int, int]] = {}
         for file in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):  # it has just ended

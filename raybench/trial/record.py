@@ -16,7 +16,7 @@ from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
-from raybench.trial.failure import describe_error
+from raybench.trial.failure import describe_error, end_event
 from raybench.trial.journal import Send
 from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import run_ranks
@@ -35,10 +35,7 @@ CHECKS = {
 
 
 def shortened(event: Event) -> Event:
-    """An event with the long texts of its error cut in the middle.
-
-    The files `ERROR` and `OUTPUT` have the full texts.
-    """
+    """An event with the long texts of its error cut; the files `ERROR` and `OUTPUT` have the full ones."""
     error = event.get("error")
     return {**event, "error": {name: _cut(name, value) for name, value in error.items()}} if error else event
 
@@ -60,27 +57,6 @@ def append_event(folder: Path, event: Event) -> None:
         (folder / ERROR).write_text(trace, encoding="utf-8", errors="backslashreplace")
 
 
-def failure_event(
-    job: Job, status: str, error: Mapping[str, Any], wall: float | None = None, template_import: float | None = None
-) -> Event:
-    """End event of a job whose process could not report it.
-
-    A trial ends with a status; a check, without a result.
-    """
-    if job.check:
-        fields = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
-        return events.check_ended(job.trial, job.attempt, **fields)
-    return events.trial_ended(
-        job.trial,
-        job.attempt,
-        status,
-        wall=wall,
-        template_import=template_import,
-        warnings=job.warnings,
-        error=error,
-    )
-
-
 def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     """Run an attempt or check; write each event to its file, then send it."""
     own_pid = os.getpid()
@@ -99,7 +75,7 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         work = partial(run_command if job.cell.workload.form == COMMAND else run, job, ledger=ledger)
 
     def fail(status: str, error: Mapping[str, Any]) -> Event:
-        return failure_event(job, status, error, ledger.close()[1], ledger.loading_s)
+        return end_event(job, status, error, ledger.close()[1], ledger.loading_s)
 
     run_ranks(job, work, store, fail)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 from raybench import datasets
 from raybench.core import events, memory
 from raybench.core.cell import Cell
-from raybench.core.events import Event
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
@@ -28,7 +27,7 @@ from raybench.training.current import set_current
 from raybench.training.declared import DeclaredTraining
 from raybench.training.trial import Trial
 from raybench.trial.checkpoint import Checkpoints
-from raybench.trial.failure import failure
+from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import Send, TrialJournal, misuse, options_of
 from raybench.trial.opening import keep_others_offline, open_assigned, opening
 from raybench.workloads import WorkloadInfo, load_workload
@@ -94,7 +93,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         checkpoints.remove()
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
-    event = ended(job, status, error, warnings, sections, wall_s, ledger)
+    event = end_event(job, status, error, wall_s, ledger.loading_s, sections, warnings)
     if engine and status == TrialStatus.COMPLETED and current_rank().count > 1:
         send({**event, "event": events.TRAINED})
         try:
@@ -123,28 +122,6 @@ def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFa
         return training.engine
 
     return train
-
-
-def ended(
-    job: Job,
-    status: TrialStatus,
-    error: Mapping[str, Any] | None,
-    warnings: Sequence[str],
-    sections: Mapping[str, float],
-    wall_s: float,
-    ledger: Ledger,
-) -> Event:
-    """The last event of a trial."""
-    return events.trial_ended(
-        job.trial,
-        job.attempt,
-        status,
-        ledger=sections,
-        wall=wall_s,
-        template_import=ledger.loading_s,
-        warnings=warnings,
-        error=error,
-    )
 
 
 def drop_unmeasured(sections: dict[str, float]) -> None:

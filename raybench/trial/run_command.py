@@ -39,7 +39,7 @@ from raybench.results.epoch import over_ranks
 from raybench.training.epoch_record import finite
 from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
 from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
-from raybench.trial.failure import failure
+from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognise
@@ -54,7 +54,7 @@ from raybench.trial.program import (
     send_signal,
     status_of,
 )
-from raybench.trial.run import NOT_KEPT, PER_DEVICE, drop_unmeasured, ended, per_device_batch_size
+from raybench.trial.run import NOT_KEPT, PER_DEVICE, drop_unmeasured, per_device_batch_size
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, EPOCH_BEGINS, MARKS, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.own_files import working_folder
@@ -120,7 +120,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
-    end = ended(job, status, error, warnings, sections, wall_s, ledger)
+    end = end_event(job, status, error, wall_s, ledger.loading_s, sections, warnings)
     send({**end, **(run.known | run.evidence() if run else {})})
 
 

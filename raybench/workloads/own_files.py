@@ -20,6 +20,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -159,7 +160,13 @@ def is_installed(path: Path) -> bool:
         return True
     folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders += [*site.getsitepackages(), site.getusersitepackages(), str(PACKAGE)]
-    return any(map(path.is_relative_to, folders))
+    return any(map(path.is_relative_to, [*folders, *filter(_has_packages, sys.path)]))
+
+
+@cache
+def _has_packages(folder: str) -> bool:
+    """Return whether pip has installed packages in a folder, as with `--target`."""
+    return any(Path(folder).glob("*.dist-info"))
 
 
 _folder_before: list[str] = []

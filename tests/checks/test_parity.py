@@ -82,14 +82,23 @@ def test_digits_cnn_is_the_same_job(framework: str, compared: Callable[..., Pari
     assert found.same, found.pairs[0].lines
 
 
+SMALL_GPT = """
+from raybench.workloads import get
+
+small = get("gpt").with_options({"layers": 2, "width": 32, "heads": 2, "context": 24})
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "framework", [OTHERS[0], pytest.param("torch_xla", marks=[pytest.mark.xla, pytest.mark.exhaustive])]
 )
-def test_gpt_is_the_same_job(framework: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpt_is_the_same_job(
+    framework: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(parity, "STEPS", 3)
-    small = {"layers": 2, "width": 32, "heads": 2, "context": 24}
-    found = compared("gpt", ["torch", framework], batch_size=16, model=small)
+    (tmp_path / "mine.py").write_text(SMALL_GPT)
+    found = compared(f"{tmp_path}/mine.py:small", ["torch", framework], batch_size=16)
     assert found.same, found.pairs[0].lines
 
 

@@ -153,17 +153,14 @@ ROOFLINE = events.check_ended(
 )
 
 
-@pytest.mark.parametrize("quiet", [True, False])
-def test_checks_are_one_line_before_the_first_trial(terminal, quiet):
-    if quiet:
-        terminal.display.quiet()
+def test_checks_are_one_line_before_the_first_trial(terminal):
     for check in (PASSED, PASSED, ROOFLINE):
         terminal.display.event(check)
     terminal.start(0)
     terminal.start(1)
     terminal.display.end()
     line = "Checks: weight decay ok · peak 94.4 GFLOP/s (product) on cpu"
-    assert [text for text in terminal.lines() if "Checks" in text] == [line + (" · machine is quiet" if quiet else "")]
+    assert [text for text in terminal.lines() if "Checks" in text] == [line]
 
 
 def test_failures_stay_above_the_live_display(terminal, tmp_path):

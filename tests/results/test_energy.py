@@ -39,9 +39,9 @@ def test_joules_of_epochs_examples_and_the_host():
     assert energy.to_target(run) is None and energy.missing(run) is None
 
 
-def test_energy_without_steady_part_is_the_mean():
+def test_energy_without_steady_part_is_unknown():
     whole = {"epochs": {"count": 4, "device_j": 100.0}, "each": {}, "missing": []}
-    assert energy.steady(trial(events.trial_audited("", 1, energy=whole))) == 25
+    assert energy.steady(trial(events.trial_audited("", 1, energy=whole))) is None
 
 
 @pytest.mark.parametrize("damaged", [0, -3.0, "many", None, True, [1]])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raybench.results.warmup import is_steady
+from raybench.results.epoch import is_steady
 
 
 @pytest.mark.parametrize(

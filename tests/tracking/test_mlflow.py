@@ -12,10 +12,9 @@ from support.tracked import FileWriter, ended, epoch, eventually, runs, started
 
 from raybench.errors import UsageError
 from raybench.results.history import GridHistory
-from raybench.sources.mlflow_store import downloaded
 from raybench.tracking import writer as writing
 from raybench.tracking.mlflow import MlflowClient, Runs
-from raybench.tracking.store import StoreError, resolve
+from raybench.tracking.store import StoreError, downloaded, resolve
 from raybench.tracking.writer import INCOMPLETE, catch_up, fill
 
 

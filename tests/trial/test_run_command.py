@@ -173,7 +173,7 @@ KNOWN_OUTPUTS = {
         Epoch 1: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=1.0]""",
         [{"train/loss": 2.0, "val/loss": 1.9}, {"train/loss": 1.0}],
     ),
-    "Batchsize": (
+    "Epoch N` or": (
         "[GPU0] Epoch 0 | Batchsize: 32 | Steps: 4\n[GPU0] Epoch 1 | Batchsize: 32 | Steps: 4\nend",
         [{}, {}],
     ),
@@ -219,6 +219,13 @@ KNOWN_OUTPUTS = {
             {"train/loss": 0.4, "train/accuracy": 0.8},
         ],
     ),
+    "`epoch N … loss …`": (
+        "Epoch 1/2  loss 0.7  val acc: 98.5%  20 samples/s\nEpoch 2/2  loss 0.6  val acc: 98.9%  30 samples/s",
+        [
+            {"train/loss": 0.7, "val/accuracy": 98.5, "speed/examples_per_s": 20},
+            {"train/loss": 0.6, "val/accuracy": 98.9, "speed/examples_per_s": 30},
+        ],
+    ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
 }
 
@@ -257,6 +264,7 @@ training's binary_logloss: 0.673\tvalid_1's auc: 0.81 -> train/binary_logloss 0.
 validation loss at iteration 1000 | lm loss value: 6.5E+00 | lm loss PPL: 6.9E+02 -> val/loss 6.5, val/perplexity 690
 iter 10 step 5 | loss train: 2.345, val: n/a -> train/loss 2.345
 Epoch(val) [1][500/500]  coco/bbox_mAP: 0.377 -> val/bbox_map 0.377
+Validation score: 0.9, test error: 3.2% -> val/score 0.9, test/error 3.2
 global_step=200, episodic_return=21.0 -> train/episodic_return 21
 valid | epoch 001 | ppl 20 | best_loss 7.1 | Best val Acc: 0.9 -> val/perplexity 20
 Namespace(acc=False, loss_weight=0.5, precision=16, max_acc=3), error 404, map 3 of 5 ->
