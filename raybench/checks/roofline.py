@@ -27,9 +27,7 @@ VERSION = 2
 """Version of the measurement; raised when rates or work would be measured differently."""
 
 SECONDS, CALLS = 1.0, 8
-"""Seconds per probe, and maximum number of calls per size.
-
-The best call counts: on a busy host it is closer to the device's peak than a mean."""
+"""Seconds per probe, and most calls per size, of which the best counts: the closest to the peak on a busy host."""
 
 LONG = 0.05
 """Seconds of a call after which no larger size is tried: the launch overhead is negligible in it."""

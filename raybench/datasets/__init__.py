@@ -1,7 +1,4 @@
-"""The built-in data sets: status, download and reading.
-
-Nothing is downloaded or read before it is requested, and nothing is ever unpickled.
-"""
+"""The built-in data sets: status, download and reading. Nothing is fetched unasked, or ever unpickled."""
 
 from __future__ import annotations
 

@@ -27,9 +27,7 @@ VERSION = 2
 """Version of the generated data, and so part of their digest."""
 
 OVERLAP = 16
-"""Each example begins a sixteenth of an example after the one before.
-
-So a set of any size is made in a moment and takes a sixteenth of its size in memory."""
+"""Each example begins a sixteenth of an example after the one before: made in a moment, in little memory."""
 
 WORDS = 60_000
 
@@ -62,10 +60,7 @@ def classes(number: int) -> Draw:
 
 
 def words(random: RandomState, count: int) -> Array:
-    """Reviews of random words: uint16 [count, tokens].
-
-    The probability of the n-th most frequent word is proportional to 1/n, as in real texts.
-    """
+    """Reviews of random words, the n-th most frequent of a probability of 1/n as in texts: uint16 [count, tokens]."""
     import numpy as np
 
     ranks = WORDS ** random.random_sample((count, imdb.LONGEST))

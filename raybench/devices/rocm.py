@@ -1,7 +1,4 @@
-"""AMD GPUs through ROCm, whose builds of PyTorch have the interface of CUDA.
-
-Written to the documentation, and not run on an AMD GPU yet.
-"""
+"""AMD GPUs through ROCm, whose PyTorch has the interface of CUDA; written to its documentation, and not run yet."""
 
 from __future__ import annotations
 
@@ -101,10 +98,7 @@ class Rocm(Cuda):
         super().open(precision)
 
     def describe(self) -> Hardware:
-        """The model of the visible GPUs according to the driver, as it was planned, and their number.
-
-        The name in torch is used if the driver lists several models or none.
-        """
+        """The model of the visible GPUs by the driver, or by torch if it lists several or none, and their number."""
         import torch
 
         properties = torch.cuda.get_device_properties(0)

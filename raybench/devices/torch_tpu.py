@@ -1,7 +1,4 @@
-"""TorchTPU's adapter: a TPU chip as the device `tpu` of PyTorch, with eager execution.
-
-Written to the Python interface of torch_tpu 0.2, and not run on a TPU yet.
-"""
+"""TorchTPU's adapter: a TPU chip as PyTorch's device `tpu`, written to torch_tpu 0.2 and not run on a TPU yet."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Environment variable: whether torch loads the packages of other devices when it is imported."""
 
 LEGACY = "TORCH_TPU_ALLOW_LEGACY_DEVICE_APIS"
-"""Environment variable that admits functions such as `torch.tpu.get_rng_state`.
-
-Checkpoints need them, and torch 2.13 has no replacement."""
+"""Environment variable that admits `torch.tpu.get_rng_state`, which checkpoints need: torch 2.13 has no other."""
 
 
 class TorchTpu(AsynchronousDevice, TorchDevice):

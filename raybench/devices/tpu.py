@@ -42,9 +42,7 @@ GENERATIONS = {
     ("0x006f", None): Generation("TPU v6e", 32 * GIB),
     ("0x0076", None): Generation(HALVED, 96 * GIB),
 }
-"""Generations by PCI device and, if two share it, subsystem device.
-
-Source: Google's `tpu-info`, and torch_xla for the halves of a TPU7x; memory is per chip."""
+"""Generations by PCI device and subsystem device, from Google's `tpu-info` and torch_xla; memory is per chip."""
 
 BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 """Topology of a number of chips of one host, for libtpu, if a process uses only some of the chips."""

@@ -26,10 +26,7 @@ KIND = DeviceKind(
 
 
 class Xla(TorchDevice):
-    """One or more XLA devices in one process.
-
-    The kind selects the PJRT client, which reads its environment when the first device is requested.
-    """
+    """One or more XLA devices in one process, of the PJRT client that the kind selects in the environment."""
 
     torch_name = "xla"
     synchronous, lazy = False, True

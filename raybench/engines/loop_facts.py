@@ -25,11 +25,7 @@ _BY_MODULE = {
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """Settings of an optimizer, or of one of its parameter groups, in the first step of an epoch.
-
-    Attributes:
-        name: of its class.
-    """
+    """Settings of an optimizer of this class, or of one of its parameter groups, in the first step of an epoch."""
 
     name: str
     lr: float | None

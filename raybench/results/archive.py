@@ -5,7 +5,6 @@ An archive may come from anybody, so it is checked before a file of it is writte
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 import zipfile
@@ -30,6 +29,7 @@ from raybench.results.folder import (
     parse_events,
 )
 from raybench.results.lock import locked
+from raybench.results.parsing import json_object
 
 SUFFIX = ".zip"
 
@@ -112,7 +112,7 @@ def extracted(path: Path) -> Iterator[Path]:
     Raises:
         UsageError: it cannot be read, is damaged, or has other content than results.
     """
-    with TemporaryDirectory(prefix="raybench-") as folder:
+    with TemporaryDirectory(prefix=f"{path.name:.100}-") as folder:
         yield _extract(path, Path(folder))
 
 
@@ -230,10 +230,8 @@ def _check(name: str, data: bytes) -> None:
         _RefusedError: it is damaged.
     """
     if name.endswith(".json"):
-        try:
-            json.loads(data)
-        except (ValueError, RecursionError):
-            raise _RefusedError(f"{name} is not JSON") from None
+        if json_object(data) is None:
+            raise _RefusedError(f"{name} is not JSON")
         return
     damaged: list[str] = []
     events = parse_events(data, name, damaged)

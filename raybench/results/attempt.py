@@ -251,10 +251,7 @@ def key_of(event: Event) -> Key | None:
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
-    """Build the attempts of events, in the order of their first event.
-
-    Unknown events and fields are ignored, and so is a value of the wrong type.
-    """
+    """Build the attempts of events, in the order of their first event; what is unknown or malformed is ignored."""
     records: dict[Key, Attempt] = {}
     for event in events:
         key = key_of(event)

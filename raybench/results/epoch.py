@@ -292,10 +292,7 @@ def epoch_of(number: int, event: Event) -> Epoch:
 
 
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
-    """An epoch from a row of the table of epochs.
-
-    Columns with a slash in their names are its metrics, or what it counted: `units/tokens`.
-    """
+    """An epoch from a row of the table of epochs; columns with a slash are metrics, or counts: `units/tokens`."""
     named = {name: row[name] for name in row if "/" in name and row[name] is not None}
     units = {name.removeprefix(UNITS): count for name, count in named.items() if name.startswith(UNITS)}
     metrics = {name: value for name, value in named.items() if not name.startswith(UNITS)}

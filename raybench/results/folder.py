@@ -11,7 +11,6 @@ without an end event belongs to an attempt that still runs or was lost.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import msgspec
 
 from raybench.core.events import ENDS, Event, events_file, to_line
 from raybench.core.files import append_to
+from raybench.results.parsing import json_object
 
 RESULTS = Path("raybench-results")
 """The default results folder."""
@@ -116,11 +116,8 @@ def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
         pass
     events = []
     for number, line in enumerate(lines, 1):
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            event = None
-        if _is_event(event):
+        event = json_object(line)
+        if event and _is_event(event):
             events.append(event)
         elif line.strip() and (number < len(lines) or data.endswith(b"\n")):
             damaged.append(f"{name}:{number}")

@@ -25,6 +25,7 @@ from raybench.results.folder import (
     event_files,
     execution_files,
     parse_events,
+    read_events,
 )
 
 LOST = {"type": "Lost", "message": "its driver ended before it did"}
@@ -65,7 +66,7 @@ class GridHistory:
         history = cls(folders[0])
         try:
             history.attempts = _numbered(_read_attempts(folders, history.damaged))
-            checks = (event for path in _paths(folders, CHECKS) for event in _events(path, history.damaged))
+            checks = (event for path in _paths(folders, CHECKS) for event in read_events(path, history.damaged))
             history.checks = sorted(
                 (event for event in checks if event["event"] == "check_ended"), key=lambda event: str(event.get("t"))
             )
@@ -117,10 +118,6 @@ class GridHistory:
 
 def _paths(folders: Iterable[Path], kind: str) -> list[Path]:
     return [path for folder in folders for path in event_files(folder, kind)]
-
-
-def _events(path: Path, damaged: list[str]) -> list[Event]:
-    return parse_events(path.read_bytes(), str(path), damaged)
 
 
 def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]:

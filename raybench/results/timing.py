@@ -50,10 +50,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
 
 
 def paced_epochs(attempt: Attempt) -> tuple[list[Epoch], Sequence[float]]:
-    """The steady epochs for a rate, and the seconds of each.
-
-    A partial one at the end of a budget is added to the one before it, or is the only one.
-    """
+    """The steady epochs for a rate, with a budget's partial epoch joined to the last one, and the seconds of each."""
     partial = attempt.partial_epoch
     steady = attempt.steady if partial else steady_epochs(attempt) or attempt.epochs[-1:]
     if partial is None:

@@ -81,11 +81,6 @@ def of_history(name: str, history: GridHistory) -> GridSource:
     return GridSource(name, records, history, request)
 
 
-def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
-    """Load results as records, from which the tables are made."""
-    return [record for each in load_grids(source, grid, attempts) for record in each.records]
-
-
 def _of_file(path: Path) -> GridSource:
     """Return the attempts in one file of events.
 

@@ -219,10 +219,7 @@ class _Reader:
             trial.epochs[number] = replace(epoch, ledger=ledger)
 
     def records(self) -> Iterator[Record]:
-        """Return the trials as records.
-
-        Adds a problem for each repeat that two trials of a cell claim.
-        """
+        """Return the trials as records; adds a problem for each repeat that two trials of a cell claim."""
         trials = self.trials.values()
         numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
         cells: dict[str, dict[int, _Trial]] = {}

@@ -18,7 +18,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 INSTALLERS = ["pip", pytest.param("uv", marks=pytest.mark.skipif(not shutil.which("uv"), reason="uv is missing"))]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("installer", INSTALLERS)
 def test_built_once_until_recipe_changes(tiny, monkeypatch, tmp_path, installer):
     if installer == "pip":

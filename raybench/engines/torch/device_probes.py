@@ -1,7 +1,4 @@
-"""Operations of known size in PyTorch, to measure a device's peak rates.
-
-Each engine has a module of this name with a class `Operations` like this one.
-"""
+"""Operations of known size in PyTorch, to measure a device's peak rates; each engine has such a module."""
 
 from __future__ import annotations
 

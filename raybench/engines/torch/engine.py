@@ -45,7 +45,7 @@ class TorchEngine(Engine):
         super().__init__(parts, cross_entropy, accuracy)
         self._device = cast(TorchDevice, parts.device)
         self._on = torch.device(self._device.torch_name)
-        self._group = self._join_group()
+        self._group = ProcessGroup(self._rank, self._device.backend)
         parts.loop.ranks_in_step = True
         self._is_checked, self._exchanges = False, True
 
@@ -136,9 +136,6 @@ class TorchEngine(Engine):
         torch.set_rng_state(states["host"])
         if "device" in states:
             torch.get_device_module(self._on).set_rng_state(states["device"])
-
-    def _join_group(self) -> ProcessGroup:
-        return ProcessGroup(self._rank, self._device.backend)
 
     def _part(self, split: Split) -> Split:
         """This rank's share of a validation split; the shares cover all examples."""

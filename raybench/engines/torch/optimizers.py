@@ -17,10 +17,7 @@ class SGD(torch.optim.SGD):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Apply the decay, then take the step.
-
-        With the fused kernel a gradient scaler skips a step inside the kernel; then the weights do not decay either.
-        """
+        """Apply the decay, then take the step, unless a gradient scaler skips both inside the fused kernel."""
         skipped = getattr(self, "found_inf", None)  # set by the scaler, 0 or 1 on the device
         shrunk = self.param_groups[0]["lr"] * self._decay
         moving: list[torch.Tensor] = [weight for weight in self._weights if weight.grad is not None]

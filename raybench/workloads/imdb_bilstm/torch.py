@@ -27,10 +27,7 @@ class ReviewBiLSTM(nn.Module):
 
 
 def build() -> nn.Module:
-    """Build the network: tokens [N, 100] to logits [N, 1].
-
-    2,658,945 parameters, not counting second biases that are frozen at zero.
-    """
+    """Build the network of 2,658,945 parameters, without frozen second biases: tokens [N, 100] to logits [N, 1]."""
     model = ReviewBiLSTM()
     initialise(model)
     return model
