@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raybench.core.version import __version__
 from raybench.datasets.splits import Data, Split
-from raybench.errors import RaybenchError
+from raybench.errors import RaybenchError, UsageError
 from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def run_grid(
     import json
 
     from raybench.cli.live import Display
-    from raybench.core.text import format_value
+    from raybench.core.status import TrialStatus
+    from raybench.core.text import format_value, join_words
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
@@ -133,6 +134,8 @@ def run_grid(
         inline=inline,
         options=("set", "where"),
     )
+    if isinstance(retry, str) or not {*retry} <= {*TrialStatus}:
+        raise UsageError(f"retry: {retry!r} is not a list of statuses; use some of {join_words([*TrialStatus])}")
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks, keep_going=keep_going)
     view = Display() if progress else None
     outcome = run(spec, make_executor(address, inline), view, options)

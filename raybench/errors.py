@@ -38,7 +38,7 @@ def near_file(path: PurePath, folder: Path = Path()) -> str:
         names = [entry.name for entry in (folder / path.parent).iterdir() if entry.suffix == path.suffix]
     except OSError:
         return ""
-    near = get_close_matches(path.name, sorted(names), 1)
+    near = [] if (folder / path).exists() else get_close_matches(path.name, sorted(names), 1)
     return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
 

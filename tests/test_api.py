@@ -181,6 +181,8 @@ def test_interrupt(tmp_path, monkeypatch):
             lambda: raybench.load("raybench-results").with_baseline(devise="cpu"),
             "quickstart has no axis devise; did you mean device?",
         ),
+        (lambda: raybench.run_grid("quickstart", retry=["lots"]), "['lots'] is not a list of statuses"),
+        (lambda: raybench.run_grid("quickstart", inline=True, address="auto"), "leave out one of inline and address"),
         (
             lambda: raybench.load("raybench-results").plot("time_and_price"),
             "fewer than two configurations have a price",

@@ -82,7 +82,8 @@ def command(
         raise UsageError(f"{'--save' if save else '--baseline'} does not go with --vs: {reason}")
     executor = make_executor(address, inline=False)
     grids = [grid_of(each, **options) for each in commands.values()]
-    if not any(grid.get("axes") for grid in grids) and (braces := expanded_braces(words)):
+    braces = next(filter(None, map(expanded_braces, commands.values())), None)
+    if braces and not any(grid.get("axes") for grid in grids):
         say(f"note: your shell seems to have expanded braces; to compare their values, quote them: {braces}", err=True)
     kinds = [each.kind for node in executor.nodes() for each in node.hardware if not hosted(each.kind)]
     name = "-vs-".join(dict.fromkeys(grid["name"] for grid in grids))

@@ -132,12 +132,10 @@ class PriceList:
 
     def unused(self, devices: Iterable[tuple[str | None, CellDevice]]) -> str:
         """Return a note on the prices that match none of the devices, each with its name; empty if all do."""
-        listed = list(devices)
-        used = {found[0] for each in listed if (found := self.find(*each))}
-        names = [name for name in self.prices if name not in used]
+        known = [text for name, each in devices for text in (name, each.model, each.kind) if isinstance(text, str)]
+        names = [name for name in self.prices if name.casefold() not in map(str.casefold, known)]
         if not names:
             return ""
-        known = [text for name, each in listed for text in (name, each.model, each.kind) if isinstance(text, str)]
         hint = next((hint for name in names if (hint := close(name, dict.fromkeys(known)))), "")
         text = f"Prices of {self.path.name} match no device here: {names_text(names, separator=', ')}"
         return f"{text}; {hint}" if hint else text

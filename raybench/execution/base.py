@@ -7,6 +7,7 @@ from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.core.job import Job
+from raybench.errors import UsageError
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node
@@ -48,6 +49,8 @@ class Executor(Protocol):
 
 def make_executor(address: str | None = None, inline: bool = False) -> Executor:
     """Return the executor: Ray on this machine or on the cluster at an address, or this process."""
+    if inline and address:
+        raise UsageError("inline runs trials in this process, not on a cluster; leave out one of inline and address")
     if inline:
         from raybench.execution.inline import InlineExecutor
 

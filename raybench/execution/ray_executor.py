@@ -41,6 +41,9 @@ POLL_S = 0.5
 START_TIMEOUT_S = 600.0
 """Timeout for the start of Ray and of the first agent; at a load of 15 on two cores Ray alone has taken 200 s."""
 
+SLOW_START_S = 20.0
+"""Seconds after which the user is told that Ray is slow to start."""
+
 SILENT_S = 24.0
 """Seconds without an answer of Ray's head after which Ray counts as lost."""
 
@@ -345,7 +348,7 @@ class _Grid:
     def run(self) -> None:
         """Run until nothing is left."""
         self._update_present()
-        started_s, started = time.monotonic(), False
+        started_s, started, limit_s = time.monotonic(), False, SLOW_START_S
         self._ray.start_agents(list(self._nodes.values()))
         stranded_since = time.monotonic()
         while not self._dispatcher.finished:
@@ -357,8 +360,11 @@ class _Grid:
             self._drop_dead_nodes()
             now = time.monotonic()
             started |= bool(self._ray.agents)
-            if not started and now - started_s > START_TIMEOUT_S:
-                raise ExecutionError(f"Ray has not started a worker within {START_TIMEOUT_S:g} s. {AGAIN}")
+            if not started and now - started_s > limit_s:
+                if limit_s == START_TIMEOUT_S:
+                    raise ExecutionError(f"Ray has not started a worker within {limit_s:g} s. {AGAIN}")
+                self._tell(f"Ray has not started after {limit_s:g} s; on a busy machine it takes minutes.")
+                limit_s = START_TIMEOUT_S
             if not self._dispatcher.stranded:
                 stranded_since = now
             elif started and now - stranded_since > self._return_timeout_s:

@@ -136,10 +136,10 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     kind = KINDS.get(need.kind)
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
     if kind and need.framework not in available:
-        return f"{need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
+        return f"framework {need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
     is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
     if need.count > 1 and is_alone and (hosted(need.kind) or not need.own_loop):
-        return f"count {need.count} is not possible with {need.framework} on {need.kind}; use 1"
+        return f"count {need.count} is not possible with framework {need.framework} on {need.kind}; use 1"
     if not need.own_loop and (need.replicas or 1) > 1 and not FRAMEWORKS[need.framework].groups:
         return f"raybench's {need.framework} engine has no replicas; use 1"
     precisions = FRAMEWORKS[need.framework].precisions

@@ -112,7 +112,7 @@ def extracted(path: Path) -> Iterator[Path]:
     Raises:
         UsageError: it cannot be read, is damaged, or has other content than results.
     """
-    with TemporaryDirectory(prefix="raybench-") as folder:
+    with TemporaryDirectory(prefix=f"{path.name:.100}-") as folder:
         yield _extract(path, Path(folder))
 
 

@@ -18,6 +18,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from filelock import FileLock
 
@@ -260,11 +261,13 @@ def _create(database: Path) -> None:
     Creating one takes seconds. MLflow permanently refuses an incomplete database, whether its creator was killed or is
     still working.
     """
-    lock, new = (database.with_name(f"{database.name}.{end}") for end in ("lock", "new"))
+    # A new name for each try: MLflow keeps its connections to a file that has failed.
+    lock, new = (database.with_name(f"{database.name}.{end}") for end in ("lock", f"new-{uuid4().hex}"))
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock, timeout=CREATION_TIMEOUT_S):
         if not database.exists():
-            new.unlink(missing_ok=True)
+            for failed in database.parent.glob(f"{database.name}.new-*"):
+                failed.unlink()
             MlflowClient(f"sqlite:///{new.as_posix()}").search_experiments(max_results=1)
             new.rename(database)
         lock.unlink(missing_ok=True)

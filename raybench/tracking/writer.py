@@ -123,8 +123,8 @@ class MlflowWriter:
         while not self._closing.wait(self._interval_s):
             if self._pending:
                 self._try(self._pass)
-        self._failures = 0
-        while self.left and self._failures < LAST_TRIES and time.monotonic() < self._give_up:
+        last = self._failures + LAST_TRIES
+        while self.left and self._failures < last and time.monotonic() < self._give_up:
             self._try(self._pass)
             if self._failures:
                 time.sleep(LAST_PAUSE_S)

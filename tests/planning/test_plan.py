@@ -295,7 +295,7 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
     ("need", "reason"),
     [
         ({"kind": "tpu", "framework": "torch_xla"}, "no TPU"),
-        ({"kind": "tpu"}, "torch does not run on tpu; use torch_xla or torch_tpu"),
+        ({"kind": "tpu"}, "framework torch does not run on tpu; use torch_xla or torch_tpu"),
         ({"kind": "cuda", "accelerator_type": "A100"}, "needs A100; server has Tesla T4"),
         ({"kind": "cuda", "count": 4}, "needs 4 x CUDA GPU; server has 2"),
         ({"cpus": 64}, "needs 64 cores; server has 16"),
@@ -305,7 +305,7 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
             {"kind": "cuda", "replicas": 1, "count": 2},
             "replicas: 1 is not a multiple of the 2 devices; use one, or remove replicas",
         ),
-        ({"framework": "tensorflow", "count": 2}, "count 2 is not possible with tensorflow on cpu; use 1"),
+        ({"framework": "tensorflow", "count": 2}, "count 2 is not possible with framework tensorflow on cpu; use 1"),
         ({"environment": "xla"}, "environment xla was not inspected on server"),
     ],
 )

@@ -104,15 +104,17 @@ def test_grid_on_a_full_disk_continues_later(disk, grid, ray_executor):
 
 @pytest.mark.slow
 @pytest.mark.mlflow
-def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_database):
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_database, is_new):
     disk.mount("remount,size=4m")
-    uri = f"sqlite:///{shutil.copy(migrated_database, disk.folder / 'runs.db')}"
-    view = Watched(lambda: disk.fill(leave=0))
+    path = disk.folder / "runs.db"
+    disk.fill(leave=800_000) if is_new else shutil.copy(migrated_database, path)
+    uri, view = f"sqlite:///{path}", Watched(lambda: disk.fill(leave=0))
     outcome = grid(tmp_path / "results", view=view, store=uri)
     assert outcome.exit_status == 0 and len(ended(outcome.folder)) == 6
     (says,) = outcome.warnings
     assert "not up to date" in says and "raybench export" in says
-    assert "its disk is full" in view.warnings[0] and view.warnings[-1] == says
+    assert "its disk is full" in view.warnings[0] and view.warnings[1:] == [says]
     disk.mount("remount,size=20m")
     store = resolve(tmp_path / "results", uri)
     fill(store, outcome.history)

@@ -171,7 +171,8 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
     overlaps: dict[int, tuple[float, int]] = {}
     for group in in_groups(runs, lambda run: run.host.get("name")):
         spans = {id(run): span for run in group if (span := span_of(run)) and span[0] < span[1]}
-        starts, ends = np.array([*spans.values()]).reshape(-1, 2).T
+        once = {run.run or id(run): spans[id(run)] for run in group if id(run) in spans}  # a run may be there twice
+        starts, ends = np.array([*once.values()]).reshape(-1, 2).T
         for key, (start, end) in spans.items():
             shared = np.minimum(ends, end) - np.maximum(starts, start)
             share = shared[shared > 0].sum() / (end - start) - 1  # without the run itself
