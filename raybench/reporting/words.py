@@ -651,7 +651,9 @@ def _selection_text(answer: Answer) -> str:
     ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
     chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
     most = max(chosen, default=1)
-    return f"Unlike the table's, the answer's intervals allow for choosing the best of {most + 1}." if most > 1 else ""
+    if most <= 1:
+        return ""
+    return f"The answer's intervals differ: they pool all runs' spread and allow for choosing the best of {most + 1}."
 
 
 def hardware_text(answer: Answer) -> str:
