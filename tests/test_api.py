@@ -16,7 +16,7 @@ from support.made_up_grids import cell_of, contract_events, told
 import raybench
 from raybench.cli.grid import command
 from raybench.execution.inline import InlineExecutor
-from raybench.reporting import frames, results
+from raybench.reporting import figures, frames, results
 
 GRID = {
     "name": "small",
@@ -184,7 +184,7 @@ def test_interrupt(tmp_path, monkeypatch):
         (lambda: raybench.run_grid("quickstart", retry=["lots"]), "['lots'] is not a list of statuses"),
         (lambda: raybench.run_grid("quickstart", inline=True, address="auto"), "leave out one of inline and address"),
         (
-            lambda: raybench.load("raybench-results").plot.time_and_price(),
+            lambda: raybench.load("raybench-results").plot("time_and_price"),
             "fewer than two configurations have a price",
         ),
     ],
@@ -265,9 +265,9 @@ def test_figures_are_axes():
     from matplotlib.axes import Axes
 
     found = raybench.load("raybench-results")
-    names = [name for name in dir(results.Plots) if not name.startswith("_")]
-    for name in set(names) - {"time_and_price", "scaling"}:
-        axes = getattr(found.plot, name)()
+    for name in figures.FIGURES.keys() - {"time_and_price", "scaling"}:
+        axes = found.plot(name)
         assert isinstance(axes, Axes) and pyplot.fignum_exists(axes.figure.number), name
         pyplot.close(axes.figure)
-    assert all(name in repr(found.plot) for name in names)
+    with pytest.raises(raybench.RaybenchError, match="no figure sped; did you mean speed"):
+        found.plot("sped")

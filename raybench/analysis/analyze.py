@@ -24,7 +24,7 @@ from raybench.analysis.answer import (
     ToTarget,
     Unit,
 )
-from raybench.analysis.best import AtBudget, best, ranking
+from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
 from raybench.analysis.findings.finding import Finding, find_all
@@ -33,7 +33,6 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
     Measured,
-    host_of,
     joules_per_unit,
     measure_all,
     sample_of,
@@ -48,7 +47,7 @@ from raybench.analysis.ratios import (
 )
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, joules_of, successes, target_ratio
-from raybench.analysis.trust import Answered, with_trust
+from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
@@ -96,8 +95,8 @@ def analyze(
         {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
     )
     found = find_all([run for each in measured for run in each.attempts], matching.axes)
-    at_budget = AtBudget(metric, is_higher_better(metric, target)) if request.budget and metric else None
-    order = ranking(measured, target is not None, at_budget)
+    quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
+    order = ranking(measured, target is not None, metric, quality_sign)
     grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
     configurations = [grid.configuration(each) for each in measured]
     jobs = dict.fromkeys(each.job for each in measured)
@@ -108,11 +107,7 @@ def analyze(
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
-    answered = Answered(
-        configurations,
-        best(measured, matching, metric, target is not None, workloads, at_budget) if is_result else [],
-        effects(measured, matching, metrics, residuals) if is_result else [],
-    )
+    made_effects = tuple(effects(measured, matching, metrics, residuals)) if is_result else ()
     synthetic = next(
         (
             each.content.data.name.removesuffix(SYNTHETIC)
@@ -121,21 +116,18 @@ def analyze(
         ),
         "",
     )
-    further = [Caution("warning", text.rstrip(".")) for text in warnings]
-    answered, trust = with_trust(answered, measured, matching, found, unit, further)
-    return Answer(
+    answer = Answer(
         grid=request.name,
         workload=", ".join(dict.fromkeys(each.workload for each in configurations if each.workload))
         or request.workload,
         baseline=matching.baseline,
         axes=matching.axes,
         unit=unit,
-        configurations=tuple(answered.configurations),
+        configurations=tuple(configurations),
         ranking=tuple(order),
-        best=tuple(answered.best),
-        effects=tuple(answered.effects),
-        scalings=tuple(scalings(measured, matching, answered.effects)),
-        trust=trust,
+        best=tuple(best(measured, matching, metric, target is not None, workloads, quality_sign) if is_result else ()),
+        effects=made_effects,
+        scalings=tuple(scalings(measured, matching, made_effects)),
         status=_status(configurations, request.part, notes(measured, matching, request)),
         metric=metric,
         higher_is_better=is_higher_better(metric, target),
@@ -145,6 +137,7 @@ def analyze(
         description=request.description,
         currency=request.currency,
     )
+    return with_trust(answer, measured, matching, found, [Caution("warning", text.rstrip(".")) for text in warnings])
 
 
 @dataclass
@@ -191,7 +184,6 @@ class _Grid:
             endings=endings,
             skip=cell.skip or _skip_reason(own.attempts),
             runs=tuple(self._run(run) for run in runs),
-            hosts=len(set(map(host_of, runs))),
             seconds=seconds,
             rate=rate_summary(own.paces, own.time_rounding),
             run_parts_s=_run_parts(runs),
@@ -254,8 +246,6 @@ class _Grid:
         quality = run.metric(self._metric) if self._metric else None
         return Run(
             trial=run.trial,
-            repeat=run.repeat,
-            host=str(run.host.get("name", "")),
             seconds=seconds_per_unit(run, self._unit),
             quality=None if quality is None else self._scale(self._metric, quality),
             to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,

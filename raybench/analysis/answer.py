@@ -114,15 +114,10 @@ class Difference(Compared):
     """The quality of a configuration minus that of another, in the metric's unit; an accuracy is a fraction.
 
     Attributes:
-        is_equal: whether the difference is shown to be below `margin` (two one-sided tests at 5%).
-        margin: the equivalence margin: 0.01 for an accuracy; None if the metric has none.
-        unseen_failures: the fraction of failing runs that these runs could have missed, `1 − 0.05^(1/n)`; a statement
-            of equality carries it.
+        is_equal: whether that of an accuracy is shown to be below one point (two one-sided tests at 5%).
     """
 
     is_equal: bool = False
-    margin: float | None = None
-    unseen_failures: float = 1.0
 
     @property
     def is_significant(self) -> bool:
@@ -218,8 +213,6 @@ class Run:
     """
 
     trial: str
-    repeat: int
-    host: str
     seconds: float | None
     quality: float | None
     to_target_s: float | None
@@ -243,7 +236,6 @@ class Configuration:
         endings: the ends of the other runs.
         skip: the reason why it cannot run here; None if it can.
         runs: the completed runs, in order of repeat.
-        hosts: number of machines that its runs ran on.
         seconds: steady time per unit of work; None if unknown.
         rate: `Unit.counted` per second, such as tokens per second; None if nothing is counted.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
@@ -279,7 +271,6 @@ class Configuration:
     endings: tuple[Ending, ...] = ()
     skip: str | None = None
     runs: tuple[Run, ...] = ()
-    hosts: int = 1
     seconds: Summary | None = None
     rate: Summary | None = None
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
@@ -546,8 +537,8 @@ class Answer:
     ranking: tuple[int, ...]
     best: tuple[Best, ...]
     effects: tuple[Effect, ...]
-    trust: Trust
     status: Status
+    trust: Trust = field(default_factory=lambda: Trust(TrustLevel.CLEAR))
     scalings: tuple[Scaling, ...] = ()
     metric: str = ""
     higher_is_better: bool = True

@@ -31,30 +31,15 @@ class Scale:
     compare: Compare
 
 
-@dataclass(frozen=True)
-class AtBudget:
-    """The quality that decides between runs with a budget."""
-
-    metric: str
-    higher_is_better: bool
-
-    def cost(self, each: Measured) -> float:
-        """The mean quality of a configuration as a cost, of which less is better; infinite if it is not known."""
-        samples = each.qualities.get(self.metric, ())
-        value = fmean(sample.value for sample in samples) if samples else math.inf
-        return -value if samples and self.higher_is_better else value
-
-
-def ranking(configurations: Sequence[Measured], has_target: bool, at_budget: AtBudget | None = None) -> list[int]:
+def ranking(configurations: Sequence[Measured], has_target: bool, metric: str = "", quality_sign: int = 0) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
     """
-
     ranked: list[int] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        costs = next((each.costs for each in scales(own, has_target, at_budget)), {})
+        costs = next((each.costs for each in scales(own, has_target, metric, quality_sign)), {})
         times = {each.index: fmean(sample.value for sample in each.times) for each in own if each.times}
         known = [each.index for each in own if each.index in {**costs, **times} or (has_target and each.tries)]
         ranked += sorted(known, key=lambda index: (costs.get(index, math.inf), times.get(index, math.inf)))
@@ -67,11 +52,14 @@ def best(
     metric: str,
     has_target: bool,
     workloads: Mapping[str, str],
-    at_budget: AtBudget | None = None,
+    quality_sign: int = 0,
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
     With a budget, its quality decides, and speed and price of a unit of work do not.
+
+    Args:
+        quality_sign: with a budget, -1 if more of the metric is better, else 1; 0 without a budget.
     """
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
@@ -79,7 +67,7 @@ def best(
         if len(own) == 1 and any(each.kind for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
-        for scale in scales(own, has_target, at_budget):
+        for scale in scales(own, has_target, metric, quality_sign):
             found = _best_by(scale, configurations, matching, metric)
             others = [each for each in of_job if Criterion.QUALITY not in each.ratios]
             same = [each for each in others if (each.configuration, each.other) == (found.configuration, found.other)]
@@ -91,16 +79,18 @@ def best(
     return made
 
 
-def scales(configurations: Sequence[Measured], has_target: bool, at_budget: AtBudget | None = None) -> list[Scale]:
+def scales(
+    configurations: Sequence[Measured], has_target: bool, metric: str = "", quality_sign: int = 0
+) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
     made = []
-    if at_budget:
-        qualities = {each.index: value for each in configurations if math.isfinite(value := at_budget.cost(each))}
-        pooled = residual(each.qualities.get(at_budget.metric, ()) for each in configurations)
-        metric = at_budget.metric
+    samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
+    if quality_sign and samples:
+        qualities = {index: quality_sign * fmean(each.value for each in own) for index, own in samples.items()}
+        pooled = residual(samples.values())
         by_quality: Compare = lambda own, other, n: quality_difference(own, other, metric, pooled, n)  # noqa: E731
-        made = [Scale(Criterion.QUALITY, qualities, by_quality)] if qualities else []
-        if made and not has_target:
+        made = [Scale(Criterion.QUALITY, qualities, by_quality)]
+        if not has_target:
             return made
     seconds = Quantity(configurations, seconds_of, lambda each: each.times, has_target)
     joules = Quantity(configurations, joules_of, lambda each: each.energies, has_target)

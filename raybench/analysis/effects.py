@@ -153,7 +153,8 @@ def _effect(
     ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
     least, most = (min(ratios), max(ratios)) if ratios else (None, None)
     opposite = bool(row.speed and ratios) and _is_opposite(row.speed, min(ratios), max(ratios), depends_on)
-    runs = min((len(each.times) or len(each.completed) for pair in row.pairs for each in pair), default=0)
+    compared = _timed(row) or row.pairs
+    runs = min((len(each.times) or len(each.completed) for pair in compared for each in pair), default=0)
     main = metrics[0] if metrics else ""
     points = [each.value for each in row.quality[main].sets] if main in row.quality else []
     quality_opposite = bool(

@@ -35,19 +35,9 @@ def price_factor(own: Measured, other: Measured) -> float | None:
 
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int], comparisons: int = 1) -> Difference:
     """Return a difference of a metric, with the test of equality for an accuracy."""
-    margin = ACCURACY_MARGIN if metric.endswith("/accuracy") else None
     low, high = estimate.interval(comparisons) or (None, None)
-    return Difference(
-        estimate.value,
-        low,
-        high,
-        runs[0],
-        runs[1],
-        estimate.paired,
-        is_equal=margin is not None and estimate.is_within(margin),
-        margin=margin,
-        unseen_failures=1 - 0.05 ** (1 / max(1, min(runs))),
-    )
+    is_equal = metric.endswith("/accuracy") and estimate.is_within(ACCURACY_MARGIN)
+    return Difference(estimate.value, low, high, *runs, estimate.paired, is_equal)
 
 
 def cost_ratio(

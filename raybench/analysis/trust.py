@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from string import ascii_lowercase
 
-from raybench.analysis.answer import Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel, Unit
+from raybench.analysis.answer import (
+    Answer,
+    Best,
+    Caution,
+    Configuration,
+    Criterion,
+    Effect,
+    Ratio,
+    Trust,
+    TrustLevel,
+    Unit,
+)
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.matching import PROCESSES, Matching
@@ -33,42 +44,32 @@ _FOLLOWS_DEVICE = re.compile(r"python|raybench|ray|host\.name|workload\..*|engin
 """Names of what a different device implies, or what does not affect a steady epoch."""
 
 
-@dataclass(frozen=True)
-class Answered:
-    """The parts of an answer that cautions may concern."""
-
-    configurations: Sequence[Configuration]
-    best: Sequence[Best]
-    effects: Sequence[Effect]
-
-
 def with_trust(
-    answered: Answered,
+    answer: Answer,
     measured: Sequence[Measured],
     matching: Matching,
     found: Mapping[int, Sequence[Finding]],
-    unit: Unit,
     further: Iterable[Caution] = (),
-) -> tuple[Answered, Trust]:
-    """Return the parts of the answer with the marks of their cautions, and the line of trust."""
+) -> Answer:
+    """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
     statements = [
-        *(_Statement(each, [each.ratio], [(each.index, each.reference)]) for each in answered.configurations),
-        *(_Statement(each, _ratios_of(each), [(each.configuration, each.other)]) for each in answered.best),
+        *(_Statement(each, [each.ratio], [(each.index, each.reference)]) for each in answer.configurations),
+        *(_Statement(each, _ratios_of(each), [(each.configuration, each.other)]) for each in answer.best),
         *(
             _Statement(each, [each.speed or _range_ratio(each)], matching.sets(each.axis, each.value, each.other))
-            for each in answered.effects
+            for each in answer.effects
         ),
     ]
     cautions: list[Caution] = []
     notes: list[Caution] = []
     marks: dict[int, tuple[str, ...]] = {}  # by the id of a part of the answer
     # A configuration that is compared with nothing has its time alone, which any caution could change.
-    compared = [(each.index, each.reference) for each in answered.configurations if each.ratio]
+    compared = [(each.index, each.reference) for each in answer.configurations if each.ratio]
     alone = {each.index for each in measured}.difference(*compared)
     for code in dict.fromkeys(code for each in shifts for code in each):
-        concerned = [each for each in answered.configurations if code in shifts[each.index]]
+        concerned = [each for each in answer.configurations if code in shifts[each.index]]
         changed = [each for each in statements if each.is_resized(code, shifts)]
         caution = _caution(code, measured, found, [each.index for each in concerned])
         if not changed and alone.isdisjoint(caution.configurations):
@@ -77,24 +78,30 @@ def with_trust(
         mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)]
         turns = any(each.is_turned(code, shifts) for each in changed if isinstance(each.part, Best))
         cautions.append(replace(caution, mark=mark, could_change_best=turns))
-        for part in [*concerned, *(each.part for each in changed if not isinstance(each.part, Configuration))]:
-            marks[id(part)] = (*marks.get(id(part), ()), mark)
-    for caution in [*further, *_of_grid(answered.configurations, measured, matching, unit), *_notes(measured, found)]:
+        # A ratio to a reference is concerned by its cautions, too.
+        for part in {id(each) for each in (*concerned, *(statement.part for statement in changed))}:
+            marks[part] = (*marks.get(part, ()), mark)
+    for caution in [
+        *further,
+        *_of_grid(answer.configurations, measured, matching, answer.unit),
+        *_notes(measured, found),
+    ]:
         is_shown = caution.could_change_best or caution.code in ("metric_missing", "seed_unused")
         (cautions if is_shown else notes).append(caution)
     level = TrustLevel.CLEAR
     if cautions:
-        is_open = any(each.is_open for each in answered.best if each.other is not None)
+        is_open = any(each.is_open for each in answer.best if each.other is not None)
         # Seeds that are not used do not change times.
         concerns_times = any(each.code != "seed_unused" for each in cautions)
         is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
-    marked = Answered(
-        [replace(each, cautions=marks.get(id(each), ())) for each in answered.configurations],
-        [replace(each, cautions=marks.get(id(each), ())) for each in answered.best],
-        [replace(each, cautions=marks.get(id(each), ())) for each in answered.effects],
+    return replace(
+        answer,
+        configurations=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.configurations),
+        best=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.best),
+        effects=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.effects),
+        trust=Trust(level, tuple(cautions), tuple(notes)),
     )
-    return marked, Trust(level, tuple(cautions), tuple(notes))
 
 
 _Shifts = Sequence[Mapping[str, tuple[float, float]]]
@@ -206,7 +213,7 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
         if without:
             reasons = [reason for run in without for reason in energy.missing_reasons(run)]
             why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
-            text = f"energy was not measured in {len(without)} of {len(runs)} runs{why}"
+            text = f"energy was not measured{why}"
             yield Caution("energy_missing", text, runs=len(without), of_runs=len(runs))
 
 
@@ -253,7 +260,7 @@ def _of_grid(
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
     if changed and timed and not unit.counted:
-        listed = " and ".join(changed)
+        listed = join_words(list(map(axis_label, changed)))
         text = f"no run counts its examples, and the work of an epoch may depend on {listed}"
         yield Caution(
             "work_not_counted",

@@ -95,7 +95,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     columns.append(_ratios(words.speed_head(answer), shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
-    if target:
+    if target and words.is_reached(answer):
         columns.append(column(f"{currency} to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:
@@ -123,14 +123,14 @@ def _ratios(
     def text(each: Configuration) -> str:
         if (own := ratio(each)) is not None:
             return words.ratio_text(own)
-        if each.is_reference and each.seconds:
-            return "reference"
         if to_target and each.to_target and not each.to_target.reached:
             return "not reached"
+        if each.is_reference and each.seconds:
+            return "reference"
         return words.outcome_text(each) if each.seconds is None else NOTHING
 
     values = [own.value if (own := ratio(each)) else 1.0 if each.is_reference else None for each in shown]
-    if all(ratio(each) is None for each in shown) and drop:
+    if all(ratio(each) is None for each in shown) and (drop or to_target):
         return Column(head, [NOTHING for _ in shown])
     return Column(head, list(map(text, shown)), values, right=False, drop=drop)
 

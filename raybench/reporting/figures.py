@@ -117,7 +117,6 @@ def draw(name: str, answer: Answer) -> Figure:
 
     Raises:
         NoDataError: the grid has no data for it.
-        LookupError: there is no figure of that name.
     """
     with _styled(name):
         return FIGURES[name].draw(answer)
@@ -152,7 +151,10 @@ def speed(answer: Answer) -> Figure:
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
     points = [_ratio(answer, each) if relative else _seconds(answer, each) for each in shown]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
-    _speed_axis(panel, values, 1.0 if relative else None)
+    if relative:
+        _speed_axis(panel, [*values, 1.0])
+    else:
+        _scale(panel, values, 10.0)
     for row, (each, point) in enumerate(zip(shown, points, strict=True)):
         colour = colours[each.index]
         if point is None:
@@ -202,7 +204,10 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
     panel.tick_params(axis="y", length=0, labelleft=False)
     panel.spines["left"].set_visible(False)
     panel.margins(x=0.12)
-    panel.locator_params(axis="x", nbins=2, prune="upper")
+    panel.locator_params(axis="x", nbins=2)
+    low, high = panel.get_xlim()
+    ticks = [each for each in panel.get_xticks() if low <= each <= high]
+    panel.set_xticks(ticks[:: max(1, len(ticks) - 1)])  # labels of more would touch one another
 
 
 def learning(answer: Answer, metric: str = "") -> Figure:
@@ -268,16 +273,15 @@ def time_parts(answer: Answer) -> Figure:
             name = PART_OF.get(section, section)
             parts[name if name in parts else "other"] += seconds
         sums.append(parts)
-    for row, parts in enumerate(sums):
-        total, left = sum(parts.values()), 0.0
-        for name, seconds in parts.items():
-            share = 100 * seconds / total
-            label = SECTIONS[name][0] if row == 0 or all(not other[name] for other in sums[:row]) else None
-            label = label if share else None
-            panel.barh(row, share, left=left, label=label, color=SECTIONS[name][1], linewidth=0, height=0.62)
-            left += share
-        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if (each := shown[row]).mfu else ""
-        panel.text(101, row, f"{words.seconds_text(total)}{mfu}", va="center", fontsize=8.5)
+    ends = [0.0] * len(shown)
+    for name, (label, colour) in SECTIONS.items():
+        shares = [100 * parts[name] / sum(parts.values()) for parts in sums]
+        if any(shares):
+            panel.barh(range(len(shown)), shares, left=ends, label=label, color=colour, linewidth=0, height=0.62)
+        ends = [end + share for end, share in zip(ends, shares, strict=True)]
+    for row, (each, parts) in enumerate(zip(shown, sums, strict=True)):
+        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if each.mfu else ""
+        panel.text(101, row, f"{words.seconds_text(sum(parts.values()))}{mfu}", va="center", fontsize=8.5)
     panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.set_xlim(0, 100)
@@ -370,9 +374,11 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
         law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
         panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {words.percent_text(share)}")
-    for which, ticks in (("x", amounts), ("y", [each / base for each in amounts])):
-        getattr(panel, f"set_{which}scale")("log", base=2)
-        getattr(panel, f"set_{which}ticks")(ticks, [f"{each:g}" for each in ticks], minor=False)
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
+    panel.set_yscale("log", base=2)
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    panel.margins(y=0.12)
     panel.set_xlabel(f"{words.plural_noun(scaling.noun)} (percentages: efficiency)", loc="left")
     panel.set_ylabel(f"speed-up over {base:g}")
     panel.grid(linewidth=0.4, color=LINE)
@@ -463,17 +469,14 @@ def _interval(
     panel.plot([value], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
 
 
-def _speed_axis(panel: Axes, values: Sequence[float], centre: float | None) -> None:
+def _speed_axis(panel: Axes, values: Sequence[float]) -> None:
     """Set the axis of speeds: linear with some margin, logarithmic for a wide range."""
-    low, high = min([*values, *([centre] if centre else [])]), max([*values, *([centre] if centre else [])])
-    if high / low > (4 if centre else 10):
+    low, high = min(values), max(values)
+    if high / low > 4:
         _log(panel, low / 1.12, high * 1.12, "x")
-    elif centre:
+    else:
         margin = 0.06 * (high - low) or 0.05
         panel.set_xlim(low - margin, high + margin)
-    else:
-        panel.set_xlim(0, high * 1.05)
-    panel.set_autoscalex_on(False)
 
 
 def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x") -> None:

@@ -13,7 +13,7 @@ NOTHING = "–"
 GAP = 2
 """Spaces between two columns."""
 
-LEAST_LABEL = 20
+LEAST_LABEL = 16
 """Width to which columns of labels and sentences may be wrapped."""
 
 NO_BREAK = "\xa0"
@@ -91,7 +91,7 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
         sizes = [max(_head_width(column.head), *map(len, column.texts)) for column in shown]
     excess = sum(sizes) + gaps - width
     if excess > 0 and (wraps := [number for number, column in enumerate(shown) if column.kind in (LABEL, TEXT)]):
-        sizes[wraps[0]] = max(LEAST_LABEL, sizes[wraps[0]] - excess)
+        sizes[wraps[0]] = min(sizes[wraps[0]], max(LEAST_LABEL, sizes[wraps[0]] - excess))
     yield from ((line, "bold") for line in _row([column.head for column in shown], shown, sizes, bottom=True))
     yield "─" * (sum(sizes) + gaps), "dim"
     for number, texts in enumerate(zip(*(column.texts for column in shown), strict=True)):

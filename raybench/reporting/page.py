@@ -66,7 +66,8 @@ def about(report: Report) -> list[str]:
     """Return the facts of the line below the title: date, workload, runs, hardware."""
     answer = report.answer
     runs = f"{plural(answer.status.completed, 'run')} of {plural(len(answer.configurations), 'configuration')}"
-    return [each for each in (report.made[:10], answer.workload, runs, words.hardware_text(answer)) if each]
+    workload = answer.workload if answer.workload != answer.grid else ""
+    return [each for each in (report.made[:10], workload, runs, words.hardware_text(answer)) if each]
 
 
 def all_columns(report: Report) -> list[Column]:

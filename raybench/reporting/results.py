@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.core.files import write_atomic
 from raybench.core.text import plural
-from raybench.errors import UsageError
+from raybench.errors import UsageError, nearest
 from raybench.reporting import build, frames
 from raybench.reporting.text import report_text
 from raybench.results import columns as c
@@ -30,9 +30,6 @@ class Results:
 
     A notebook displays the answer, the table of effects and the figure of speeds; `print(results)` prints the report.
 
-    Attributes:
-        plot: the figures (`Plots`), each as a matplotlib Axes: `results.plot.speed()`.
-
     Examples:
         >>> import raybench
         >>> results = raybench.load("raybench-results", grid="quickstart")
@@ -51,7 +48,6 @@ class Results:
         baseline: Mapping[str, Any] | None = None,
     ) -> None:
         self._grids, self._known_reports, self._baseline = list(grids), reports, dict(baseline or {})
-        self.plot = Plots(self)
 
     def with_baseline(self, **values: Any) -> Results:
         """Return the same results with a different baseline.
@@ -135,6 +131,30 @@ class Results:
         """
         return frames.best(self._answers)
 
+    def plot(self, figure: str = "speed") -> Axes:
+        """Draw a figure of the report; a notebook displays it.
+
+        Args:
+            figure: `speed` (and quality, by configuration), `scaling` (by an amount of hardware), `learning` (quality
+                over training time), `loss`, `time_parts` (of a run's wall time) or `time_and_price`.
+
+        Raises:
+            RaybenchError: the grid has no data for it; the message has the reason.
+            UsageError: there is no such figure.
+
+        Examples:
+            >>> import raybench
+            >>> results = raybench.load("raybench-results", grid="quickstart")
+            >>> axes = results.plot("speed")
+            >>> axes.figure.savefig("speed.png")
+        """
+        from raybench.reporting.figures import FIGURES, draw, managed_figures
+
+        if figure not in FIGURES:
+            raise UsageError(f"plot: there is no figure {figure}; {nearest(figure, FIGURES)}")
+        with managed_figures():
+            return draw(figure, self.report.answer).axes[0]
+
     @property
     def columns(self) -> DataFrame:
         """Description of every column: table, name, dtype, unit, meaning."""
@@ -200,58 +220,6 @@ class Results:
         from raybench.reporting.page import overview
 
         return "\n".join(map(overview, self._answers))
-
-
-class Plots:
-    """Figures of a grid, as `Results.plot`.
-
-    Each method draws one figure of the report and returns its `matplotlib.axes.Axes`. A notebook displays the figure; a
-    script saves it with `axes.figure.savefig("speed.png")`. A figure that the grid has no data for raises a
-    `RaybenchError` with the reason.
-    """
-
-    def __init__(self, results: Results) -> None:
-        self._results = results
-
-    def speed(self) -> Axes:
-        """Speed of each configuration relative to its reference with its 95% interval, and its quality.
-
-        Examples:
-            >>> import raybench
-            >>> results = raybench.load("raybench-results", grid="quickstart")
-            >>> axes = results.plot.speed()
-            >>> axes.figure.savefig("speed.png")
-        """
-        return self._draw("speed")
-
-    def learning(self) -> Axes:
-        """Quality over training time: mean over runs, smallest and largest run."""
-        return self._draw("learning")
-
-    def loss(self) -> Axes:
-        """Loss over training time, that of validation if it was logged."""
-        return self._draw("loss")
-
-    def scaling(self) -> Axes:
-        """Speed-up by an amount of hardware such as `count`, with its 95% interval and the ideal line."""
-        return self._draw("scaling")
-
-    def time_parts(self) -> Axes:
-        """Parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
-        return self._draw("time_parts")
-
-    def time_and_price(self) -> Axes:
-        """Time and price to the target or of a whole run; needs `price_per_hour` of a device."""
-        return self._draw("time_and_price")
-
-    def __repr__(self) -> str:
-        return "Plots(" + ", ".join(name for name in dir(type(self)) if not name.startswith("_")) + ")"
-
-    def _draw(self, name: str) -> Axes:
-        from raybench.reporting.figures import draw, managed_figures
-
-        with managed_figures():
-            return draw(name, self._results.report.answer).axes[0]
 
 
 def load(source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest") -> Results:

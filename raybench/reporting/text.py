@@ -85,7 +85,7 @@ def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:
 
 def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     cautions, notes = answer.trust.cautions, answer.trust.notes
-    yield from wrapped([words.trust_sentence(answer)], width, "yellow" if cautions else "green")
+    yield from wrapped(filter(None, [words.trust_sentence(answer)]), width, "yellow" if cautions else "green")
     for each in cautions:
         mark = f"{each.mark}: " if each.mark else ""
         yield from wrapped([f"{mark}{words.caution_text(each, answer)}"], width, "yellow", "  ", "  ")

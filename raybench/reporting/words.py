@@ -209,8 +209,10 @@ def _unseen(answer: Answer, best: Best) -> list[str]:
     equal = [each for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
     if not equal or equal[0] is not best or (quality := best.quality) is None:
         return []
-    runs = plural(min(quality.runs, quality.other_runs), "run")
-    return [f"{runs} each do not rule out that up to {100 * quality.unseen_failures:.0f}% of runs fail."]
+    runs = min(quality.runs, quality.other_runs)
+    # Of a larger fraction of failing runs, at least one would have been seen in 95% of cases.
+    unseen = f"{100 * (1 - 0.05 ** (1 / runs)):.0f}%"
+    return [f"With {plural(runs, 'run')} each, failures in up to {unseen} of runs could go unseen."]
 
 
 # Sentences at the top
@@ -250,6 +252,7 @@ class CriterionWords(NamedTuple):
     quantity: str
     better: tuple[str, str] = ("{}x as fast as", "{} faster than")
     worse: tuple[str, str] = ("takes {}x as long as", "{} slower than")
+    equal: str = "as fast as"
 
 
 CRITERIA = {
@@ -261,12 +264,14 @@ CRITERIA = {
         "price",
         ("{}x cheaper than", "{} cheaper than"),
         ("costs {}x as much as", "{} more expensive than"),
+        "as expensive as",
     ),
     Criterion.LEAST_ENERGY: CriterionWords(
         "least energy{to}{metered}",
         "energy",
         ("{}x less energy than", "{} less energy than"),
         ("needs {}x as much energy as", "{} more energy than"),
+        "as much energy as",
     ),
 }
 
@@ -293,6 +298,11 @@ def best_texts(answer: Answer) -> list[BestText]:
     return [_best_text(answer, best) for best in answer.best]
 
 
+def is_reached(answer: Answer) -> bool:
+    """Return whether a run reached the target, so that the answer is about time, price and energy to it."""
+    return any(each.to_target and each.to_target.reached for each in answer.configurations)
+
+
 def budget_text(budget: Mapping[str, float], currency: str) -> str:
     """What each run may spend: 5 min of training; $0.10; 50 kJ."""
     ((name, amount),) = budget.items()
@@ -308,20 +318,25 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
     terms = {
         "target": target,
-        "to": f" to {target}" if target and Criterion.FIRST_TO_TARGET not in best.ratios else "",
+        "to": f" to {target}" if is_reached(answer) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
         "metric": metric_name(answer.metric),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
         "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget),
     }
     head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
-    head = head[:1].upper() + head[1:]
-    head += f" on {best.workload}" if best.workload else ""
-    own = name_of(answer, best.configuration, best.workload)
     if best.other is None:
-        return BestText(f"{head}: {own}:", f"{'; '.join(_alone(answer, configuration, best))}.")
+        heads = {Criterion.QUALITY: "{metric} {budget}"}
+        heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}"} if len(ranked) > 1 else {}
+        head = heads.get(next(iter(best.ratios)), "").format(**terms)
+    head = head[:1].upper() + head[1:]
+    head += f" on {best.workload}" if best.workload and head else ""
+    own = name_of(answer, best.configuration, best.workload)
     # An order that noise may have made is not stated as a fact.
-    head += " in these runs" if best.is_open else ""
+    head += " in these runs" if best.is_open and len(ranked) > 1 else ""
+    if best.other is None:
+        own = ": ".join(filter(None, (head, own)))
+        return BestText(f"{own}:", f"{'; '.join(_alone(answer, configuration, best, len(ranked) > 1))}.")
     relative = ", ".join(_relative(answer, best))
     parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
@@ -330,7 +345,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     if 1 < len(names) == len(ranked) - 1:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
     rest += [*_unseen(answer, best), *_break_even(answer, best)]
-    if best.unproven:
+    if best.unproven and best.unproven != (best.other,):
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
         known = f"With {plural(runs, 'run')} each, {own} is known to beat {names_text(names)}"
@@ -346,8 +361,9 @@ def _marks(best: Best) -> str:
     return f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
 
 
-def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
-    """Facts on the only configuration."""
+def _alone(answer: Answer, configuration: Configuration, best: Best, has_others: bool) -> Iterable[str]:
+    """Facts on the only configuration, or the only one that reached the target."""
+    yield from _absolute(answer, configuration, best)
     if configuration.seconds:
         yield speed_text(answer, configuration)
     if configuration.quality and Criterion.QUALITY not in best.ratios:
@@ -356,8 +372,8 @@ def _alone(answer: Answer, configuration: Configuration, best: Best) -> Iterable
         yield f"MFU {share_text(configuration.mfu.share)} of the measured peak, {_peak_text(configuration.mfu)}"
     if configuration.mfu_problem:
         yield f"no MFU: {configuration.mfu_problem}"
-    yield from _absolute(answer, configuration, best)
-    yield "nothing to compare it with"
+    if not has_others:
+        yield "nothing to compare it with"
 
 
 def speed_text(answer: Answer, configuration: Configuration) -> str:
@@ -376,7 +392,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     if to is None:
         return
     if to.success_s is None or to.expected is None:
-        yield f"0 of {plural(to.tried, 'run')} reached it"
+        yield f"0 of {plural(to.tried, 'run')} reached {target_text(answer.target)}" if answer.target else NOTHING
     elif to.reached == to.tried:
         yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
@@ -403,11 +419,13 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
-        if criterion is Criterion.CHEAPEST and answer.target is None and configuration.price is not None:
+        if criterion is Criterion.CHEAPEST and not is_reached(answer) and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
         yield text.removesuffix(once) if once else text
+    elif configuration.quality is None and any(each.quality for each in answer.configurations):
+        yield f"{metric_name(answer.metric)} unknown"
 
 
 def _break_even(answer: Answer, best: Best) -> Iterable[str]:
@@ -435,6 +453,8 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         value = ratio if is_better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
         number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
     words = (CRITERIA[criterion].better if is_better else CRITERIA[criterion].worse)[is_percent].format(number_text)
+    if is_percent and not float(number_text.removesuffix("%")):
+        words = CRITERIA[criterion].equal
     words = f"{words} {other}" if other else words.rpartition(" ")[0]
     words += interval
     if not ratio.has_interval:
@@ -466,10 +486,9 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
     (value, decimals), ends = _difference_parts(difference, metric)
     name, than = metric_name(metric), f" than {other}" if other else ""
-    if difference.is_equal and not difference.is_significant and difference.margin is not None:
-        margin = f"{100 * difference.margin:g} point" if is_accuracy(metric) else format_value(difference.margin)
+    if difference.is_equal and not difference.is_significant:
         found = f" ({signed(value, decimals)})" if float(f"{value:.{decimals}f}") else ""
-        return f"equal {name} within {margin}{found}"
+        return f"equal {name} within 1 point{found}"
     interval = ""
     if ends and difference.is_significant:
         low, high = sorted(abs(end) for end, _ in ends)
@@ -549,7 +568,7 @@ def effects_note(answer: Answer) -> str:
     most = {each.axis: each.sets for each in sorted(answer.effects, key=lambda each: each.sets)}
     fewer = [each for each in answer.effects if each.sets < most[each.axis]]
     names = names_text([f"{effect_name(each)} ({each.sets} of {most[each.axis]})" for each in fewer])
-    is_mean = max(most.values(), default=0) > 1
+    is_mean = any(each.sets > 1 and (each.speed or each.quality) for each in answer.effects)
     means = "Values are means over the other settings, geometric for speeds and rates." if is_mean else ""
     few = f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
     return f"{means} {few}".strip()
@@ -616,16 +635,8 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    sentences = [first, _reference_cautions(answer), *_mfu_problems(answer), _selection_text(answer)]
+    sentences = [first, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
-
-
-def _reference_cautions(answer: Answer) -> str:
-    """Cautions of a reference that the rows compared with it do not have themselves."""
-    rows = [each for each in answer.configurations if each.ratio and each.reference is not None]
-    pairs = [(set(each.cautions), set(answer.configurations[each.reference or 0].cautions)) for each in rows]
-    marks = sorted(set[str]().union(*(other - own for own, other in pairs)))
-    return f"The reference's cautions ({', '.join(marks)}) concern every ratio to it." if marks else ""
 
 
 def _mfu_problems(answer: Answer) -> list[str]:
@@ -640,19 +651,25 @@ def _selection_text(answer: Answer) -> str:
     ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
     chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
     most = max(chosen, default=1)
-    return f"Unlike the table's, the answer's intervals allow for choosing the best of {most + 1}." if most > 1 else ""
+    if most <= 1:
+        return ""
+    return f"The answer's intervals differ: they pool all runs' spread and allow for choosing the best of {most + 1}."
 
 
 def hardware_text(answer: Answer) -> str:
     """The hardware of each device with its price and where this comes from: `AMD EPYC, 2 cores, $0.10/h (Hetzner)`."""
-    texts: dict[str, str] = {}
+    groups: dict[str, list[Configuration]] = {}
     for each in answer.configurations:
         price = "" if each.price_per_hour is None else f"{money_text(each.price_per_hour, answer.currency)} per hour"
         price += f" ({each.price_source})" if price and each.price_source else ""
         if text := ", ".join(filter(None, (each.hardware, price))):
-            texts.setdefault(text, format_value(each.axes.get("device", "")))
-    named = len(texts) > 1
-    return "; ".join(f"{name}: {text}" if named and name else text for text, name in texts.items())
+            groups.setdefault(text, []).append(each)
+    named = []
+    for text, group in groups.items():
+        labels = [each.label.split(", ") for each in group]
+        shared = ", ".join(part for part in labels[0] if all(part in label for label in labels))
+        named.append(f"{shared}: {text}" if shared and len(groups) > 1 else text)
+    return "; ".join(named)
 
 
 def percent_text(share: float) -> str:
@@ -688,7 +705,7 @@ def peaks_text(answer: Answer) -> str:
 def reference_text(answer: Answer) -> str:
     """What the ratios of the table of configurations are relative to."""
     references = [each for each in answer.configurations if each.is_reference]
-    if not references or len(answer.configurations) < 2:
+    if not references or not any(each.ratio for each in answer.configurations):
         return ""
     if len(references) == 1:
         return f"speed is relative to {references[0].label}"
@@ -736,6 +753,8 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
 def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, level = answer.trust.cautions, answer.trust.level
+    if not cautions and not answer.status.completed:
+        return ""
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
     if len(answer.configurations) == 1 or not answer.best:

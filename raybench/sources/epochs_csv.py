@@ -5,7 +5,7 @@ Any program may write it. The first line names the columns, by the names they ha
 
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
 - optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
-  `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
+  `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
   any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
   `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
@@ -36,6 +36,7 @@ from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
+from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
 from raybench.results.epoch import UNITS, Epoch, epoch_of_columns
@@ -80,6 +81,7 @@ class _Trial:
     values: dict[str, Any]
     epochs: dict[int, Epoch] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
+    joules: dict[int, float] = field(default_factory=dict)
 
 
 def load_csv(path: Path) -> list[Record]:
@@ -174,6 +176,8 @@ class _Reader:
             message = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
             self.problem(line, "epoch", message if "trial" in self._head else f"{message}; add a column trial")
         trial.lines[epoch] = line
+        if row.get("energy_j") is not None:
+            trial.joules[epoch] = row["energy_j"]
         values = epoch_of_columns(epoch, row.get("ended"), row)
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
 
@@ -185,6 +189,7 @@ class _Reader:
             for trial in trials:
                 trial.epochs = {number + 1: replace(e, epoch=number + 1) for number, e in trial.epochs.items()}
                 trial.lines = {number + 1: line for number, line in trial.lines.items()}
+                trial.joules = {number + 1: joules for number, joules in trial.joules.items()}
         elif from_zero:
             self.problem(from_zero[0].lines[0], "epoch", "0, and other trials of the file count from 1")
         for trial in trials:
@@ -248,7 +253,7 @@ class _Reader:
 def _attempt(trial: _Trial, grid: str) -> Attempt:
     values = trial.values
     metric, at_least, at_most = (values.get(name) for name in _TARGET)
-    return Attempt(
+    attempt = Attempt(
         values["trial"],
         values.get("attempt") or 1,
         cell=cell_of({name: values[name] for name in values if name in _CELL and values[name] is not None}),
@@ -264,6 +269,21 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         template_import=values.get("template_import_s"),
         epochs=[trial.epochs[number] for number in sorted(trial.epochs)],
     )
+    return replace(attempt, audit={"energy": _energy(attempt, trial.joules)}) if trial.joules else attempt
+
+
+def _energy(attempt: Attempt, joules: Mapping[int, float]) -> dict[str, Any]:
+    """Return the summary of the energy of epochs, as a sampler writes it."""
+    numbers = [epoch.epoch for epoch in attempt.epochs]
+    reached = timing.first_reaching(attempt, attempt.target) if attempt.target else None
+    stretches = {
+        "epochs": numbers,
+        "steady": [epoch.epoch for epoch in attempt.steady],
+        "target": [number for number in numbers if reached and number <= reached],
+    }
+    known = {name: own for name, own in stretches.items() if own and joules.keys() >= {*own}}
+    sums = {name: {"device_j": sum(map(joules.__getitem__, own)), "count": len(own)} for name, own in known.items()}
+    return {**sums, "each": {str(number): {"device_j": each} for number, each in joules.items()}}
 
 
 def _value(name: str, text: str) -> Any:

@@ -142,7 +142,7 @@ def test_caution_marks_every_row_that_it_concerns():
     (caution,) = answer.trust.cautions
     assert (caution.code, caution.mark, caution.runs, caution.of_runs) == ("busy_host", "a", 3, 9)
     assert "0.6 of 2 cores" in caution.text
-    assert [each.cautions for each in answer.configurations] == [("a",), (), ()]
+    assert [each.cautions for each in answer.configurations] == [("a",)] * 3, "also of ratios to it"
     assert effect_of(answer, "device", "b").cautions == ("a",)
     assert effect_of(answer, "device", "c").cautions == ("a",), "its size could be wrong, although not its sign"
 

@@ -293,16 +293,17 @@ def test_machines_of_one_model_are_samples():
     for attempt in grid.attempts:
         attempt.host = {"name": f"node-{attempt.repeat // 4}"}
     gpu = by_label(grid.answer())["gpu"]
-    assert (gpu.hosts, gpu.completed, gpu.planned) == (2, 8, 8)
+    assert (gpu.completed, gpu.planned) == (8, 8)
     assert gpu.ratio.high / gpu.ratio.low > 1.5
 
 
 def test_equal_accuracies_are_equal_but_for_rare_failures():
     grid = MadeUpGrid().add({"device": "cpu"}, around(2, 10)).add({"device": "gpu"}, around(1, 10))
-    difference = by_label(grid.answer())["gpu"].quality_difference
+    answer = grid.answer()
+    difference = by_label(answer)["gpu"].quality_difference
     assert difference.is_equal
     assert difference.low < 0 < difference.high  # identical values are known to one example
-    assert difference.unseen_failures == pytest.approx(0.26, abs=0.005)
+    assert "With 10 runs each, failures in up to 26% of runs could go unseen." in str(best_texts(answer)[0])
 
 
 def test_accuracies_in_percent_become_fractions():

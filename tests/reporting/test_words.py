@@ -88,7 +88,7 @@ def test_ratio_of_few_successes():
             "accuracy −2.0 points, not distinguishable from equal (95% CI −5.0 to +1.0 points)",
         ),
         (
-            Difference(0.001, -0.002, 0.004, runs=3, other_runs=3, is_equal=True, margin=0.01, unseen_failures=0.63),
+            Difference(0.001, -0.002, 0.004, runs=3, other_runs=3, is_equal=True),
             "val/accuracy",
             "equal accuracy within 1 point (+0.1)",
         ),

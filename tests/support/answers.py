@@ -43,12 +43,12 @@ def difference(value, half=0.003, runs=3):
     """A difference of accuracies with an interval of ± `half`."""
     ends = (None, None) if runs < 2 else (value - half, value + half)
     equal = runs > 1 and abs(value) + half < 0.01
-    return Difference(value, *ends, runs, runs, is_equal=equal, margin=0.01, unseen_failures=1 - 0.05 ** (1 / runs))
+    return Difference(value, *ends, runs, runs, is_equal=equal)
 
 
 def configuration(index, label, axes, seconds, quality, reference=0, runs=3, **further):
     """A configuration whose completed runs took `seconds` with `quality`."""
-    made = tuple(Run(f"c{index}-r{n}", n, "node-1", seconds, quality, None) for n in range(runs))
+    made = tuple(Run(f"c{index}-r{n}", seconds, quality, None) for n in range(runs))
     return Configuration(
         index=index,
         cell_id=f"c{index}",

@@ -11,5 +11,5 @@ assert_type(raybench.load(Path("raybench-results"), attempts="all"), raybench.Re
 assert_type(raybench.report(results), Path)
 assert_type(raybench.export("grid.yaml"), Path)
 results.with_baseline(device="cpu").comparison["ratio"].max()
-results.plot.speed().set_title("Speed")
+results.plot("speed").set_title("Speed")
 raybench.run_grid("g.yaml", repeat=3)  # type: ignore[call-arg]

@@ -8,7 +8,7 @@ from itertools import chain
 from statistics import median
 
 from raybench.analysis.bottleneck import LEAST_SHARE, input_share
-from raybench.analysis.findings.finding import Context, Observation, detects
+from raybench.analysis.findings.finding import Context, Finding, detects
 from raybench.analysis.findings.slow_start import BATCHES, slow_start
 from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
 from raybench.results import timing
@@ -42,7 +42,7 @@ MOST_WAITED = 0.99
     caution=True,
     recurs=True,
 )
-def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
+def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a slow start, from the times of steps if they were recorded."""
     steady = run.steady
     steps = [epoch.step_s for epoch in steady]
@@ -54,7 +54,7 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
     until = run.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(steady)))
     last_epoch = steady[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
-    yield Observation(
+    yield Finding(
         f"after the warm-up, the run's {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, "
         f"until epoch {until} of {last_epoch}",
         start.excess,
@@ -71,11 +71,11 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Observation]:
     caution=True,
     of_hardware=True,
 )
-def input_bound(run: Attempt, context: Context) -> Iterator[Observation]:
+def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect waiting for the next batch, which measures the host rather than the device."""
     share = input_share(run)
     if share is not None and share >= LEAST_SHARE:
-        yield Observation(
+        yield Finding(
             f"the run waited for input during {share:.0%} of the steady epochs",
             share,
             too_long=share / (1 - min(share, MOST_WAITED)),
@@ -89,7 +89,7 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="do not trust its times: the device's `synchronize` has to wait for all work",
     caution=True,
 )
-def unsynchronised(run: Attempt, context: Context) -> Iterator[Observation]:
+def unsynchronised(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a clock that does not wait for the device.
 
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
@@ -100,7 +100,7 @@ def unsynchronised(run: Attempt, context: Context) -> Iterator[Observation]:
         waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
         if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
             share = waited_s / took_s if took_s else float(count)
-            yield Observation(
+            yield Finding(
                 f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
                 f"{waited_s:.3g} s",
                 share,
@@ -110,7 +110,7 @@ def unsynchronised(run: Attempt, context: Context) -> Iterator[Observation]:
         device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
         if device_s > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
             share = device_s / took_s - 1 if took_s else float(count)
-            yield Observation(
+            yield Finding(
                 f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's "
                 "own",
                 share,
@@ -135,12 +135,12 @@ def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterab
     "`stdbuf -oL` before the command), or run again on a quiet machine",
     caution=True,
 )
-def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
+def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a program whose output is buffered, so that the first of several epochs has the time of all."""
     together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
     if together:
         text = f"the run's output had up to {max(together)} epochs at once, whose times are not known singly"
-        yield Observation(text, float(max(together)))
+        yield Finding(text, float(max(together)))
 
 
 @detects(
@@ -150,13 +150,13 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="make an epoch several rounds of the program, so that it takes longer",
     caution=True,
 )
-def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
+def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect epochs that are too short for the arrival of lines."""
-    seconds = max(timing.mean_steady(run) or 0.0, 1e-6)  # the median is 0 if most lines arrive together
+    seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
     if is_too_short(run) and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
-        yield Observation(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")
+        yield Finding(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")
 
 
 @detects(
@@ -165,7 +165,7 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="make its epochs or steps shorter, so that training ends closer to the budget",
     caution=True,
 )
-def off_budget(run: Attempt, context: Context) -> Iterator[Observation]:
+def off_budget(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a training that ended before its budget was spent, or long after."""
     budget_s = run.cell.budget.get("seconds") if run.cell.budget else None
     sections = timing.TRAINING if run.cell.budget and run.cell.budget.get("compile", True) else timing.STEADY
@@ -173,4 +173,4 @@ def off_budget(run: Attempt, context: Context) -> Iterator[Observation]:
     if budget_s and trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
         text = f"the run trained for {trained_s:.3g} s with a budget of {budget_s:.3g} s"
         remedy = "let it train for more epochs" if trained_s < budget_s else ""
-        yield Observation(text, abs(math.log(trained_s / budget_s)), remedy=remedy)
+        yield Finding(text, abs(math.log(trained_s / budget_s)), remedy=remedy)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import fmean
 from typing import Any
 
-from raybench.analysis.findings.finding import Context, Observation, detects
+from raybench.analysis.findings.finding import Context, Finding, detects
 from raybench.core.text import plural
 from raybench.devices import hosted
 from raybench.monitoring.summary import LEAST_S
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
+from raybench.results.parsing import mapping_in, number_in
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
 """Reasons for a GPU to slow down by heat or low power (`raybench.monitoring.nvidia.REASONS`)."""
@@ -59,17 +60,17 @@ ALMOST_ALL = 0.99
     caution=True,
     of_hardware=True,
 )
-def few_threads(run: Attempt, context: Context) -> Iterator[Observation]:
+def few_threads(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect fewer threads than cores; the possible gain is at most their ratio."""
     if not _is_hosted(run) or set(context.axes) & {"threads", "cpus", "count"}:
         return
-    threads = number(run.runtime_conditions.get("threads")) or number(run.cell.device.threads)
-    own_cores = number(run.cell.device.count) or 0.0
-    cores = max(own_cores, number(run.machine.get("cores")) or 0.0)
+    threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
+    own_cores = number_in(run.cell.device.count) or 0.0
+    cores = max(own_cores, number_in(run.machine.get("cores")) or 0.0)
     if threads and 0 < threads < cores:
         where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of the machine's {cores:.0f} cores"
         text = f"the run used {threads:.0f} thread{'s' if threads > 1 else ''} on {where}"
-        yield Observation(text, cores / threads, too_long=cores / threads - 1)
+        yield Finding(text, cores / threads, too_long=cores / threads - 1)
 
 
 @detects(
@@ -79,7 +80,7 @@ def few_threads(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="run again with `--rerun` on a quiet machine",
     caution=True,
 )
-def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
+def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect other programs on the run's cores.
 
     The cost is estimated as what they took and, if the host computes, as much again as they kept one core busy. Threads
@@ -97,10 +98,10 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     if epochs:
         cpu, seconds = fmean(epoch.cpu_s or 0.0 for epoch in epochs), fmean(map(timing.epoch_seconds, epochs))
         text += f"; the run used {cpu:.3g} s of processor time per epoch of {seconds:.3g} s"
-        threads = number(run.runtime_conditions.get("threads")) or number(run.cell.device.threads)
+        threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
         if threads == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
             lost = min(lost or math.inf, max(0.0, seconds / cpu - 1))
-    yield Observation(text, share, too_long=lost)
+    yield Finding(text, share, too_long=lost)
 
 
 @detects(
@@ -109,12 +110,12 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="use a machine with dedicated cores, or more `repeats` at other times",
     caution=True,
 )
-def steal(run: Attempt, context: Context) -> Iterator[Observation]:
+def steal(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect time that a hypervisor took from the run's cores."""
     share = core_share(run, "steal_s")
     if share >= STOLEN:
         text = f"the hypervisor gave {share:.0%} of the run's cores to other machines"
-        yield Observation(text, share, too_long=_lost(share, share))
+        yield Finding(text, share, too_long=_lost(share, share))
 
 
 @detects(
@@ -123,12 +124,12 @@ def steal(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="run again with `--rerun`",
     caution=True,
 )
-def stopped(run: Attempt, context: Context) -> Iterator[Observation]:
+def stopped(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a stopped run or machine, such as by SIGSTOP or a paused virtual machine; its times contain the stop."""
     stopped_s, seconds = audited(run, "host", "stopped_s") or 0.0, audited(run, "seconds") or 0.0
     if stopped_s > STOPPED * seconds > 0:
         text = f"the run or its whole machine was stopped for {stopped_s:.0f} s"
-        yield Observation(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
+        yield Finding(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
 
 
 @detects(
@@ -137,15 +138,15 @@ def stopped(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="remove `cpus` from the grid file, so that trials run one at a time",
     caution=True,
 )
-def cores_shared(run: Attempt, context: Context) -> Iterator[Observation]:
+def cores_shared(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect other trials at the same time on the same machine."""
     if context.overlap is None:
         if run.runtime_conditions.get("exclusive") is False:
-            yield Observation("the run used a part of its machine, and other trials may have run at the same time", 1.0)
+            yield Finding("the run used a part of its machine, and other trials may have run at the same time", 1.0)
     elif context.overlap > OVERLAP:
         others = plural(context.others, "other run")
         text = f"the run shared its machine with {others} during {context.overlap:.0%} of its time"
-        yield Observation(text, context.overlap, too_long=context.overlap)
+        yield Finding(text, context.overlap, too_long=context.overlap)
 
 
 @detects(
@@ -155,17 +156,17 @@ def cores_shared(run: Attempt, context: Context) -> Iterator[Observation]:
     remedy="improve cooling or power supply, and run again",
     caution=True,
 )
-def throttled(run: Attempt, context: Context) -> Iterator[Observation]:
+def throttled(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect throttled GPUs and falling core frequencies; a throttled GPU is assumed to keep half its speed."""
     reason, share = _worst(run)
     if share >= THROTTLED_TIME:
         text = f"the run's GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
-        yield Observation(text, share, too_long=share)
+        yield Finding(text, share, too_long=share)
         return
     first, last = audited(run, "host", "mhz", "first"), audited(run, "host", "mhz", "last")
     if first and last and last < SLOWER_CLOCK * first and core_share(run, "own_cpu_s") >= AT_WORK:
         text = f"the run's cores ended at {last:.0f} MHz, after {first:.0f} at the start"
-        yield Observation(text, first / last, too_long=first / last - 1)
+        yield Finding(text, first / last, too_long=first / last - 1)
 
 
 @detects(
@@ -174,14 +175,14 @@ def throttled(run: Attempt, context: Context) -> Iterator[Observation]:
     "measured",
     remedy="run trials one at a time on a quiet machine to measure their energy alone",
 )
-def energy_shared(run: Attempt, context: Context) -> Iterator[Observation]:
+def energy_shared(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect other processes on the sockets whose energy was measured; no time is wrong by it."""
     part = energy.DEVICE if _is_hosted(run) else energy.HOST
     others = energy.others_share(run)
     if others is not None and others >= SHARED_ENERGY and energy.total(run, part) is not None:
         whose = "the run's energy" if part == energy.DEVICE else "the energy of the run's host"
         text = f"{whose} includes that of other programs, which used {others:.0%} of the busy time of its sockets"
-        yield Observation(text, others)
+        yield Finding(text, others)
 
 
 @detects(
@@ -189,19 +190,19 @@ def energy_shared(run: Attempt, context: Context) -> Iterator[Observation]:
     condition="training was resumed from a checkpoint, in a different process",
     remedy="run it again with `--rerun` to get the times of a single process",
 )
-def resumed(run: Attempt, context: Context) -> Iterator[Observation]:
+def resumed(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect training that was resumed in a different process."""
     if run.gaps:
         epochs = " and ".join(map(str, run.gaps))
-        yield Observation(f"the run was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
+        yield Finding(f"the run was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
 
 
 def audited(run: Attempt, *path: str) -> float | None:
     """Return a number of the run's audit (`raybench.monitoring.summary`) by its path; None if not recorded."""
     value: Any = run.audit
     for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return number(value)
+        value = mapping_in(value).get(name)
+    return number_in(value)
 
 
 def core_share(run: Attempt, name: str) -> float:
@@ -212,20 +213,13 @@ def core_share(run: Attempt, name: str) -> float:
     return total / (seconds * cores)
 
 
-def number(value: Any) -> float | None:
-    """Return a number as a float; None for other values."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _worst(run: Attempt) -> tuple[str, float]:
     """Return the reason of `SLOWED` with the largest fraction of time of a GPU, and that fraction."""
     shares = {"": 0.0}
-    gpus = (run.audit or {}).get("gpus")
-    for gpu in gpus if isinstance(gpus, list) else []:
-        throttled = gpu.get("throttled") if isinstance(gpu, Mapping) else None
-        for reason, value in throttled.items() if isinstance(throttled, Mapping) else ():
+    for gpu in (run.audit or {}).get("gpus") or []:
+        for reason, value in mapping_in(mapping_in(gpu).get("throttled")).items():
             if reason in SLOWED:
-                shares[reason] = max(number(value) or 0.0, shares.get(reason, 0.0))
+                shares[reason] = max(number_in(value) or 0.0, shares.get(reason, 0.0))
     worst = max(shares, key=lambda reason: shares[reason])
     return worst, shares[worst]
 

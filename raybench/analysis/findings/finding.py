@@ -8,7 +8,7 @@ A kind of finding is declared once, with its detector, in any module of this pac
         remedy="use a machine with dedicated cores",
         caution=True,
     )
-    def steal(run: Attempt, context: Context) -> Iterator[Observation]: ...
+    def steal(run: Attempt, context: Context) -> Iterator[Finding]: ...
 
 Reports, tables, MLflow's tags and the tables of the documentation come from the declarations.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ LARGEST_ERROR = 1e6
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What a detector saw in a run.
+class Finding:
+    """What a detector found in a run.
 
     Attributes:
         text: one sentence about the run ("the run …", or without a subject), without full stop.
@@ -40,6 +40,7 @@ class Observation:
         too_long: the fraction by which the run's time may be too long, an estimate; None if it is not known.
         too_short: the same for a time that may be too short.
         remedy: the recommended action, if it is not that of the kind.
+        code: of its kind.
     """
 
     text: str
@@ -47,12 +48,6 @@ class Observation:
     too_long: float | None = None
     too_short: float | None = None
     remedy: str = ""
-
-
-@dataclass(frozen=True)
-class Finding(Observation):
-    """An observation with the code of its kind."""
-
     code: str = ""
 
 
@@ -64,16 +59,16 @@ class Context:
         axes: the axes of the grid that vary.
         overlap: the fraction of the run's time in which other trials ran on its machine; None if it is not known.
         others: number of these.
-        same: observations of runs that differ in one axis or the seed, by code (`settings`).
+        same: findings of runs that differ in one axis or the seed, by code (`settings`).
     """
 
     axes: Collection[str] = ()
     overlap: float | None = None
     others: int = 0
-    same: Mapping[str, Observation] = field(default_factory=dict)
+    same: Mapping[str, Finding] = field(default_factory=dict)
 
 
-Detector = Callable[[Attempt, Context], Iterable[Observation]]
+Detector = Callable[[Attempt, Context], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -127,8 +122,12 @@ def findings(run: Attempt, context: Context | None = None) -> tuple[Finding, ...
     if not run.attempt:  # it never started
         return ()
     found = [
-        Finding(
-            each.text, each.degree, _valid(each.too_long), _valid(each.too_short), each.remedy or kind.remedy, kind.code
+        replace(
+            each,
+            too_long=_valid(each.too_long),
+            too_short=_valid(each.too_short),
+            remedy=each.remedy or kind.remedy,
+            code=kind.code,
         )
         for kind in kinds().values()
         for each in kind.detector(run, context or Context())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from raybench.analysis.findings.finding import Context, Observation, detects, in_groups
+from raybench.analysis.findings.finding import Context, Finding, detects, in_groups
 from raybench.analysis.measured import are_same, metrics_of, repeat_one_another
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
@@ -23,19 +23,19 @@ TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
 
 
-def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict[str, Observation]]:
-    """Return observations of runs with the same results, by the `id` of a run and by code.
+def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict[str, Finding]]:
+    """Return findings of runs with the same results, by the `id` of a run and by code.
 
     Args:
         runs: of one grid.
         axes: the axes of the grid that vary.
     """
     completed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.cell]
-    observations: dict[int, dict[str, Observation]] = {}
+    made: dict[int, dict[str, Finding]] = {}
 
     def note(code: str, group: Iterable[Attempt], text: str, remedy: str = "") -> None:
         for run in group:
-            observations.setdefault(id(run), {}).setdefault(code, Observation(text, 1.0, remedy=remedy))
+            made.setdefault(id(run), {}).setdefault(code, Finding(text, 1.0, remedy=remedy))
 
     for axis in axes:
         in_optimizer = axis in OPTIMIZER
@@ -53,7 +53,7 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
         if repeat_one_another(repeats):
             seeds = len({run.seed for run in repeats})
             note("seed_unused", repeats, f"all metrics are the same to the last digit with {seeds} seeds")
-    return observations
+    return made
 
 
 def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Attempt], list[str]]]:
@@ -78,10 +78,10 @@ def _optimizers(run: Attempt) -> list[Any]:
     return optimizers if all(optimizers) else []
 
 
-def _noted(code: str, run: Attempt, context: Context) -> Iterator[Observation]:
-    """Yield the observation that `same_results` made."""
-    if observation := context.same.get(code):
-        yield observation
+def _noted(code: str, run: Attempt, context: Context) -> Iterator[Finding]:
+    """Yield the finding that `same_results` made."""
+    if finding := context.same.get(code):
+        yield finding
 
 
 detects(
@@ -114,7 +114,7 @@ detects(
     "the function",
     caution=True,
 )
-def other_batch_size(run: Attempt, context: Context) -> Iterator[Observation]:
+def other_batch_size(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a different number of examples per step of the optimizer than the grid says."""
     batch = run.cell.settings.batch_size
     if not run.cell.has_own_loop or not batch:
@@ -124,7 +124,7 @@ def other_batch_size(run: Attempt, context: Context) -> Iterator[Observation]:
     if sizes and all(sizes):
         per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
         text = f"a step of the run's optimizer had {per_step:.4g} examples, and `batch_size` is {batch}"
-        yield Observation(text, max(per_step / batch, batch / per_step))
+        yield Finding(text, max(per_step / batch, batch / per_step))
 
 
 def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
@@ -143,9 +143,9 @@ def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
     remedy="move the model and the batches to `trial.device`",
     caution=True,
 )
-def accelerator_unused(run: Attempt, context: Context) -> Iterator[Observation]:
+def accelerator_unused(run: Attempt, context: Context) -> Iterator[Finding]:
     """Detect a training loop that computes on the host."""
     if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
         return
     if run.epochs and run.epochs[0].memory_peak_bytes == 0:
-        yield Observation(f"the run allocated no memory on its {run.cell.device.kind} device", 1.0)
+        yield Finding(f"the run allocated no memory on its {run.cell.device.kind} device", 1.0)
