@@ -275,7 +275,7 @@ def _of_grid(
     warm = [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]
     if warm:
         text = "the times are of warm-up epochs, because there is no later one"
-        remedy = "set more `epochs` than `warmup_epochs`"
+        remedy = "train for more epochs than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
     yield from _other_conditions(rows, measured)
 
