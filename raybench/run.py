@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -64,9 +65,9 @@ from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
 
-BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
-lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
-that wait for one another otherwise keep their cores busy."""
+BUSY = "Other programs used {load} before the first trial: stop them (`top` lists them), or times are longer."
+PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare; on a quiet machine, a step of \
+a small network then took 2.3x as long."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
@@ -254,6 +255,8 @@ class _Session:
         view.begin(self._plan, todo, self._history)
         if load and load.high:
             self._busy_warning = BUSY.format(load=load)
+            if load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ:
+                self._busy_warning += PASSIVE
             tell(self._busy_warning)
 
         writer = MlflowWriter(self._store, self._history, execution, tell, view.warn) if self._store else None

@@ -32,6 +32,7 @@ def _values(runs: Iterable[Attempt]) -> Mapping[str, set[str]]:
     values: dict[str, set[str]] = {}
     for run in runs:
         found = {**run.versions, "driver": run.hardware.get("driver")}
+        found["OMP_WAIT_POLICY"] = run.runtime_conditions.get("OMP_WAIT_POLICY")
         found |= {f"host.{name}": run.host.get(name) for name in ("name", "kernel")}
         leaves = run.cell.leaves().items()
         found |= {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}

@@ -282,13 +282,16 @@ def _of_grid(
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield settings, software, machines and data in which a configuration differs from its reference."""
+    waits = {row.index: {run.runtime_conditions.get("OMP_WAIT_POLICY") for run in row.completed} for row in measured}
+    if mixed := tuple(index for index, values in waits.items() if len(values) > 1):
+        yield Caution("other_conditions", "some runs had a different OMP_WAIT_POLICY", configurations=mixed)
     differences: dict[tuple[str, ...], list[int]] = {}
     for row in (each for each in rows if each.reference is not None and not each.is_reference):
         texts = []
         for each in changed_values(measured[row.reference or 0].completed, measured[row.index].completed):
             is_varied = row.axes.keys() & {each.name, *each.name.split(".")}
             if each.base and each.new and not is_varied and not _FOLLOWS_DEVICE.fullmatch(each.name):
-                name = each.name.rpartition(".")[2].replace("_", " ")
+                name = each.name if each.name.isupper() else each.name.rpartition(".")[2].replace("_", " ")
                 texts.append(f"{name} {', '.join(each.new)} instead of {', '.join(each.base)}")
         if texts:
             differences.setdefault(tuple(texts), []).append(row.index)

@@ -14,7 +14,7 @@ from raybench.analysis.intervals import Estimate, difference
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
 from raybench.core.labels import configuration_label
-from raybench.core.repeats import Progress, percent
+from raybench.core.repeats import Progress, percent, spread
 from raybench.core.status import TrialStatus
 from raybench.core.text import names_text
 from raybench.results.attempt import Attempt
@@ -131,7 +131,7 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
         )
     if request.rule and request.rule.until is not None:
         wide = [
-            f"{each.label} ±{percent(each.half)} in {each.tried} repeats"
+            f"{each.label} {spread(each.half)} in {each.tried} repeats"
             for each in progress(measured, matching, request)
             if not each.reached and each.half is not None and each.tried >= request.rule.at_least
         ]

@@ -36,10 +36,7 @@ def show_end(outcome: Outcome) -> None:
         show_skipped(outcome, console)
         return
     console.print()
-    if outcome.interrupted:
-        status = outcome.report.answer.status
-        console.print(f"Stopped: {status.completed:,} of {plural(status.planned, 'run')} done.")
-    print_report(outcome.report.answer, console, only_skips=True)
+    print_report(outcome.report.answer, console, after_run=True)
     show_ends(outcome, console)
 
 
@@ -58,14 +55,14 @@ def show_skipped(outcome: Outcome, console: Console) -> None:
 
 def show_ends(outcome: Outcome, console: Console) -> None:
     """Print the trials that did not complete, with their errors, and the next commands."""
-    troubled = [
-        a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
-    ]
+    expected = (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED, TrialStatus.KILLED)
+    troubled = [each for each in outcome.latest.values() if each.status not in expected]
     if troubled:
         console.print()
     groups: dict[tuple[str, ...], list[Attempt]] = {}
     for attempt in troubled:
-        groups.setdefault((str(attempt.status), *_error_lines(attempt)), []).append(attempt)
+        error = trouble(attempt.status, attempt.error) if attempt.error else ""
+        groups.setdefault((str(attempt.status), error), []).append(attempt)
     shown_groups = sorted(groups.values(), key=len, reverse=True)
     for group in shown_groups[:MAX_PROBLEM_KINDS]:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
@@ -76,11 +73,6 @@ def show_ends(outcome: Outcome, console: Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _error_lines(attempt: Attempt) -> list[str]:
-    """The error of a trial, in one line with the line of code; none without an error."""
-    return [trouble(attempt.status, attempt.error)] if attempt.error else []
-
-
 def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     """The end of trials that did not complete, with their common error and the folder of the first one's output."""
     attempt, count = group[0], len(group)
@@ -88,7 +80,7 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
     ending = HEADINGS.get(attempt.status, "Trial failed").removeprefix("Trial ")
     lines = [f"{head} {ending}: {attempt.label or attempt.trial}{others}"]
-    lines += _error_lines(attempt)
+    lines += [trouble(attempt.status, attempt.error)] if attempt.error else []
     lines += [f"Command: {attempt.command}"] if attempt.command else []
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
     return "\n  ".join(lines)
@@ -100,20 +92,20 @@ def _next(outcome: Outcome) -> list[str]:
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
     for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
-        lines.append(f"Epochs  {known}; `epoch` of the command (--epoch) sets a different pattern")
+        lines.append(f"Epochs  {known}; --epoch (`epoch` in a grid file) sets a different pattern")
     command = outcome.plan.workload.command
     if command and not command.reports and not command.metric_names and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)
         lines.append(
-            f"Metrics {', '.join(names) or 'none'} recognised in the output; `metrics` of the command "
-            "(--metric val/loss='val loss ([\\d.]+)') sets patterns"
+            f"Metrics {', '.join(names) or 'none'} recognised in the output; "
+            "--metric val/loss='val loss ([\\d.]+)' (`metrics` in a grid file) sets patterns"
         )
     if len(outcome.latest) == 1:
         for attempt in completed:
             lines += [f"Command {escape(attempt.command)}"] if attempt.command else []
             lines += [f"  {name}: {escape(repr(line))}" for name, line in attempt.matched.items()]
     if any(each.clock == "run" for each in completed):
-        lines.append("Times   of whole runs, as no lines end epochs; `epoch` of the command (--epoch) is their pattern")
+        lines.append("Times   of whole runs, as no lines end epochs; --epoch (`epoch` in a grid file) is their pattern")
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
@@ -125,17 +117,10 @@ def _next(outcome: Outcome) -> list[str]:
             f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
             "for times that count, run the same command without --inline."
         )
-    if outcome.interrupted:
-        lines.append("Stopped. Run the same command again to continue.")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
         retry_options = " ".join(f"--retry {status}" for status in retried)
-        if outcome.plan.workload.file:
-            lines.append(
-                "After an edit of your code, run the same command: all its configurations are new and run again."
-            )
-            lines.append(f"After fixing any other cause, add {retry_options}.")
-        else:
-            lines.append(f"After fixing the cause, run the same command with {retry_options}.")
+        edited = " (not needed after an edit of your code)" if outcome.plan.workload.files else ""
+        lines.append(f"After fixing the cause, run the same command with {retry_options}{edited}.")
     return lines

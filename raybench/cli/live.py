@@ -34,7 +34,7 @@ from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, 
 from raybench.planning.request import request_of
 from raybench.planning.resume import done_on_other_machines
 from raybench.reporting.words import rate_number, seconds_text
-from raybench.results.attempt import Attempt, Key, latest, main_metric
+from raybench.results.attempt import latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 
@@ -55,26 +55,20 @@ HEADINGS: Mapping[str | None, str] = {
     TrialStatus.DIVERGED: "Trial diverged",
     TrialStatus.TIMEOUT: "Trial timed out",
     TrialStatus.LOST: "Trial lost",
-    TrialStatus.KILLED: "Trial stopped",
 }
 """Headings of trials without a result, by status; any other status: "Trial failed"."""
 
 
 def rough(seconds: float) -> str:
-    """A duration to whole seconds, for a display that is updated live."""
-    return f"{round(seconds)} s" if seconds < 300 else seconds_text(seconds)
+    """A duration to whole seconds or minutes, for the display."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"
 
 
 def left(seconds: float | None) -> str:
     """The remaining time as text, with the precision of an estimate."""
     if seconds is None:
         return "time left not known yet"
-    if seconds < 0.5:
-        return "nearly done"
-    return f"about {rough(seconds)} left"
-
-
-STOPPING = "Stopping: ending the running trials, then writing the report. Finished trials are kept."
+    return "nearly done" if seconds < 0.5 else f"about {rough(seconds)} left"
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
@@ -135,7 +129,7 @@ class _Running:
         """Epoch, its time or rate, and main metric, as far as they are known."""
         parts = []
         if self.epochs:
-            parts.append(f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}")
+            parts.append(f"{self.epoch}/{plural(self.epochs, 'epoch')} done")
         elif self.epoch:  # it may be the last, with an evaluation after it
             parts.append(f"{plural(self.epoch, 'epoch')} done")
         if self.rate:
@@ -169,16 +163,13 @@ class Display(ProgressListener):
         self._estimator = Estimator()
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
+        self._said: set[tuple[str, bool, bool]] = set()  # comparisons that are settled or out of reach
         self._total = 0
         self._last_line = 0.0
         self._began = self._phase_began = time.monotonic()
         self._history = GridHistory(Path())
         self._phase = ""
         self._checks: dict[str, None] = {}
-
-    @property
-    def _attempts(self) -> Mapping[Key, Attempt]:
-        return self._history.attempts
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch with a progress bar."""
@@ -225,10 +216,14 @@ class Display(ProgressListener):
         """Say how certain each comparison is, those that need more repeats last, and show the trials that follow."""
         self._add(todo)
         cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
+        progress = [each for each in progress if (each.label, each.is_settled, each.is_out_of_reach) not in self._said]
+        self._said |= {
+            (e.label, e.is_settled, e.is_out_of_reach) for e in progress if e.is_settled or e.is_out_of_reach
+        }
         texts = []
         for each in sorted(progress, key=lambda each: not each.is_settled):
             seconds = self._estimator.total_seconds(cells[cell] for cell in each.cells if cell in cells)
-            time = seconds_text(seconds * (each.needed - each.tried)) if seconds and each.needed and todo else ""
+            time = rough(seconds * (each.needed - each.tried)) if seconds and each.needed and todo else ""
             texts.append(each.in_words(time))
         hidden = len(texts) - MAX_COMPARISONS
         texts = [f"… {hidden} more", *texts[hidden:]] if hidden > 0 else texts
@@ -253,7 +248,9 @@ class Display(ProgressListener):
 
     def stopping(self) -> None:
         """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
-        print_text(self._console, STOPPING)
+        print_text(
+            self._console, "Stopping: ending the running trials, then writing the report. Finished trials are kept."
+        )
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
@@ -323,15 +320,17 @@ class Display(ProgressListener):
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
         self._ended.add(trial)
-        attempt = self._attempts[trial, event["attempt"]]
+        attempt = self._history.attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
         count = f"   ({len(self._ended)}/{self._total}{remaining})"
+        if event["status"] == TrialStatus.KILLED:  # by Ctrl-C
+            return
         if event["status"] != TrialStatus.COMPLETED:
             self._show_failure(trial, event, "" if self._live else count)
             return
         parts = [running.label if running else trial]
-        parts += [seconds_text(event["wall"])] if event["wall"] else []
+        parts += [f"took {seconds_text(event['wall'])}"] if event["wall"] else []
         parts += [running.quality] if running and running.quality else []
         self._line(f"completed  {'   '.join(parts)}{count}")
 
@@ -347,7 +346,7 @@ class Display(ProgressListener):
             lines = [f"{heading}: {self._label(trial, with_device=True)}: the same error{count}"]
         else:
             self._errors.update(lines[1:])
-            folder = attempt_folder(self._history.folder, trial, self._attempts[trial, event["attempt"]].run)
+            folder = attempt_folder(self._history.folder, trial, self._history.attempts[trial, event["attempt"]].run)
             lines += [f"  {line}" for line in evidence(folder)]
         print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 

@@ -27,7 +27,7 @@ Quote the braces: a shell would expand them itself.
 """
 
 
-@click.command("run", epilog=EPILOG)
+@click.command("run", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script and its axes.")
 @click.option(

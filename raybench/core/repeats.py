@@ -55,22 +55,30 @@ class Progress:
         enough = self.reached or self.half is None or self.tried >= self.rule.at_most
         return self.tried >= self.rule.at_least and enough
 
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether the largest number of repeats is not enough, by what is known now."""
+        return not self.is_settled and (self.needed is None or self.needed > self.rule.at_most)
+
     def in_words(self, time: str = "") -> str:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
         if self.half is None:
             return f"{self.label}: no times to compare"
         until = "a verdict" if self.rule.until is None else f"±{percent(self.rule.until)}"
-        head = f"{self.label}: ratio ±{percent(self.half)}"
-        after = f", {time}" if time else ""
+        head = f"{self.label}: ratio {spread(self.half)}"
         if self.reached:
-            return f"{head}, done"
+            return f"{head}, {'decided' if self.rule.until is None else 'done'}"
         if self.tried >= self.rule.at_most:
             return f"{head}; {until} was not reached in {self.tried} repeats"
-        if self.needed is None:
-            return f"{head}; {until} would take more than 999 repeats"
-        if self.needed > self.rule.at_most:
-            return f"{head}; {until} would take about {self.needed} repeats (at most {self.rule.at_most}){after}"
-        return f"{head}, about {plural(self.needed - self.tried, 'more repeat')}{after}"
+        if self.needed is None or self.is_out_of_reach:
+            count = f"about {round(self.needed, 2 - len(str(self.needed)))}" if self.needed else "more than 999"
+            return f"{head}; {until} needs {count} repeats, but the limit is {self.rule.at_most}"
+        return f"{head}, about {plural(self.needed - self.tried, 'more repeat')}" + (f", {time}" if time else "")
+
+
+def spread(half: float) -> str:
+    """Return the half-width of a ratio's interval, a fraction: ±17%; above ±30% as a factor."""
+    return f"±{percent(half)}" if half <= 0.3 else f"uncertain by a factor of {1 + half:.2g}"
 
 
 def percent(fraction: float) -> str:

@@ -92,7 +92,7 @@ class Plan:
         """Label of a trial: `gpu, batch 128, decay 5e-4, repeat 2`, with the values that vary in the grid."""
         cell, axes = trial.cell, dict.fromkeys([*(["device"] if with_device else []), *self.varied])
         configuration = configuration_label({"device": cell.profile, **cell.axes}, axes)
-        repeat = f", repeat {trial.repeat}" if cell.repeats > 1 else ""
+        repeat = f", repeat {trial.repeat + 1}" if cell.repeats > 1 else ""
         return (configuration or f"{cell.content.shown_name} on {cell.profile}") + repeat
 
     @cached_property
@@ -124,7 +124,7 @@ def notes(plan: Plan) -> Iterator[str]:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
-        yield f"A change of {text} makes new trials; name other files that should count under `inputs`."
+        yield f"An edit of {text} starts new runs; that of a different file only if a grid file names it in `inputs`."
     cores = max((node.cores for node in plan.nodes), default=0)
     writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
     if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):

@@ -15,6 +15,7 @@ from raybench.checks.pretrial import PretrialChecks
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.secret_masking import redact
+from raybench.core.status import TrialStatus
 from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
@@ -86,17 +87,21 @@ def from_grid(
         changes: `prices` and `unit` of `from_attempts`.
     """
     attempts = grid.attempts
-    priced = zip(attempts, (each.columns.get("price_per_hour") for each in grid.records), strict=True)
+    priced = zip(grid.attempts, (each.columns.get("price_per_hour") for each in grid.records), strict=True)
     own_prices = {run.cell_id: price for run, price in priced if price is not None}
     request = grid.request
+    if request and everything:  # the same command does not continue what it no longer has
+        stopped = (TrialStatus.KILLED, TrialStatus.LOST)
+        current = {cell.cell_id for cell in request.cells}
+        attempts = [run for run in attempts if run.cell_id in current or run.status not in stopped]
     if request is None or everything:
         known = request_of_runs(grid.name or "", attempts, own_prices)
         request = replace(request, cells=known.cells, part="") if request else known
     warnings = history_warnings(grid.history) if grid.history else []
     own = {cell.cell_id for cell in request.cells}
     if left_out := sum(run.cell_id not in own for run in attempts):
-        runs = plural(left_out, "run")
-        warnings.append(f"{runs} of other configurations not shown; `raybench report {grid.name} --all` includes them")
+        runs = f"{plural(left_out, 'run')} of other configurations or older code"
+        warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     return from_attempts(attempts, request, baseline, warnings, **changes)
 
 

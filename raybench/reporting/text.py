@@ -27,49 +27,50 @@ def report_text(answer: Answer, width: int, full: bool = False) -> str:
     return "".join(f"{text}\n" for text, _ in report_lines(answer, width, full))
 
 
-def print_report(answer: Answer, console: Console, full: bool = False, only_skips: bool = False) -> None:
+def print_report(answer: Answer, console: Console, full: bool = False, after_run: bool = False) -> None:
     """Print the report."""
-    for text, style in report_lines(answer, console.width, full, only_skips):
+    for text, style in report_lines(answer, console.width, full, after_run):
         console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)
 
 
-def report_lines(answer: Answer, width: int, full: bool = False, only_skips: bool = False) -> Iterator[Line]:
+def report_lines(answer: Answer, width: int, full: bool = False, after_run: bool = False) -> Iterator[Line]:
     """Yield the lines of the report, none longer than the width unless a single word is."""
-    for number, block in enumerate(filter(None, _blocks(answer, width, full, only_skips))):
+    for number, block in enumerate(filter(None, _blocks(answer, width, full, after_run))):
         if number:
             yield "", ""
         for text, style in block:
             yield printable(text), style
 
 
-def _blocks(answer: Answer, width: int, full: bool, only_skips: bool) -> Iterator[list[Line]]:
+def _blocks(answer: Answer, width: int, full: bool, after_run: bool) -> Iterator[list[Line]]:
     """Yield the parts of the report, which empty lines separate."""
+    more = f"`raybench report {answer.grid} --full`" if after_run else "--full"
     yield wrapped(words.status_sentences(answer), width, "yellow")
     yield wrapped([*map(str, words.best_texts(answer)), *words.scaling_sentences(answer)], width, "bold")
     if answer.effects:
-        yield list(_effects(answer, width, full))
+        yield list(_effects(answer, width, full, more))
     hardware = words.hardware_text(answer)
-    lines = list(_configurations(answer, width, full)) if len(answer.configurations) > 1 else []
+    lines = list(_configurations(answer, width, full, more)) if len(answer.configurations) > 1 else []
     yield [*lines, *wrapped([f"Hardware: {hardware}."] if hardware else [], width, "dim")]
-    failures = words.failure_sentences(answer, only_skips)
+    failures = words.failure_sentences(answer, after_run)
     if not full and len(failures) > MAX_FAILURES:
-        more = len(failures) - MAX_FAILURES
-        failures = [*failures[:MAX_FAILURES], f"{plural(more, 'more reason')} for missing results: --full"]
+        reasons = plural(len(failures) - MAX_FAILURES, "more reason")
+        failures = [*failures[:MAX_FAILURES], f"{reasons} for missing results: {more}"]
     yield wrapped(failures, width)
-    yield list(_trust(answer, width, full))
+    yield list(_trust(answer, width, full, more))
 
 
-def _effects(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+def _effects(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     """Yield the table of effects: all, or the largest of many."""
     below = {number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(each))}
     shown = range(len(answer.effects) if full else min(MAX_ROWS, len(answer.effects)))
     yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
     if left_out := len(answer.effects) - len(shown):
-        yield f"… {left_out:,} smaller effects: --full", "dim"
+        yield f"… {left_out:,} smaller effects: {more}", "dim"
     yield from wrapped(filter(None, [words.effects_note(answer)]), width, "dim")
 
 
-def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     """Yield the table of configurations: all, or the best and the worst of many."""
     all_rows = rows(answer)
     columns = configuration_columns(answer, all_rows)
@@ -78,12 +79,12 @@ def _configurations(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     if left_out:
         kept = [*range(best), *range(len(all_rows) - WORST_ROWS, len(all_rows))]
         columns = [column.of_rows(kept) for column in columns]
-    yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: --full"} if left_out else {})
+    yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: {more}"} if left_out else {})
     heads = [column.head for column in fitting(columns, width)]
     yield from wrapped([words.table_caption(answer, heads)], width, "dim")
 
 
-def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
+def _trust(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     cautions, notes = answer.trust.cautions, answer.trust.notes
     yield from wrapped(filter(None, [words.trust_sentence(answer)]), width, "yellow" if cautions else "green")
     for each in cautions:
@@ -92,4 +93,4 @@ def _trust(answer: Answer, width: int, full: bool) -> Iterator[Line]:
     if full:
         yield from wrapped([f"Note: {words.caution_text(each, answer)}" for each in notes], width, "dim")
     elif notes:
-        yield from wrapped([f"{plural(len(notes), 'note')}, shown with --full."], width, "dim")
+        yield from wrapped([f"{plural(len(notes), 'note')}, shown with {more}."], width, "dim")

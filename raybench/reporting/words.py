@@ -48,6 +48,7 @@ MAX_PEAKS = 4
 STATUSES = {
     "oom": "out of memory",
     "timeout": "timed out",
+    "killed": "stopped",
     "lost": "lost with their process",
     "unfinished": "not finished",
 }

@@ -73,6 +73,7 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
         "runtime_conditions": {
             **device.runtime_conditions(),
             **_of_ranks(job, device),
+            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "unset").lower(),
             "exclusive": job.exclusive,
         },
     }

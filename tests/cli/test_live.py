@@ -109,7 +109,7 @@ def test_line_of_a_running_trial(terminal):
     trial = terminal.plan.trials[0]
     head, row = terminal.frame()[:2]
     assert head.endswith("0/2 trials  6 s so far"), "nothing is known of the second"
-    assert f"batch {trial.cell.axes['batch_size']}   epoch 3/4   2.00 s/epoch   accuracy 81.2%" in row
+    assert f"batch {trial.cell.axes['batch_size']}   2/4 epochs done   2.00 s/epoch   accuracy 81.2%" in row
 
 
 def test_time_left_counts_down(terminal):
@@ -130,7 +130,7 @@ def test_time_left_counts_down(terminal):
     assert terminal.display.time_left() == "nearly done"
     terminal.end(1, ledger={"train": 8.0}, wall=12.0)
     head, *rest = terminal.frame()
-    assert head.endswith("2/2 trials  104 s so far"), "and nothing of the time left"
+    assert head.endswith("2/2 trials  2 min so far"), "and nothing of the time left"
     assert not any("epoch" in line for line in rest)
 
 
@@ -196,8 +196,8 @@ def test_plain_lines_without_a_terminal(plain):
     assert plain.lines()[1:] == [
         "Starting the first trial …",
         f"started    {first}",
-        f"running    {first}   epoch 3/4   2.00 s/epoch   accuracy 50.0%",
-        f"completed  {first}   18.0 s   accuracy 75.0%   (1/2, time left not known yet)",
+        f"running    {first}   2/4 epochs done   2.00 s/epoch   accuracy 50.0%",
+        f"completed  {first}   took 18.0 s   accuracy 75.0%   (1/2, time left not known yet)",
         f"started    {second}",
         f"Trial ran out of memory: cpu, {second}   (2/2)",
         "  MemoryError: too large",

@@ -106,7 +106,7 @@ def test_labels_have_the_values_that_vary(plan_of):
         labels = {plan.label(trial) for trial in plan.trials}
         assert len(labels) == len(plan.trials) == number
         assert {"cpu, batch 64, repeat 1", "tpu, batch 64"} <= labels
-        assert ("cpu, batch 32, bf16, repeat 0" in labels) == (not where)
+        assert ("cpu, batch 32, bf16, repeat 2" in labels) == (not where)
 
 
 def test_profiles_override_the_grid(plan_of):

@@ -66,7 +66,7 @@ def test_each_cell_twice_under_identities_of_their_own(versions):
     assert len({cell.cell_id for cell in plan.cells}) == len({cell.request_id for cell in plan.cells}) == 6
     assert len({plan.label(trial) for trial in plan.trials}) == 24
     first = plan.trials[0]
-    assert plan.label(first) == f"batch {first.cell.axes['batch_size']}, {first.cell.axes['version']}, repeat 0"
+    assert plan.label(first) == f"batch {first.cell.axes['batch_size']}, {first.cell.axes['version']}, repeat 1"
 
 
 def test_versions_of_a_cell_are_neighbours(versions):

@@ -8,6 +8,7 @@ from typing import Any
 
 from raybench.analysis.findings.finding import Context, Finding, detects, in_groups
 from raybench.analysis.measured import are_same, metrics_of, repeat_one_another
+from raybench.core.cell import COMMAND
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -18,6 +19,8 @@ from raybench.results.epoch import Epoch
 
 OPTIMIZER = ("weight_decay", "learning_rate")
 """Axes that a step of an optimizer shows."""
+
+SEED_OF_COMMAND = "add `--seed '{seed}'` to the command, and seed all random generators with it"
 
 TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
@@ -51,8 +54,9 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
                 note("no_effect", group, f"all metrics are the same to the last digit with `{name}` {listed}")
     for repeats in in_groups(completed, lambda run: run.cell_id):
         if repeat_one_another(repeats):
-            seeds = len({run.seed for run in repeats})
-            note("seed_unused", repeats, f"all metrics are the same to the last digit with {seeds} seeds")
+            text = f"all metrics are the same to the last digit in {len(repeats)} repeats"
+            is_command = repeats[0].cell.workload.form == COMMAND
+            note("seed_unused", repeats, text, SEED_OF_COMMAND if is_command else "")
     return made
 
 
