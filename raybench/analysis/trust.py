@@ -89,7 +89,7 @@ def with_trust(
         parts = {
             id(each.part)
             for each in statements
-            if any(None not in pair and len(own & {*pair}) == 1 for pair in each.pairs)
+            if any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
         }
         mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)] if parts else ""
         cautions.append(replace(caution, mark=mark))

@@ -82,8 +82,7 @@ def test_damaged_audit_gives_no_size(share):
 @pytest.mark.parametrize("taken", [15.0, 18.0])
 def test_one_thread_loses_no_more_than_it_waited(taken):
     conditions = {"audit": audit(other_cpu_s=taken, own_cpu_s=5.0), "runtime_conditions": {"threads": 1}}
-    found = {each.code: each for each in findings(run(**conditions))}
-    assert found["busy_host"].too_long == pytest.approx(1.0)
+    assert {each.code: each for each in findings(run(**conditions))}["busy_host"].too_long == pytest.approx(1.0)
 
 
 def test_unused_settings_are_found():
@@ -170,9 +169,8 @@ def test_doubt_withholds_what_limits():
         "precision": "fp32",
         "probes": {"product": 1e9, "convolution": 1, "memory": 1e12},
     }
-    settings = {"optimizer": {"name": "sgd"}, "precision": "fp32", "batch_size": 10}
+    own = {"roofline": peaks, "settings": {"optimizer": {"name": "sgd"}, "precision": "fp32", "batch_size": 10}}
     for fields, fastest, limit in (({}, 3.0, "compute"), (busy(18.0), 3.0, ""), ({}, 0.01, "")):
-        own = {"roofline": peaks, "settings": settings}
         grid = MadeUpGrid().add({"device": "cpu"}, times(3.0), **own, **fields)
         first, _ = grid.add({"device": "b"}, times(fastest), **own).answer().configurations
         assert (first.limited_by, bool(first.mfu)) == (limit, fastest == 3.0)
