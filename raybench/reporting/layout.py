@@ -65,18 +65,8 @@ class Column:
 
 def wrapped(sentences: Iterable[str], width: int, style: str = "", first: str = "", indent: str = "") -> list[Line]:
     """Wrap sentences between words, each from a new line."""
-    return [
-        (line, style)
-        for sentence in sentences
-        for line in textwrap.wrap(
-            sentence,
-            width,
-            initial_indent=first,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-    ]
+    wrapper = textwrap.TextWrapper(width, first, indent, break_on_hyphens=False, break_long_words=False)
+    return [(line, style) for sentence in sentences for line in wrapper.wrap(sentence)]
 
 
 def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] | None = None) -> Iterator[Line]:
@@ -102,10 +92,14 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
 
 def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
     """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
-    # A label is wrapped between its parts and after "vs.": decay 0 stays together.
-    texts = [
-        re.sub("(?<![,.]) ", NO_BREAK, text) if column.kind == LABEL else text
+    # A label is wrapped between its parts and after "vs.": decay 0 stays together, unless a part is too long.
+    splits = [
+        re.split("(?<=[,.]) ", text) if column.kind == LABEL else []
         for text, column in zip(texts, columns, strict=True)
+    ]
+    texts = [
+        " ".join(part if len(part) > size else part.replace(" ", NO_BREAK) for part in parts) or text
+        for text, parts, size in zip(texts, splits, sizes, strict=True)
     ]
     cells = [textwrap.wrap(text, size, break_on_hyphens=False) for text, size in zip(texts, sizes, strict=True)]
     height = max(map(len, cells))
