@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from raybench.analysis.compare import BUSY, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
+from raybench.analysis.compare import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
 from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
 from raybench.reporting.report import json_text
 from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text
 
-SHOWN_DIFFERENCES = 20
-"""Most differences that are printed."""
-
 
 def sentences(comparison: Comparison) -> Iterator[str]:
     """Yield the decision, then its reasons: what must not pass first, then what is not decided; then the limits."""
     changes, decision, metric = comparison.changes, comparison.decision.capitalize(), comparison.metric
-    if not changes:
-        yield f"{decision}: the two have no configuration in common."
-        return
-    if comparison.same_runs:
-        yield f"{decision}: these are the same runs; base and new name one measurement."
+    if comparison.same_runs or not changes:
+        same = "these are the same runs; base and new name one measurement"
+        yield f"{decision}: {same if changes else 'the two have no configuration in common'}."
         return
     limit = f"{100 * comparison.limits.slowdown:g}%"
     of_verdict = {verdict: [each for each in changes if each.verdict is verdict] for verdict in Verdict}
@@ -37,7 +32,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{decision}: no configuration is slower by more than {limit}{kept}."
     elif undecided:
         more = comparison.more_repeats
-        busy = any(each.code in BUSY for each in comparison.cautions)
+        busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(e.reason for e in undecided)}
         hint = f"about {plural(more, 'more repeat')} would decide it" if more else "more repeats may not decide it"
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} of {plural(len(changes), 'configuration')}; {hint}."
@@ -89,7 +84,7 @@ def details(comparison: Comparison) -> Iterator[str]:
         yield f"Only in new: {', '.join(comparison.only_in_new)}."
     if comparison.differences:
         yield "Differences between the two:"
-    for difference in comparison.differences[:SHOWN_DIFFERENCES]:
+    for difference in comparison.differences:
         sides = [names_text(values, separator=", ") or NOTHING for values in (difference.base, difference.new)]
         is_code = difference.name == "workload.digest"
         yield "  the files of the training code" if is_code else f"  {difference.name}: {' → '.join(sides)}"
