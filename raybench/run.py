@@ -64,9 +64,9 @@ from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
 
-BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
-lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads \
-that wait for one another otherwise keep their cores busy."""
+BUSY = """Other programs used {load} before the first trial. While they run, trials take longer and vary more. Stop \
+them (`top` lists them) or run the grid later. If you cannot, set OMP_WAIT_POLICY=passive for all runs that you \
+compare: threads that wait for one another otherwise keep their cores busy."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""

@@ -65,18 +65,8 @@ class Column:
 
 def wrapped(sentences: Iterable[str], width: int, style: str = "", first: str = "", indent: str = "") -> list[Line]:
     """Wrap sentences between words, each from a new line."""
-    return [
-        (line, style)
-        for sentence in sentences
-        for line in textwrap.wrap(
-            sentence,
-            width,
-            initial_indent=first,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-    ]
+    wrapper = textwrap.TextWrapper(width, first, indent, break_on_hyphens=False, break_long_words=False)
+    return [(line, style) for sentence in sentences for line in wrapper.wrap(sentence)]
 
 
 def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] | None = None) -> Iterator[Line]:
@@ -102,22 +92,22 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
 
 def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
     """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
-    cells = [
-        textwrap.wrap(_joined(text, size) if column.kind == LABEL else text, size, break_on_hyphens=False)
-        for text, column, size in zip(texts, columns, sizes, strict=True)
+    # A label is wrapped between its parts and after "vs.": decay 0 stays together, unless a part is too long.
+    splits = [
+        re.split("(?<=[,.]) ", text) if column.kind == LABEL else []
+        for text, column in zip(texts, columns, strict=True)
     ]
+    texts = [
+        " ".join(part if len(part) > size else part.replace(" ", NO_BREAK) for part in parts) or text
+        for text, parts, size in zip(texts, splits, sizes, strict=True)
+    ]
+    cells = [textwrap.wrap(text, size, break_on_hyphens=False) for text, size in zip(texts, sizes, strict=True)]
     height = max(map(len, cells))
     cells = [[""] * (height - len(lines)) + lines if bottom else lines for lines in cells]
     for parts in zip_longest(*cells, fillvalue=""):
         aligned = zip(parts, columns, sizes, strict=True)
         texts = [text.rjust(size) if column.right else text.ljust(size) for text, column, size in aligned]
         yield (" " * GAP).join(texts).rstrip().replace(NO_BREAK, " ")
-
-
-def _joined(label: str, size: int) -> str:
-    """Return a label to be wrapped between its parts and after "vs." (decay 0 stays together), if these fit."""
-    joined = re.sub("(?<![,.]) ", NO_BREAK, label)
-    return joined if max(map(len, joined.split(" "))) <= size else label
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
