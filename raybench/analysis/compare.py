@@ -211,17 +211,10 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         [run for each in bases if each.index in news for run in each.completed],
         [run for new in news.values() for run in new.completed],
     ]
-    return Comparison(
-        limits,
-        unit,
-        judge.metric,
-        judge.higher_is_better,
-        tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases),
-        tuple(labels[each.index] for each in only_in_new),
-        tuple(changed_values(*sides)),
-        _are_same(*sides),
-        answer.trust.cautions,
-    )
+    changes = tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases)
+    further = tuple(labels[each.index] for each in only_in_new)
+    what = limits, unit, judge.metric, judge.higher_is_better, changes, further
+    return Comparison(*what, tuple(changed_values(*sides)), _are_same(*sides), answer.trust.cautions)
 
 
 def is_decided(new: Measured, base: Measured, slowdown: Estimate | None, request: GridRequest) -> Certainty:
@@ -332,15 +325,11 @@ def _change(label: str, base: Measured, new: Measured | None, judge: _Judge) -> 
 
 def _without_load(measured: Measured) -> list[Sample]:
     """Return the times without what other programs are estimated to have added; without runs where it is not known."""
-    lost = {
-        (run.repeat, host_of(run)): [
-            math.nan if each.too_long is None else math.log1p(each.too_long)
-            for code in BUSY
-            for each in kinds()[code].detector(run, Context())
-        ]
-        for run in measured.completed
-    }
-    times = [replace(each, value=each.value - sum(lost[each.repeat, each.host])) for each in measured.times]
+    lost = {}
+    for run in measured.completed:
+        found = [each.too_long for code in BUSY for each in kinds()[code].detector(run, Context())]
+        lost[run.repeat, host_of(run)] = sum(math.nan if each is None else math.log1p(each) for each in found)
+    times = [replace(each, value=each.value - lost[each.repeat, each.host]) for each in measured.times]
     return [each for each in times if not math.isnan(each.value)]
 
 
@@ -348,11 +337,9 @@ def _ending(new: Measured | None) -> str:
     """Return why a configuration of the new version has no completed run."""
     if new is None:
         return "new has no such configuration"
-    endings = [run for run in new.attempts if run.status != TrialStatus.COMPLETED]
-    if not endings:
+    if (ended := next((run for run in new.attempts if run.status != TrialStatus.COMPLETED), None)) is None:
         return "none of its runs was started"
-    message = error_text(endings[0])
-    return f"{endings[0].status or 'unfinished'}{f': {message}' if message else ''}"
+    return ": ".join(filter(None, (str(ended.status or "unfinished"), error_text(ended))))
 
 
 def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:

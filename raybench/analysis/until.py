@@ -63,28 +63,18 @@ def progress(
     ]
     for own, other in compared:
         estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
-        half = estimate.half if estimate else None
-        needed = None
+        half, needed, count = estimate.half if estimate else None, None, tried(own, other)
         reached = (is_certain or _is_narrow)(own, other, estimate, request)
-        is_final |= reached is Certainty.FINAL and tried(own, other) >= rule.at_least
+        is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
             away = abs(estimate.value)
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
-            needed = estimate.repeats_until(margin, tried(own, other))
+            needed = estimate.repeats_until(margin, count)
         label = configuration_label(own.axes, matching.axes) or request.workload
-        cells = tuple(request.cells[each.index] for each in (own, other))
-        own_rule = replace(rule, at_most=min(cell.repeats for cell in cells))
-        found.append(
-            Progress(
-                label,
-                (cells[0].cell_id, cells[1].cell_id),
-                tried(own, other),
-                None if half is None else math.expm1(half),
-                bool(reached),
-                needed,
-                own_rule,
-            )
-        )
+        cells = request.cells[own.index], request.cells[other.index]
+        ids, own_rule = (cells[0].cell_id, cells[1].cell_id), replace(rule, at_most=min(each.repeats for each in cells))
+        width = None if half is None else math.expm1(half)
+        found.append(Progress(label, ids, count, width, bool(reached), needed, own_rule))
     return [replace(each, reached=True) for each in found] if is_final else found
 
 
@@ -134,10 +124,8 @@ def with_needed_repeats(attempts: Sequence[Attempt], request: GridRequest) -> Gr
 def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest) -> Iterator[str]:
     """Yield what the reader of a report should know of its number of repeats."""
     if request.first_look:
-        yield (
-            f"Repeats were added after a report of {request.first_look}: the intervals are wider, to allow for the "
-            "repeated looks"
-        )
+        looks = f"Repeats were added after a report of {request.first_look}"
+        yield f"{looks}: the intervals are wider, to allow for the repeated looks"
     if request.rule and request.rule.until is not None:
         wide = [
             f"{each.label} ±{percent(each.half)} in {each.tried} repeats"

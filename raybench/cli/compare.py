@@ -147,8 +147,7 @@ def _check_options(interleave: bool) -> None:
     if interleave and "--grid" in given:
         raise UsageError("--grid chooses from results, and --interleave runs grid files; leave one of them out")
     of_trials = [*names.values()][[*names].index("interleave") + 1 :]
-    only_then = [name for name in given if name in of_trials]
-    if only_then and not interleave:
+    if not interleave and (only_then := [name for name in given if name in of_trials]):
         raise UsageError(f"{only_then[0]} is for trials, and without --interleave none run; add --interleave")
 
 
@@ -193,9 +192,8 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     quiet = STANDARD_OUTPUT in files
     console = Terminal(stderr=True) if quiet else page()
     outcome = run_grid(spec, executor, Display(console if quiet else None), options)
-    attempts, request = as_requested(outcome.history, latest_request(outcome.history) or request_of(outcome.plan))
-    assert request
-    comparison = compare(attempts, request, limits)
+    attempts, request = as_requested(outcome.history, latest_request(outcome.history))
+    comparison = compare(attempts, request or request_of(outcome.plan), limits)
     if can_run(outcome):
         console.print()
     _show(comparison, files, can_run(outcome))

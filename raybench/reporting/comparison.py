@@ -42,9 +42,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{each.label}: {each.reason}{time}."
     if unsure := [each.label for each in of_verdict[Verdict.WITHIN] if each.quality_kept is False]:
         yield f"{metric} is not shown to stay within its limit for {names_text(unsure)}."
-    sign = 1 if comparison.higher_is_better else -1
     significant = [(each.label, each.quality.value) for each in changes if each.quality and each.quality.is_significant]
-    if better := [label for label, value in significant if sign * value > 0]:
+    if better := [label for label, value in significant if (value > 0) is comparison.higher_is_better]:
         yield f"{metric} is better for {names_text(better)} (95% interval)."
     loss = comparison.limits.loss(metric)
     point = "point" if loss == 0.01 else "points"
