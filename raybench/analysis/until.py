@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import IntEnum
 
 from raybench.analysis.intervals import Estimate, difference
 from raybench.analysis.matching import Matching
@@ -23,8 +24,17 @@ from raybench.results.grid_request import GridRequest
 EQUALLY_FAST = math.log1p(0.05)
 """Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
 
-IsCertain = Callable[[Measured, Measured, Estimate, GridRequest], bool]
-"""Whether a comparison of a configuration with its reference, in the grid of a request, is certain enough."""
+
+class Certainty(IntEnum):
+    """Whether a comparison is certain enough; a final one decides about all of its grid."""
+
+    OPEN = 0
+    ENOUGH = 1
+    FINAL = 2
+
+
+IsCertain = Callable[[Measured, Measured, Estimate | None, GridRequest], Certainty]
+"""How certain a comparison of a configuration with its reference is, in the grid of a request."""
 
 
 def tried(own: Measured, other: Measured) -> int:
@@ -45,7 +55,7 @@ def progress(
     rule = request.rule
     if rule is None:
         return []
-    found = []
+    found, is_final = [], False
     compared = [
         (own, measured[reference])
         for own, reference in zip(measured, matching.references, strict=True)
@@ -54,11 +64,12 @@ def progress(
     for own, other in compared:
         estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
         half = estimate.half if estimate else None
-        reached = needed = None
+        needed = None
+        reached = (is_certain or _is_narrow)(own, other, estimate, request)
+        is_final |= reached is Certainty.FINAL and tried(own, other) >= rule.at_least
         if estimate and half is not None:
             away = abs(estimate.value)
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
-            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate, request)
             needed = estimate.repeats_until(margin, tried(own, other))
         label = configuration_label(own.axes, matching.axes) or request.workload
         cells = tuple(request.cells[each.index] for each in (own, other))
@@ -74,7 +85,7 @@ def progress(
                 own_rule,
             )
         )
-    return found
+    return [replace(each, reached=True) for each in found] if is_final else found
 
 
 def progress_of(
@@ -85,16 +96,14 @@ def progress_of(
     return progress(measured, Matching(measured, request.baseline), request, is_certain)
 
 
-def _is_narrow(half: float) -> IsCertain:
-    """Return the test of an interval's half-width; of a verdict if it is 0."""
-
-    def is_certain(own: Measured, other: Measured, estimate: Estimate, request: GridRequest) -> bool:
-        if half:
-            return (estimate.half or 0.0) <= half
-        ends = estimate.interval()
-        return ends is not None and (not ends[0] <= 0 <= ends[1] or estimate.is_within(EQUALLY_FAST))
-
-    return is_certain
+def _is_narrow(own: Measured, other: Measured, estimate: Estimate | None, request: GridRequest) -> Certainty:
+    """Return whether an interval is as narrow as the rule asks, or gives a verdict if it asks for that."""
+    ends = estimate.interval() if estimate else None
+    if estimate is None or ends is None or request.rule is None:
+        return Certainty.OPEN
+    if request.rule.half:
+        return Certainty((ends[1] - ends[0]) / 2 <= request.rule.half)
+    return Certainty(not ends[0] <= 0 <= ends[1] or estimate.is_within(EQUALLY_FAST))
 
 
 def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mapping[str, int]:

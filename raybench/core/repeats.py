@@ -59,17 +59,17 @@ class Progress:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
         if self.half is None:
             return f"{self.label}: no times to compare"
-        until = "a verdict" if self.rule.until is None else f"±{percent(self.rule.until)}"
+        until = "a decision" if self.rule.until is None else f"±{percent(self.rule.until)}"
         head = f"{self.label}: ratio ±{percent(self.half)}"
         after = f", {time}" if time else ""
         if self.reached:
-            return f"{head}, done"
+            return f"{head}, no more repeats needed"
         if self.tried >= self.rule.at_most:
-            return f"{head}; {until} was not reached in {self.tried} repeats"
-        if self.needed is None:
-            return f"{head}; {until} would take more than 999 repeats"
-        if self.needed > self.rule.at_most:
-            return f"{head}; {until} would take about {self.needed} repeats (at most {self.rule.at_most}){after}"
+            missed = f"{until} was not reached in" if self.rule.until else "undecided after"
+            return f"{head}; {missed} {self.tried} repeats"
+        if self.needed is None or self.needed > self.rule.at_most:
+            many = f"about {self.needed} repeats{after}" if self.needed else "more than 999 repeats"
+            return f"{head}; {until} needs {many}; the limit is {self.rule.at_most}"
         return f"{head}, about {plural(self.needed - self.tried, 'more repeat')}{after}"
 
 

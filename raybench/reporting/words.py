@@ -277,7 +277,9 @@ class BestText(NamedTuple):
 
 
 def best_texts(answer: Answer) -> list[BestText]:
-    """The answer: each best configuration, the most important first."""
+    """The answer: the decision about a version, or each best configuration, the most important first."""
+    if answer.decision:
+        return [BestText(*answer.decision[:1]), *(BestText("", each) for each in answer.decision[1:])]
     if not answer.best:
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
         return [BestText(reason)]
@@ -642,7 +644,7 @@ def _selection_text(answer: Answer) -> str:
     ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
     chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
     most = max(chosen, default=1)
-    if most <= 1:
+    if most <= 1 or answer.decision:
         return ""
     return f"The answer's intervals differ: they pool all runs' spread and allow for choosing the best of {most + 1}."
 
@@ -748,7 +750,7 @@ def trust_sentence(answer: Answer) -> str:
         return ""
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
-    if len(answer.configurations) == 1 or not answer.best:
+    if len(answer.configurations) == 1 or answer.decision or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
         return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"

@@ -128,8 +128,8 @@ def test_display_says_how_certain_each_comparison_is(drawn):
     lines = [line for line in out.getvalue().splitlines() if "±" in line]
     assert "3 configurations x 4 to 10 repeats = 12 to 30 trials" in out.getvalue()
     assert len(lines) == 7
-    assert lines[0].startswith("speed quiet: ratio ±") and "%, done; speed noisy: ratio ±" in lines[0]
-    assert "±5% would take about " in lines[0] and "repeats (at most 10), " in lines[0]
+    assert lines[0].startswith("speed quiet: ratio ±") and "%, no more repeats needed; speed noisy: ratio ±" in lines[0]
+    assert "±5% needs about " in lines[0] and lines[0].endswith("; the limit is 10")
     assert lines[-1].endswith("±5% was not reached in 10 repeats")
 
 
@@ -143,4 +143,4 @@ def test_plan_says_the_range_of_trials(drawn, raybench, tmp_path):
     said = raybench("plan", "grid.yaml", "--results", "results", "--prices", "prices.csv")
     assert "12 to 30 trials (12 done, 2 to run), about" in said.out
     assert re.search(r"Up to 10 more trials, about .* s, about \$.*, until each ratio is certain\.", said.out)
-    assert "speed noisy: ratio ±83%; ±5% would take about" in said.out and "quiet: ratio" not in said.out
+    assert "speed noisy: ratio ±83%; ±5% needs about" in said.out and "quiet: ratio" not in said.out
