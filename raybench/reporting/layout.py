@@ -16,6 +16,9 @@ GAP = 2
 LEAST_LABEL = 16
 """Width to which columns of labels and sentences may be wrapped."""
 
+UNIMPORTANT = 8
+"""Columns from this place in their order on are dropped before labels are wrapped."""
+
 NO_BREAK = "\xa0"
 """A space between words of one line."""
 
@@ -114,15 +117,17 @@ def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval."""
     shown = [column for column in columns if column.kind != AXIS]
 
-    def needed(column: Column) -> int:
+    def needed(column: Column, least: int) -> int:
         longest = max(map(len, column.texts), default=0)
-        return max(min(longest, LEAST_LABEL) if column.kind in (LABEL, TEXT) else longest, _head_width(column.head))
+        return max(min(longest, least) if column.kind in (LABEL, TEXT) else longest, _head_width(column.head))
 
-    while sum(needed(each) + GAP for each in shown) - GAP > width:
-        last = max(shown, key=lambda column: column.drop)
-        if not last.drop:
-            break
-        shown.remove(last)
+    # A label on one line is worth more than a column that is not important.
+    for least, important in ((width, UNIMPORTANT), (LEAST_LABEL, 1)):
+        while sum(needed(each, least) + GAP for each in shown) - GAP > width:
+            last = max(shown, key=lambda column: column.drop)
+            if last.drop < important:
+                break
+            shown.remove(last)
     return shown
 
 

@@ -315,7 +315,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
     if best.other is None:
         heads = {Criterion.QUALITY: "{metric} {budget}"}
-        heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}"} if len(ranked) > 1 else {}
+        heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         head = heads.get(next(iter(best.ratios)), "").format(**terms)
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload and head else ""
