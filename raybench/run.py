@@ -13,7 +13,8 @@ from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
-from raybench.analysis.until import IsCertain, needed_repeats, progress_of
+from raybench.analysis.compare import Limits, is_decided
+from raybench.analysis.until import needed_repeats, progress_of
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
@@ -87,7 +88,7 @@ class Options:
         checks: run the weight-decay check and the roofline measurement before the trials.
         keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
-        is_certain: when a comparison needs no more repeats, instead of the grid's rule.
+        limits: of a comparison of two versions, which is repeated until it is decided.
     """
 
     results: Path = RESULTS
@@ -98,7 +99,7 @@ class Options:
     checks: bool = True
     keep_going: bool = False
     report: bool = True
-    is_certain: IsCertain | None = None
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True)
@@ -179,14 +180,14 @@ def run_grid(
 
 
 def decided_work(
-    missing: Sequence[WorkItem], history: GridHistory, request: GridRequest, is_certain: IsCertain | None = None
+    missing: Sequence[WorkItem], history: GridHistory, request: GridRequest
 ) -> tuple[Sequence[Progress], list[WorkItem], list[WorkItem]]:
     """Return how far each comparison of a grid is, the missing trials that this needs now, and the others."""
     if request.rule is None:
         return [], [*missing], []
     attempts, united = as_requested(history, replace(request, first_look=first_look(history, request)))
     assert united
-    found = progress_of(attempts, united, is_certain)
+    found = progress_of(attempts, united, is_decided if request.limits and request.rule.until is None else None)
     needed = needed_repeats(found, request)
     parts: tuple[list[WorkItem], list[WorkItem]] = [], []
     for work in missing:
@@ -321,11 +322,10 @@ class _Session:
 
     def _next_repeats(self) -> tuple[Sequence[Progress], list[WorkItem]]:
         """Return how far each comparison is, and the missing trials that may run now."""
-        is_certain = self._options.is_certain
         is_first = self._execution is None
         # What a `--rerun` runs first does not depend on earlier results.
         history = GridHistory(self._folder) if self._options.rerun and is_first else self._history
-        found, todo, self._later = decided_work(self._later, history, self._request, is_certain)
+        found, todo, self._later = decided_work(self._later, history, self._request)
         return found, todo
 
     def _begin(self) -> Execution:
@@ -411,7 +411,8 @@ class _Session:
     def _request(self) -> GridRequest:
         """The request of the plan, without passwords in URIs."""
         request = request_of(self._plan)
-        return replace(request, text=mask(request.text), description=mask(request.description))
+        limits = vars(self._options.limits) if self._options.limits else None
+        return replace(request, text=mask(request.text), description=mask(request.description), limits=limits)
 
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""

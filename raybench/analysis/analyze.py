@@ -156,6 +156,9 @@ class _Grid:
 
     def __post_init__(self) -> None:
         self._successes = residual(map(successes, self._measured))
+        used = [each for own in self._measured for each in map(utilization, own.completed) if each]
+        # A run that exceeds its peak puts every share of this peak in doubt.
+        self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
     def configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
@@ -168,6 +171,8 @@ class _Grid:
         if summary and self._metric in own.alike:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
+        used = list(filter(None, map(utilization, runs)))
+        problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
             next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
             or self._request.workload
@@ -197,8 +202,7 @@ class _Grid:
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
             energy_j=_mean(joules_per_unit(run, self._unit) for run in runs),
             communication=_median(run.communication for run in runs),
-            **_mfu(runs),
-            **self._limit(runs),
+            **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             **(self._compared(own, other) if other else {}),
             to_target=self._to_target(own, other) if self._target else None,
         )
@@ -315,8 +319,6 @@ def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
 
 def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
     used = [(run, each) for run in runs if (each := utilization(run))]
-    if problem := next((each.problem for _, each in used if each.problem), ""):
-        return {"mfu_problem": problem}
     share = cost_summary(tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}

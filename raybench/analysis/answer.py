@@ -524,6 +524,7 @@ class Answer:
             energy.
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
+        decision: of a comparison of two versions, in sentences that replace those on the best; else empty.
         trust: the line below.
         status: complete, stopped or running.
     """
@@ -540,6 +541,7 @@ class Answer:
     status: Status
     trust: Trust = field(default_factory=lambda: Trust(TrustLevel.CLEAR))
     scalings: tuple[Scaling, ...] = ()
+    decision: tuple[str, ...] = ()
     metric: str = ""
     higher_is_better: bool = True
     synthetic_data: str = ""

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
-from typing import Any
 
 from raybench.analysis.analyze import analyze, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
+from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, measure_all
+from raybench.analysis.measured import Measured, host_of, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
-from raybench.analysis.until import IsCertain
+from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
@@ -26,14 +26,16 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest
 
-VERSION = 1
-"""Version of the JSON of a comparison; it is raised if a field changes its meaning, not for new fields."""
-
 FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
 
 QUALITY_LOSS = 0.01
 """Largest loss of quality that is accepted by default: one point of an accuracy, 1% of any other metric."""
+
+BUSY = ("busy_host", "steal")
+"""Findings that other programs made a run take longer, which more repeats do not help against."""
+
+BUSY_REASON = "other programs kept the machine busy, which could change the verdict"
 
 
 class Decision(StrEnum):
@@ -51,7 +53,7 @@ class Verdict(StrEnum):
     SLOWER = "slower"
     WORSE = "lower quality"
     WITHIN = "within the limit"
-    INCONCLUSIVE = "inconclusive"
+    UNDECIDED = "undecided"
 
     @property
     def fails(self) -> bool:
@@ -65,10 +67,10 @@ class Change:
 
     Attributes:
         base_s, new_s: steady seconds per unit of work; None without a completed run.
-        speed: new relative to base, above 1 if new is faster; None without times of both.
+        speed: new relative to base, above 1 if new is faster, and the bounds of its tests; None without times of both.
         quality: the metric of new minus that of base; None if not logged.
         quality_kept: whether non-inferiority within the limit is shown; None if the metric has no limit.
-        reason: why it is inconclusive or missing; empty otherwise.
+        reason: why it is undecided or missing; empty otherwise.
         more_repeats: about how many further repeats would decide it; None if not known or too many.
         more_s: wall time of these.
     """
@@ -106,13 +108,11 @@ class Limits:
         """Whether a version is only kept if its quality is shown to be."""
         return bool(self.metric) or self.quality_loss is not None
 
-    def loss(self, metric: str, base: Sequence[Sample]) -> float | None:
-        """Return the accepted loss in the unit of a metric; None if it has no limit."""
-        is_accuracy = metric.endswith("/accuracy")
-        if not self.needs_quality and not is_accuracy:
+    def loss(self, metric: str) -> float | None:
+        """Return the accepted loss of a metric, as `quality_loss`; None if it has no limit."""
+        if not metric or not (self.needs_quality or metric.endswith("/accuracy")):
             return None
-        loss = QUALITY_LOSS if self.quality_loss is None else self.quality_loss
-        return loss if is_accuracy else loss * abs(fmean(each.value for each in base))
+        return QUALITY_LOSS if self.quality_loss is None else self.quality_loss
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,7 @@ class Comparison:
     Attributes:
         unit: of the times.
         metric: of quality; empty if none was logged.
+        higher_is_better: the metric's direction.
         changes: the configurations that base has, in its order.
         only_in_new: labels of configurations that base does not have.
         differences: what changed between the versions besides times and quality.
@@ -132,6 +133,7 @@ class Comparison:
     limits: Limits
     unit: Unit
     metric: str
+    higher_is_better: bool
     changes: tuple[Change, ...]
     only_in_new: tuple[str, ...] = ()
     differences: tuple[ChangedValue, ...] = ()
@@ -148,17 +150,15 @@ class Comparison:
         """Whether to keep the new version: only if no configuration fails, and all are decided."""
         if self.same_runs:
             return Decision.KEEP
-        undecided = any(each.verdict is Verdict.INCONCLUSIVE for each in self.changes)
+        undecided = any(each.verdict is Verdict.UNDECIDED for each in self.changes)
         return Decision.DISCARD if self.fails else Decision.UNDECIDED if undecided else Decision.KEEP
 
     @property
     def more_repeats(self) -> int | None:
         """About how many further repeats would decide it; None if it is decided, or that is not known."""
+        if self.decision is not Decision.UNDECIDED:
+            return None
         return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields of its JSON."""
-        return {"version": VERSION, "decision": self.decision, "more_repeats": self.more_repeats, **vars(self)}
 
 
 Source = tuple[Sequence[Attempt], GridRequest]
@@ -184,6 +184,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
     above 0; with `strict` if the whole 95% interval is above the limit. Runs that alternated are compared in pairs.
     With more than 4 configurations the tests are stricter, so that the expected number of false alarms stays the same.
+    A verdict on speed counts only if it is the same without the time that other programs are estimated to have taken.
 
     Args:
         attempts: all attempts of both versions.
@@ -210,26 +211,18 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         [run for each in bases if each.index in news for run in each.completed],
         [run for new in news.values() for run in new.completed],
     ]
-    return Comparison(
-        limits,
-        unit,
-        judge.metric,
-        tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases),
-        tuple(labels[each.index] for each in only_in_new),
-        tuple(changed_values(*sides)),
-        _are_same(*sides),
-        answer.trust.cautions,
-    )
+    changes = tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases)
+    further = tuple(labels[each.index] for each in only_in_new)
+    what = limits, unit, judge.metric, judge.higher_is_better, changes, further
+    return Comparison(*what, tuple(changed_values(*sides)), _are_same(*sides), answer.trust.cautions)
 
 
-def is_decided(limits: Limits) -> IsCertain:
-    """Return the test of whether a comparison needs no more repeats, since it has a verdict within these limits."""
-
-    def decided(new: Measured, base: Measured, slowdown: Estimate, request: GridRequest) -> bool:
-        judge = _judge(limits, request, (base, new))
-        return judge.judge(base, new, slowdown)[0] is not Verdict.INCONCLUSIVE
-
-    return decided
+def is_decided(new: Measured, base: Measured, slowdown: Estimate | None, request: GridRequest) -> Certainty:
+    """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
+    verdict = Verdict.MISSING if base.completed and not new.completed else Verdict.UNDECIDED
+    if slowdown:
+        verdict = _judge(Limits(**request.limits or {}), request, (base, new)).judge(base, new, slowdown)[0]
+    return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
 
 
 def _judge(limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> _Judge:
@@ -255,43 +248,52 @@ class _Judge:
     def judge(
         self, base: Measured, new: Measured, slowdown: Estimate
     ) -> tuple[Verdict, str, int | None, Difference | None, bool | None]:
-        """Return the verdict, the reason and the number of repeats of one that is inconclusive, and the quality.
+        """Return the verdict, the reason and the number of repeats of one that is undecided, and the quality.
 
         Args:
             base, new: the configuration in both versions.
             slowdown: the mean of log(new/base).
         """
         verdict, reason, repeats = self._speed(slowdown, min(len(base.times), len(new.times)))
+        quiet = difference(_without_load(new), _without_load(base), floor=max(base.time_rounding, new.time_rounding))
+        if verdict is not (self._speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
+            verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         estimate = quality_estimate(new, base, self.metric)
         if estimate is None:
             return verdict, reason, repeats, None, None
         sides = new.qualities[self.metric], base.qualities[self.metric]
         quality = quality_difference(new, base, self.metric)
-        limit = self.limits.loss(self.metric, sides[1])
+        limit = self.limits.loss(self.metric)
+        if limit and not self.metric.endswith("/accuracy"):
+            limit *= abs(fmean(each.value for each in sides[1]))
         if limit is None or estimate.error is None or estimate.df is None:
             return verdict, reason, repeats, quality, None
         loss = -estimate.value if self.higher_is_better else estimate.value
         is_kept = loss + self._margin(estimate, ALPHA) < limit
         if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
-            verdict, reason = Verdict.WORSE, ""
+            verdict, reason, repeats = Verdict.WORSE, "", None
         elif verdict is Verdict.WITHIN and self.limits.needs_quality and not is_kept:
-            verdict, reason = Verdict.INCONCLUSIVE, f"{self.metric} is not shown to stay within its limit"
+            verdict, reason = Verdict.UNDECIDED, f"{self.metric} is not shown to stay within its limit"
             repeats = estimate.repeats_until(abs(limit - loss), min(map(len, sides)), self._probability(estimate))
         return verdict, reason, repeats, quality, is_kept
 
     def _speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
         limit = math.log1p(self.limits.slowdown)
-        ends = slowdown.interval()
-        if ends is None:
-            return Verdict.INCONCLUSIVE, "one run of a version gives no interval", None
-        is_slower = slowdown.value > limit and slowdown.value > self._margin(slowdown, self.alpha)
-        if ends[0] > limit if self.limits.strict else is_slower:
+        if (bounds := self.bounds(slowdown)) is None:
+            return Verdict.UNDECIDED, "one run of a version gives no interval", None
+        if slowdown.value > limit and bounds[0] > (limit if self.limits.strict else 0.0):
             return Verdict.SLOWER, "", None
-        upper = slowdown.value + self._margin(slowdown, ALPHA)
-        if upper <= limit:
+        if bounds[1] <= limit:
             return Verdict.WITHIN, "", None
         repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, self._probability(slowdown))
-        return Verdict.INCONCLUSIVE, f"it may be up to {math.expm1(upper):.0%} slower", repeats
+        return Verdict.UNDECIDED, f"it may be up to {math.expm1(bounds[1]):.0%} slower", repeats
+
+    def bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
+        """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""
+        if (ends := slowdown.interval()) is None:
+            return None
+        lower = ends[0] if self.limits.strict else slowdown.value - self._margin(slowdown, self.alpha)
+        return lower, slowdown.value + self._margin(slowdown, ALPHA)
 
     def _margin(self, estimate: Estimate, alpha: float) -> float:
         """Return the margin of a one-sided test, which also holds if the number of repeats followed from the runs."""
@@ -309,25 +311,35 @@ def _change(label: str, base: Measured, new: Measured | None, judge: _Judge) -> 
         return Change(label, base_s, None, None, Verdict.MISSING, reason=_ending(new))
     slowdown = difference(new.times, base.times, floor=max(base.time_rounding, new.time_rounding)) if new else None
     if new is None or slowdown is None:
-        return Change(label, base_s, new_s, None, Verdict.INCONCLUSIVE, reason="no time of a completed run of base")
+        return Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason="no time of a completed run of base")
     runs = len(new.times), len(base.times)
     speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
+    if bounds := judge.bounds(slowdown):
+        speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
     verdict, reason, repeats, quality, kept = judge.judge(base, new, slowdown)
     more = None if repeats is None else repeats - min(runs)
-    wall = [timing.total(run) or 0.0 for run in (*base.completed, *new.completed)]
+    wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
     more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
     return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
+
+
+def _without_load(measured: Measured) -> list[Sample]:
+    """Return the times without what other programs are estimated to have added; without runs where it is not known."""
+    lost = {}
+    for run in measured.completed:
+        found = [each.too_long for code in BUSY for each in kinds()[code].detector(run, Context())]
+        lost[run.repeat, host_of(run)] = sum(math.nan if each is None else math.log1p(each) for each in found)
+    times = [replace(each, value=each.value - lost[each.repeat, each.host]) for each in measured.times]
+    return [each for each in times if not math.isnan(each.value)]
 
 
 def _ending(new: Measured | None) -> str:
     """Return why a configuration of the new version has no completed run."""
     if new is None:
         return "new has no such configuration"
-    endings = [run for run in new.attempts if run.status != TrialStatus.COMPLETED]
-    if not endings:
+    if (ended := next((run for run in new.attempts if run.status != TrialStatus.COMPLETED), None)) is None:
         return "none of its runs was started"
-    message = error_text(endings[0])
-    return f"{endings[0].status or 'unfinished'}{f': {message}' if message else ''}"
+    return ": ".join(filter(None, (str(ended.status or "unfinished"), error_text(ended))))
 
 
 def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:

@@ -20,7 +20,6 @@ from raybench.analysis.answer import (
     Ratio,
     Trust,
     TrustLevel,
-    Unit,
 )
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
@@ -71,7 +70,7 @@ def with_trust(
     for code in dict.fromkeys(code for each in shifts for code in each):
         concerned = [each for each in answer.configurations if code in shifts[each.index]]
         changed = [each for each in statements if each.is_resized(code, shifts)]
-        caution = _caution(code, measured, found, [each.index for each in concerned])
+        caution = _caution(code, measured, found)
         if not changed and alone.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
@@ -81,13 +80,20 @@ def with_trust(
         # A ratio to a reference is concerned by its cautions, too.
         for part in {id(each) for each in (*concerned, *(statement.part for statement in changed))}:
             marks[part] = (*marks.get(part, ()), mark)
-    for caution in [
-        *further,
-        *_of_grid(answer.configurations, measured, matching, answer.unit),
-        *_notes(measured, found),
-    ]:
-        is_shown = caution.could_change_best or caution.code in ("metric_missing", "seed_unused")
-        (cautions if is_shown else notes).append(caution)
+    for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
+        if not caution.could_change_best and caution.code not in ("metric_missing", "seed_unused"):
+            notes.append(caution)
+            continue
+        # What concerns both sides of a comparison alike needs no mark.
+        own = {*caution.configurations}
+        parts = {
+            id(each.part)
+            for each in statements
+            if any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
+        }
+        mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)] if parts else ""
+        cautions.append(replace(caution, mark=mark))
+        marks |= {part: (*marks.get(part, ()), mark) for part in parts}
     level = TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in answer.best if each.other is not None)
@@ -180,16 +186,14 @@ def _ratios_of(best: Best) -> list[Ratio | None]:
     return [Ratio(1.0)] if Criterion.QUALITY in best.ratios else list(best.ratios.values())
 
 
-def _caution(
-    code: str, measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]], concerned: Sequence[int]
-) -> Caution:
+def _caution(code: str, measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Caution:
     """Return a kind of finding, described by its worst run."""
-    all_runs = [run for each in measured for run in each.completed]
-    findings = [each for run in all_runs for each in found.get(id(run), ()) if each.code == code]
-    worst = max(findings, key=lambda finding: finding.degree)
-    runs = sum(any(each.code == code for each in found.get(id(run), ())) for run in all_runs)
-    text = worst.text.replace("the run", "the worst run", 1) if runs > 1 else worst.text
-    return Caution(code, text, worst.remedy, "", runs, len(all_runs), tuple(concerned), too_long=worst.too_long)
+    all_runs = [(each.index, found.get(id(run), ())) for each in measured for run in each.completed]
+    concerned = [index for index, findings in all_runs if any(each.code == code for each in findings)]
+    worst = max((each for _, own in all_runs for each in own if each.code == code), key=lambda each: each.degree)
+    text = worst.text.replace("the run", "the worst run", 1) if len(concerned) > 1 else worst.text
+    indices = tuple(dict.fromkeys(concerned))
+    return Caution(code, text, worst.remedy, "", len(concerned), len(all_runs), indices, too_long=worst.too_long)
 
 
 def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
@@ -197,12 +201,7 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
     runs = [run for each in measured for run in each.completed]
     for code in dict.fromkeys(each.code for run in runs for each in found.get(id(run), ())):
         if not kinds()[code].caution:
-            concerned = [
-                each.index
-                for each in measured
-                if any(finding.code == code for run in each.completed for finding in found.get(id(run), ()))
-            ]
-            yield _caution(code, measured, found, concerned)
+            yield _caution(code, measured, found)
     attempts = [run for each in measured for run in each.attempts]
     missing = [("metric_missing", text) for run in attempts for text in run.unmatched]
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
@@ -217,10 +216,9 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
             yield Caution("energy_missing", text, runs=len(without), of_runs=len(runs))
 
 
-def _of_grid(
-    rows: Sequence[Configuration], measured: Sequence[Measured], matching: Matching, unit: Unit
-) -> Iterator[Caution]:
+def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
     """Yield cautions and notes that follow from several configurations."""
+    rows, unit = answer.configurations, answer.unit
     timed = [each for each in measured if each.times]
     single = [each.index for each in timed if len(each.times) == 1]
     if single and len(timed) > 1:
@@ -255,7 +253,11 @@ def _of_grid(
         labels = join_words(list(map(axis_label, assumed)))
         text = f"an epoch of the program is taken to be the same work with every value of {labels}"
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
-        yield Caution("assumed_work", text, remedy, could_change_best=bool(unnamed) and len(timed) > 1)
+        values = [[row.axes.get(axis) for axis in assumed] for row in rows]
+        compared = [(row.index, row.reference) for row in rows if row.reference is not None]
+        concerned = tuple(own for own, other in compared if values[own] != values[other])
+        ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in answer.best)
+        yield Caution("assumed_work", text, remedy, configurations=concerned, could_change_best=ranked)
     for axis in (each for each in matching.axes if is_printed and PROCESSES.fullmatch(short_name(each))):
         text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
         yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
@@ -277,14 +279,22 @@ def _of_grid(
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "train for more epochs than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
+    equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
+    if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
+        # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
+        unseen = f"up to {100 * (1 - 0.05 ** (1 / few)):.0f}% of runs"
+        yield Caution(
+            "few_runs", f"{few} runs each are too few to see rare failures of training: they could be {unseen}"
+        )
     yield from _other_conditions(rows, measured)
 
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield settings, software, machines and data in which a configuration differs from its reference."""
-    waits = {row.index: {run.runtime_conditions.get("OMP_WAIT_POLICY") for run in row.completed} for row in measured}
-    if mixed := tuple(index for index, values in waits.items() if len(values) > 1):
-        yield Caution("other_conditions", "some runs had a different OMP_WAIT_POLICY", configurations=mixed)
+    waits = {str(run.runtime_conditions.get("OMP_WAIT_POLICY", "")) for row in measured for run in row.completed} - {""}
+    if len(waits) > 1:
+        text = f"the runs differ in OMP_WAIT_POLICY ({', '.join(sorted(waits))})"
+        yield Caution("other_conditions", text, "run all with one value, by `--rerun`", could_change_best=True)
     differences: dict[tuple[str, ...], list[int]] = {}
     for row in (each for each in rows if each.reference is not None and not each.is_reference):
         texts = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import IntEnum
 
 from raybench.analysis.intervals import Estimate, difference
 from raybench.analysis.matching import Matching
@@ -23,8 +24,17 @@ from raybench.results.grid_request import GridRequest
 EQUALLY_FAST = math.log1p(0.05)
 """Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
 
-IsCertain = Callable[[Measured, Measured, Estimate, GridRequest], bool]
-"""Whether a comparison of a configuration with its reference, in the grid of a request, is certain enough."""
+
+class Certainty(IntEnum):
+    """Whether a comparison is certain enough; a final one decides about all of its grid."""
+
+    OPEN = 0
+    ENOUGH = 1
+    FINAL = 2
+
+
+IsCertain = Callable[[Measured, Measured, Estimate | None, GridRequest], Certainty]
+"""How certain a comparison of a configuration with its reference is, in the grid of a request."""
 
 
 def tried(own: Measured, other: Measured) -> int:
@@ -45,7 +55,7 @@ def progress(
     rule = request.rule
     if rule is None:
         return []
-    found = []
+    found, is_final = [], False
     compared = [
         (own, measured[reference])
         for own, reference in zip(measured, matching.references, strict=True)
@@ -53,28 +63,19 @@ def progress(
     ]
     for own, other in compared:
         estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
-        half = estimate.half if estimate else None
-        reached = needed = None
+        half, needed, count = estimate.half if estimate else None, None, tried(own, other)
+        reached = (is_certain or _is_narrow)(own, other, estimate, request)
+        is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
             away = abs(estimate.value)
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
-            reached = (is_certain or _is_narrow(rule.half))(own, other, estimate, request)
-            needed = estimate.repeats_until(margin, tried(own, other))
+            needed = estimate.repeats_until(margin, count)
         label = configuration_label(own.axes, matching.axes) or request.workload
-        cells = tuple(request.cells[each.index] for each in (own, other))
-        own_rule = replace(rule, at_most=min(cell.repeats for cell in cells))
-        found.append(
-            Progress(
-                label,
-                (cells[0].cell_id, cells[1].cell_id),
-                tried(own, other),
-                None if half is None else math.expm1(half),
-                bool(reached),
-                needed,
-                own_rule,
-            )
-        )
-    return found
+        cells = request.cells[own.index], request.cells[other.index]
+        ids, own_rule = (cells[0].cell_id, cells[1].cell_id), replace(rule, at_most=min(each.repeats for each in cells))
+        width = None if half is None else math.expm1(half)
+        found.append(Progress(label, ids, count, width, bool(reached), needed, own_rule))
+    return [replace(each, reached=True) for each in found] if is_final else found
 
 
 def progress_of(
@@ -85,16 +86,14 @@ def progress_of(
     return progress(measured, Matching(measured, request.baseline), request, is_certain)
 
 
-def _is_narrow(half: float) -> IsCertain:
-    """Return the test of an interval's half-width; of a verdict if it is 0."""
-
-    def is_certain(own: Measured, other: Measured, estimate: Estimate, request: GridRequest) -> bool:
-        if half:
-            return (estimate.half or 0.0) <= half
-        ends = estimate.interval()
-        return ends is not None and (not ends[0] <= 0 <= ends[1] or estimate.is_within(EQUALLY_FAST))
-
-    return is_certain
+def _is_narrow(own: Measured, other: Measured, estimate: Estimate | None, request: GridRequest) -> Certainty:
+    """Return whether an interval is as narrow as the rule asks, or gives a verdict if it asks for that."""
+    ends = estimate.interval() if estimate else None
+    if estimate is None or ends is None or request.rule is None:
+        return Certainty.OPEN
+    if request.rule.half:
+        return Certainty((ends[1] - ends[0]) / 2 <= request.rule.half)
+    return Certainty(not ends[0] <= 0 <= ends[1] or estimate.is_within(EQUALLY_FAST))
 
 
 def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mapping[str, int]:
@@ -125,10 +124,8 @@ def with_needed_repeats(attempts: Sequence[Attempt], request: GridRequest) -> Gr
 def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest) -> Iterator[str]:
     """Yield what the reader of a report should know of its number of repeats."""
     if request.first_look:
-        yield (
-            f"Repeats were added after a report of {request.first_look}: the intervals are wider, to allow for the "
-            "repeated looks"
-        )
+        looks = f"Repeats were added after a report of {request.first_look}"
+        yield f"{looks}: the intervals are wider, to allow for the repeated looks"
     if request.rule and request.rule.until is not None:
         wide = [
             f"{each.label} {spread(each.half)} in {each.tried} repeats"

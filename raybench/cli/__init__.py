@@ -108,7 +108,8 @@ def _run() -> int:
     except Exception as error:
         if DEBUG in os.environ:
             raise
-        hint = " Free disk space, or set TMPDIR to a different folder." if _is_disk_full(error) else ""
+        is_full = isinstance(error, OSError) and error.errno in FULL
+        hint = " Free disk space, or set TMPDIR to a different folder." if is_full else ""
         say(
             f"{type(error).__name__}: {error}.{hint} Finished trials are kept; run the same command again. "
             f"{DEBUG}=1 shows the traceback.",
@@ -116,7 +117,3 @@ def _run() -> int:
         )
         return 1
     return status if isinstance(status, int) else 0
-
-
-def _is_disk_full(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno in FULL

@@ -66,9 +66,8 @@ def rough(seconds: float) -> str:
 
 def left(seconds: float | None) -> str:
     """The remaining time as text, with the precision of an estimate."""
-    if seconds is None:
-        return "time left not known yet"
-    return "nearly done" if seconds < 0.5 else f"about {rough(seconds)} left"
+    known = "" if seconds is None else "nearly done" if seconds < 0.5 else f"about {rough(seconds)} left"
+    return known or "time left not known yet"
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
@@ -86,12 +85,6 @@ def metric_text(name: str, value: float) -> str:
     if name.endswith("accuracy") and 0 <= value <= 1:
         return f"{name} {value:.1%}"
     return f"{name} {value:.4g}"
-
-
-def peak_text(probes: Mapping[str, float]) -> str:
-    """The best arithmetic rate of a roofline measurement, and of what: `94 GFLOP/s (product)`."""
-    rate, name = max((probes[name], name) for name in ("product", "convolution"))
-    return f"{flops_text(rate)} ({name})"
 
 
 def shown_path(path: Path) -> Path:
@@ -248,9 +241,7 @@ class Display(ProgressListener):
 
     def stopping(self) -> None:
         """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
-        print_text(
-            self._console, "Stopping: ending the running trials, then writing the report. Finished trials are kept."
-        )
+        print_text(self._console, "Stopping the running trials, then writing the report. Finished trials are kept.")
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
@@ -276,7 +267,8 @@ class Display(ProgressListener):
         elif event["check"] == weight_decay.NAME:
             self._checks["weight decay ok"] = None
         elif "probes" in event:
-            self._checks[f"peak {peak_text(event['probes'])} on {event['subject']['device']['kind']}"] = None
+            rate, name = max((event["probes"][name], name) for name in ("product", "convolution"))
+            self._checks[f"peak {flops_text(rate)} ({name}) on {event['subject']['device']['kind']}"] = None
 
     def _show_checks(self) -> None:
         """Print the results of the checks since the last call in one line."""

@@ -64,15 +64,16 @@ class Progress:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
         if self.half is None:
             return f"{self.label}: no times to compare"
-        until = "a verdict" if self.rule.until is None else f"±{percent(self.rule.until)}"
+        until = "a decision" if self.rule.until is None else f"±{percent(self.rule.until)}"
         head = f"{self.label}: ratio {spread(self.half)}"
         if self.reached:
-            return f"{head}, {'decided' if self.rule.until is None else 'done'}"
+            return f"{head}, no more repeats needed"
         if self.tried >= self.rule.at_most:
-            return f"{head}; {until} was not reached in {self.tried} repeats"
+            missed = f"{until} was not reached in" if self.rule.until else "undecided after"
+            return f"{head}; {missed} {self.tried} repeats"
         if self.needed is None or self.is_out_of_reach:
-            count = f"about {round(self.needed, 2 - len(str(self.needed)))}" if self.needed else "more than 999"
-            return f"{head}; {until} needs {count} repeats, but the limit is {self.rule.at_most}"
+            many = f"about {round(self.needed, 2 - len(str(self.needed)))}" if self.needed else "more than 999"
+            return f"{head}; {until} needs {many} repeats; the limit is {self.rule.at_most}"
         return f"{head}, about {plural(self.needed - self.tried, 'more repeat')}" + (f", {time}" if time else "")
 
 

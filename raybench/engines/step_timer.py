@@ -100,11 +100,6 @@ class StepTimer:
                 self._graphs = graphs
 
     @property
-    def marked(self) -> int:
-        """Number of steps, or of calls, that were marked."""
-        return len(self._marks)
-
-    @property
     def compilations(self) -> int:
         """Number of graphs compiled in this pass; if it is not known, 1 for a new shape."""
         return self._compiled() - self._before if self._compiled else int(self.first)

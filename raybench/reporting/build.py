@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import analyze
 from raybench.analysis.answer import Caution
 from raybench.analysis.bottleneck import unknown_mfu
+from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
 from raybench.checks.pretrial import PretrialChecks
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.secret_masking import redact
-from raybench.core.status import TrialStatus
 from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
+from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, as_json, make_report
 from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
@@ -74,6 +75,12 @@ def from_attempts(
         warnings += [problem] if counted else []
     request = replace(request, unit=wanted)
     answer = analyze(attempts, request, _values(request, baseline or {}) or None, warnings)
+    if request.limits:
+        try:
+            decision = tuple(sentences(compare(attempts, request, Limits(**request.limits))))
+        except UsageError as error:  # no run has the metric
+            decision = (str(error),)
+        answer = replace(answer, decision=decision)
     return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
 
 
@@ -91,12 +98,11 @@ def from_grid(
     own_prices = {run.cell_id: price for run, price in priced if price is not None}
     request = grid.request
     if request and everything:  # the same command does not continue what it no longer has
-        stopped = (TrialStatus.KILLED, TrialStatus.LOST)
         current = {cell.cell_id for cell in request.cells}
-        attempts = [run for run in attempts if run.cell_id in current or run.status not in stopped]
+        attempts = [run for run in attempts if run.cell_id in current or run.status not in ("killed", "lost")]
     if request is None or everything:
         known = request_of_runs(grid.name or "", attempts, own_prices)
-        request = replace(request, cells=known.cells, part="") if request else known
+        request = replace(request, cells=known.cells, part="", limits=None) if request else known
     warnings = history_warnings(grid.history) if grid.history else []
     own = {cell.cell_id for cell in request.cells}
     if left_out := sum(run.cell_id not in own for run in attempts):

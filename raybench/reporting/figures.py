@@ -76,7 +76,7 @@ SECTIONS = {
     "train": ("training", "#0072b2"),
     "input_wait": ("waiting for input", "#d55e00"),
     "evaluate": ("evaluation", "#56b4e9"),
-    "compile": ("compilation", "#e0b000"),
+    "compile": ("first step, compilation", "#e0b000"),
     "start": ("start-up and data", "#8a8a8a"),
     "other": ("other", "#c4c4c4"),
 }
@@ -124,13 +124,13 @@ def draw(name: str, answer: Answer) -> Figure:
 
 def rendered_figures(answer: Answer, names: Sequence[str] = ()) -> dict[str, RenderedFigure]:
     """Draw the figures that the grid has data for, by name."""
-    drawn = {}
+    drawn, mfu = {}, ", and MFU while training" if any(each.mfu for each in answer.configurations) else ""
     for name in names or FIGURES:
         try:
             picture = svg(draw(name, answer), name)
         except NoDataError:
             continue
-        drawn[name] = RenderedFigure(name, FIGURES[name].title, FIGURES[name].caption, picture)
+        drawn[name] = RenderedFigure(name, FIGURES[name].title, FIGURES[name].caption.format(mfu=mfu), picture)
     return drawn
 
 
@@ -398,13 +398,13 @@ FIGURES: Mapping[str, FigureSpec] = {
     ),
     "learning": FigureSpec(
         "Learning curves",
-        "Mean over runs; the band is from the smallest to the largest run. Training time is without evaluation.",
+        "Mean over runs; the band is from the smallest to the largest run. Training time is that of the epochs.",
         learning,
     ),
     "loss": FigureSpec("Loss", "Mean over runs; the band is from the smallest to the largest run.", loss),
     "time_parts": FigureSpec(
         "Where the time goes",
-        "Wall time of a run, mean over runs; on the right its total, and MFU while training.",
+        "Wall time of a run, mean over runs; on the right its total{mfu}.",
         time_parts,
     ),
     "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),

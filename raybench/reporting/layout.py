@@ -16,6 +16,9 @@ GAP = 2
 LEAST_LABEL = 16
 """Width to which columns of labels and sentences may be wrapped."""
 
+UNIMPORTANT = 8
+"""Columns from this place in their order on are dropped before labels are wrapped."""
+
 NO_BREAK = "\xa0"
 """A space between words of one line."""
 
@@ -65,18 +68,8 @@ class Column:
 
 def wrapped(sentences: Iterable[str], width: int, style: str = "", first: str = "", indent: str = "") -> list[Line]:
     """Wrap sentences between words, each from a new line."""
-    return [
-        (line, style)
-        for sentence in sentences
-        for line in textwrap.wrap(
-            sentence,
-            width,
-            initial_indent=first,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-    ]
+    wrapper = textwrap.TextWrapper(width, first, indent, break_on_hyphens=False, break_long_words=False)
+    return [(line, style) for sentence in sentences for line in wrapper.wrap(sentence)]
 
 
 def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] | None = None) -> Iterator[Line]:
@@ -102,10 +95,14 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
 
 def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
     """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
-    # A label is wrapped between its parts and after "vs.": decay 0 stays together.
-    texts = [
-        re.sub("(?<![,.]) ", NO_BREAK, text) if column.kind == LABEL else text
+    # A label is wrapped between its parts and after "vs.": decay 0 stays together, unless a part is too long.
+    splits = [
+        re.split("(?<=[,.]) ", text) if column.kind == LABEL else []
         for text, column in zip(texts, columns, strict=True)
+    ]
+    texts = [
+        " ".join(part if len(part) > size else part.replace(" ", NO_BREAK) for part in parts) or text
+        for text, parts, size in zip(texts, splits, sizes, strict=True)
     ]
     cells = [textwrap.wrap(text, size, break_on_hyphens=False) for text, size in zip(texts, sizes, strict=True)]
     height = max(map(len, cells))
@@ -120,15 +117,17 @@ def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Return the columns that fit a terminal, dropped in a fixed order; never quality or an interval."""
     shown = [column for column in columns if column.kind != AXIS]
 
-    def needed(column: Column) -> int:
+    def needed(column: Column, least: int) -> int:
         longest = max(map(len, column.texts), default=0)
-        return max(min(longest, LEAST_LABEL) if column.kind in (LABEL, TEXT) else longest, _head_width(column.head))
+        return max(min(longest, least) if column.kind in (LABEL, TEXT) else longest, _head_width(column.head))
 
-    while sum(needed(each) + GAP for each in shown) - GAP > width:
-        last = max(shown, key=lambda column: column.drop)
-        if not last.drop:
-            break
-        shown.remove(last)
+    # A label on one line is worth more than a column that is not important.
+    for least, important in ((width, UNIMPORTANT), (LEAST_LABEL, 1)):
+        while sum(needed(each, least) + GAP for each in shown) - GAP > width:
+            last = max(shown, key=lambda column: column.drop)
+            if last.drop < important:
+                break
+            shown.remove(last)
     return shown
 
 

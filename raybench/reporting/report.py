@@ -13,6 +13,7 @@ from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.cell import CellDevice
+from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
@@ -33,6 +34,7 @@ class Report:
         grid_file: the text of the grid file; empty if unknown.
         machines: a line for each kind of device on each host, with its number of runs.
         versions: versions by program, the most frequent first.
+        clocks: what timed the epochs of its runs, as in `Attempt.clock`.
     """
 
     answer: Answer
@@ -40,6 +42,7 @@ class Report:
     grid_file: str = ""
     machines: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    clocks: Sequence[str] = ()
 
     @cached_property
     def rows(self) -> Sequence[Configuration]:
@@ -51,7 +54,10 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
     """Return the report of an answer."""
     machines: Counter[str] = Counter()
     versions: dict[str, Counter[str]] = {}
+    clocks: set[str] = set()
     for run in attempts:
+        if run.host and run.status == TrialStatus.COMPLETED:
+            clocks.add(run.clock or "trial")
         device = run.cell.device
         if run.host and device != CellDevice():
             machines[_machine(run)] += 1
@@ -64,6 +70,7 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
         grid_file,
         [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()],
         {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
+        sorted(clocks),
     )
 
 
@@ -86,7 +93,7 @@ def as_json(report: Report) -> str:
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
     - `sentences`: the same in words: `status`, `best`, `scaling`, `trust`, `cautions` and `failures`
-    - `made` (UTC), `machines`, `versions`, `grid_file`
+    - `made` (UTC), `machines`, `versions`, `clocks`, `grid_file`
     """
     answer = report.answer
     sentences = {

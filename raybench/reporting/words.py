@@ -42,9 +42,6 @@ RATIO_STEPS = 2
 ONCE, NO_INTERVAL = " in one run each", ", without an interval"
 """Ends of a clause on numbers without an interval."""
 
-MAX_PEAKS = 4
-"""Maximum number of peaks that a caption names."""
-
 STATUSES = {
     "oom": "out of memory",
     "timeout": "timed out",
@@ -205,17 +202,6 @@ def _other_name(answer: Answer, best: Best) -> str:
     return f"{'on' if device in differing else 'with'} {', '.join(differing)}"
 
 
-def _unseen(answer: Answer, best: Best) -> list[str]:
-    """What runs of equal quality cannot show; once for all of the answer."""
-    equal = [each for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
-    if not equal or equal[0] is not best or (quality := best.quality) is None:
-        return []
-    runs = min(quality.runs, quality.other_runs)
-    # Of a larger fraction of failing runs, at least one would have been seen in 95% of cases.
-    unseen = f"{100 * (1 - 0.05 ** (1 / runs)):.0f}%"
-    return [f"With {plural(runs, 'run')} each, failures in up to {unseen} of runs could go unseen."]
-
-
 # Sentences at the top
 
 
@@ -292,7 +278,9 @@ class BestText(NamedTuple):
 
 
 def best_texts(answer: Answer) -> list[BestText]:
-    """The answer: each best configuration, the most important first."""
+    """The answer: the decision about a version, or each best configuration, the most important first."""
+    if answer.decision:
+        return [BestText(*answer.decision[:1]), *(BestText("", each) for each in answer.decision[1:])]
     if not answer.best:
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
         return [BestText(reason)]
@@ -328,7 +316,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
     if best.other is None:
         heads = {Criterion.QUALITY: "{metric} {budget}"}
-        heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}"} if len(ranked) > 1 else {}
+        heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         head = heads.get(next(iter(best.ratios)), "").format(**terms)
     head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload and head else ""
@@ -345,7 +333,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if 1 < len(names) == len(ranked) - 1:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
-    rest += [*_unseen(answer, best), *_break_even(answer, best)]
+    rest += _break_even(answer, best)
     if best.unproven and best.unproven != (best.other,):
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
@@ -453,10 +441,12 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         # A factor for "takes 1.6x as long" is the inverse.
         value = ratio if is_better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
         number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
-    words = (CRITERIA[criterion].better if is_better else CRITERIA[criterion].worse)[is_percent].format(number_text)
-    if is_percent and not float(number_text.removesuffix("%")):
-        words = CRITERIA[criterion].equal
+    forms = CRITERIA[criterion].better if is_better else CRITERIA[criterion].worse
+    is_equal = is_percent and not float(number_text.removesuffix("%"))
+    words = CRITERIA[criterion].equal if is_equal else forms[is_percent].format(number_text)
     words = f"{words} {other}" if other else words.rpartition(" ")[0]
+    if ratio.has_interval and not ratio.excludes_1 and not is_equal:
+        words += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' energy')}"
     words += interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
@@ -642,8 +632,11 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
 
 def _mfu_problems(answer: Answer) -> list[str]:
     """Why configurations have no MFU, if the measurement contradicts what is stated."""
-    problems = {each.mfu_problem: each for each in reversed(answer.configurations) if each.mfu_problem}
-    return [f"No MFU of {each.label or answer.workload}: {problem}." for problem, each in problems.items()]
+    problems: dict[str, list[str]] = {}
+    for each in answer.configurations:
+        problems.setdefault(each.mfu_problem, []).append(each.label)
+    of = "" if len(problems) == 1 else " of {}"
+    return [f"No MFU{of.format(names_text(names))}: {problem}." for problem, names in problems.items() if problem]
 
 
 def _selection_text(answer: Answer) -> str:
@@ -652,7 +645,7 @@ def _selection_text(answer: Answer) -> str:
     ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
     chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
     most = max(chosen, default=1)
-    if most <= 1:
+    if most <= 1 or answer.decision:
         return ""
     return f"The answer's intervals differ: they pool all runs' spread and allow for choosing the best of {most + 1}."
 
@@ -698,7 +691,7 @@ def peaks_text(answer: Answer) -> str:
     peaks = list(dict.fromkeys(map(_peak_text, known)))
     if not peaks:
         return ""
-    text = f"MFU of the measured peak, {join_words(peaks)}" if len(peaks) <= MAX_PEAKS else "MFU of measured peaks"
+    text = f"MFU of the measured peak, {names_text(peaks)}"
     sources = dict.fromkeys(each.basis.source for each in known if each.basis.source != COUNTED)
     return f"{text}; FLOPs: {join_words(list(sources))}" if sources else text
 
@@ -758,7 +751,7 @@ def trust_sentence(answer: Answer) -> str:
         return ""
     if not cautions:
         return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
-    if len(answer.configurations) == 1 or not answer.best:
+    if len(answer.configurations) == 1 or answer.decision or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
         return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"
@@ -775,7 +768,9 @@ def caution_text(caution: Caution, answer: Answer | None = None) -> str:
         facts.append(f"all {caution.runs:,} runs {where}" if where else runs)
     if caution.too_long:
         long = caution.too_long
-        times = f"{100 * long:.0f}% too long" if long < 1 else f"{number(1 + long, 2)}x as long as otherwise"
+        times = (
+            f"{float(f'{100 * long:.1g}'):.0f}% too long" if long < 0.95 else f"{1 + long:.0f}x as long as otherwise"
+        )
         facts.append(f"{'the worst run' if caution.runs > 1 else 'times'} perhaps {times}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")

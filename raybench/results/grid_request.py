@@ -58,6 +58,7 @@ class GridRequest:
         part: a description of the selection if only some cells were requested; empty if all were.
         currency: of its prices.
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
+        limits: those of a comparison of two versions (`raybench.analysis.compare.Limits`); None of any other grid.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
     """
 
@@ -74,6 +75,7 @@ class GridRequest:
     part: str = ""
     currency: str = "USD"
     rule: RepeatRule | None = None
+    limits: Mapping[str, Any] | None = None
     first_look: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +108,7 @@ class GridRequest:
         contents = [
             (
                 [(cell.cell_id, cell.repeats, cell.price_per_hour, cell.price_source) for cell in each.cells],
-                [dict(each.baseline), each.target, each.unit, each.currency, each.rule],
+                [dict(each.baseline), each.target, each.unit, each.currency, each.rule, each.limits],
             )
             for each in (self, other)
         ]

@@ -28,11 +28,11 @@ def interleaved(changes, losses=None, **further):
         (CLEAR, False, Verdict.SLOWER),
         (CLEAR, True, Verdict.SLOWER),
         (WIDE, False, Verdict.SLOWER),
-        (WIDE, True, Verdict.INCONCLUSIVE),
+        (WIDE, True, Verdict.UNDECIDED),
         ([0.01, 0.0, -0.01, 0.005, 0.0], False, Verdict.WITHIN),
-        ([-0.3, 0.3, -0.2, 0.25, 0.0], False, Verdict.INCONCLUSIVE),
+        ([-0.3, 0.3, -0.2, 0.25, 0.0], False, Verdict.UNDECIDED),
         ([0.03, 0.031, 0.029, 0.03, 0.03], False, Verdict.WITHIN),
-        ([0.5], False, Verdict.INCONCLUSIVE),
+        ([0.5], False, Verdict.UNDECIDED),
     ],
 )
 def test_verdicts_on_interleaved_runs(changes, strict, verdict):
@@ -44,6 +44,12 @@ def test_verdicts_on_interleaved_runs(changes, strict, verdict):
     if len(changes) > 1:
         assert change.speed.paired
         assert change.speed.value == pytest.approx(math.exp(-sum(changes) / len(changes)), rel=1e-4)
+
+
+def test_uneven_load_leaves_a_change_undecided():
+    load = {"seconds": 10.0, "host": {"cores": 2, "other_cpu_s": 8.0}}
+    (change,) = compare(*interleaved(CLEAR, audit=load)).changes
+    assert change.verdict is Verdict.UNDECIDED and "other programs" in change.reason
 
 
 def test_wide_change_says_how_many_repeats_decide():
@@ -82,10 +88,8 @@ def test_metric_that_no_run_logged_is_refused():
 
 def test_failed_version_does_not_pass():
     error = {"type": "ImportError", "message": "no module"}
-    comparison = compare(*interleaved(CLEAR, status="failed", error=error))
-    assert comparison.fails
-    assert comparison.changes[0].verdict is Verdict.MISSING
-    assert "no module" in comparison.changes[0].reason
+    (change,) = compare(*interleaved(CLEAR, status="failed", error=error)).changes
+    assert change.verdict is Verdict.MISSING and "no module" in change.reason
 
 
 def session(factor, batches=(32, 64), run="", **further):
@@ -107,8 +111,7 @@ def test_two_sessions_are_compared_by_their_axes():
 
 def test_missing_configuration_does_not_pass():
     comparison = compare(*as_versions(session(1.0), session(1.0, batches=(64, 128))))
-    assert comparison.fails
-    assert comparison.changes[0].verdict is Verdict.MISSING
+    assert comparison.fails and comparison.changes[0].verdict is Verdict.MISSING
     assert comparison.only_in_new == ("batch 128",)
 
 

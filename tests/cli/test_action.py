@@ -30,7 +30,7 @@ GH = '#!/bin/bash\necho "$@" > gh.txt\n'
 
 
 def test_steps_compare_comment_and_set_the_status(tmp_path):
-    says = "### raybench: Discard: 1 of 1 configuration: lower quality than the limit allows (train)."
+    says = "### raybench: Discard: 1 of 1 configuration: lower quality (train)."
     for version, values in (("base", (0.02, 0.5)), ("head", (0.01, 0.6))):
         (tmp_path / version).mkdir()
         (tmp_path / version / "grid.yaml").write_text(GRID)
@@ -64,6 +64,6 @@ def test_steps_compare_comment_and_set_the_status(tmp_path):
     assert (tmp_path / "out").read_text() == "status=4\n", ended
     comment = (tmp_path / "comment.md").read_text()
     assert comment.startswith(says) and (tmp_path / "summary").read_text() == comment
-    assert "\n| base, s/epoch | new, s/epoch | speed (95% CI) |" in comment.replace("| configuration |", "\n|")
+    assert "\n| base, s/epoch | new, s/epoch | speed (bounds) |" in comment.replace("| configuration |", "\n|")
     assert json.loads((tmp_path / "comparison.json").read_text())["decision"] == "discard"
     assert (tmp_path / "gh.txt").read_text().startswith("pr comment https://github.com/a/b/pull/1 --body-file comment")

@@ -17,7 +17,7 @@ def compare(raybench, tmp_path):
 def test_slower_version_does_not_pass(compare):
     said = compare("after")
     assert said.status == 4
-    assert said.lines[0].startswith("Discard: ") and "slower by a one-sided test" in said.lines[0]
+    assert said.lines[0].startswith("Discard: ") and "slower (" in said.lines[0]
     assert "torch: 2.13.0+cpu → 2.14.0" in said.out
 
 
@@ -31,7 +31,7 @@ def test_as_json(compare, tmp_path):
     compare("after", "--max-slowdown", "100%", "--json", "out.json")
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["limits"]["slowdown"] == 1.0
-    assert {change["verdict"] for change in written["changes"]} <= {"within the limit", "inconclusive"}
+    assert {change["verdict"] for change in written["changes"]} <= {"within the limit", "undecided"}
     assert (written["version"], written["decision"] == "discard") == (1, False)
     assert [each["name"] for each in written["differences"]] == ["torch"]
 

@@ -187,7 +187,6 @@ def test_an_isolated_trial_has_copies_of_its_files(project, workload, more):
         ("{command: python trian.py}", "", "there is no trian.py in "),
         ("min.py:train", "", "No such file or directory; did you mean code/mine.py?"),
         ("data.py:train", "", "it is not a file"),
-        (f"{'x' * 5000}.py:train", "", "File name too long"),
     ],
 )
 def test_a_wrong_name_is_one_message(project, workload, more, message):

@@ -31,6 +31,6 @@ class MadeUpTimes:
         def replace_time(event: Event) -> Event | None:
             if event["event"] == "epoch_ended":
                 event = event | {"ledger": event["ledger"] | {"train": event["metrics"][SECONDS]}}
-            return sink(event)
+            return sink(event | {"host": {}} if event["event"] == "trial_audited" else event)
 
         self._executor.run(dispatcher, make_job, replace_time, tell)

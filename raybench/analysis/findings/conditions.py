@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from statistics import fmean
 from typing import Any
 
 from raybench.analysis.findings.finding import Context, Finding, detects
 from raybench.core.text import plural
 from raybench.devices import hosted
 from raybench.monitoring.summary import LEAST_S
-from raybench.results import energy, timing
+from raybench.results import energy
 from raybench.results.attempt import Attempt
 from raybench.results.parsing import mapping_in, number_in
 
@@ -48,9 +47,6 @@ OVERLAP = 0.01
 MOST_TAKEN = 0.8
 """Largest fraction of the cores taken by others at which the cost can be estimated."""
 
-ALMOST_ALL = 0.99
-"""Largest fraction of the cores taken by others in that estimate."""
-
 
 @detects(
     "few_threads",
@@ -75,8 +71,8 @@ def few_threads(run: Attempt, context: Context) -> Iterator[Finding]:
 
 @detects(
     "busy_host",
-    condition=f"other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during the epochs or when "
-    "it began",
+    condition=f"other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs, or during "
+    f"the whole run if these took less than {LEAST_S} s",
     remedy="run again with `--rerun` on a quiet machine",
     caution=True,
 )
@@ -90,17 +86,15 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
     if share < BUSY and share * cores < BUSY_CORES:
         return
-    window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs"
-    text = f"other programs used {share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
+    window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs of the run"
+    own = core_share(run, "own_cpu_s")
+    text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
+    text += f", which itself used {own * cores:.1f}" if own else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
-    lost = _lost(share, waiting) if share < MOST_TAKEN else None
-    epochs = [epoch for epoch in timing.steady_epochs(run) if epoch.cpu_s]
-    if epochs:
-        cpu, seconds = fmean(epoch.cpu_s or 0.0 for epoch in epochs), fmean(map(timing.epoch_seconds, epochs))
-        text += f"; the run used {cpu:.3g} s of processor time per epoch of {seconds:.3g} s"
-        threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
-        if threads == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
-            lost = min(lost or math.inf, max(0.0, seconds / cpu - 1))
+    lost = _lost(share, waiting)
+    threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
+    if own and threads == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
+        lost = min(lost or math.inf, max(0.0, 1 / (own * cores) - 1))
     yield Finding(text, share, too_long=lost)
 
 
@@ -229,6 +223,6 @@ def _is_hosted(run: Attempt) -> bool:
     return hosted(str(run.cell.device.kind))
 
 
-def _lost(share: float, waiting: float) -> float:
-    """Return the relative slowdown if others took a share of the cores, and that time was waited for."""
-    return waiting / (1 - min(share, ALMOST_ALL))
+def _lost(share: float, waiting: float) -> float | None:
+    """Return the relative slowdown if others took a share of the cores, and that time was waited for; None if most."""
+    return waiting / (1 - share) if share < MOST_TAKEN else None
