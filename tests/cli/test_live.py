@@ -234,7 +234,7 @@ def test_on_a_real_terminal(digits, tmp_path):
     text = shown.decode()
     plain = ESCAPES.sub("", text)
     assert "Starting the first trial … " in plain
-    assert re.search(r"batch (32|64)   epoch ./2", plain), plain
+    assert re.search(r"batch (32|64)   ./2 epochs done", plain), plain
     assert re.search(r"[12]/2 trials", plain), plain
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
     assert plain.index("#  configuration") > plain.rindex(" so far"), "the table comes when the display is gone"
