@@ -18,6 +18,7 @@ from raybench.errors import GridFileError, Problem
 Path = tuple[str | int, ...]
 
 PLAIN = "anchors (&), aliases (*) and tags (!) are not supported; write the value out, or put text in quotes"
+MAX_DEPTH = 50
 
 _INT = re.compile(r"[-+]?[0-9]{1,300}")  # longer ones are as good as infinite
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -109,9 +110,13 @@ def read_yaml(text: str, file: str) -> Document:
 
 
 def _check_plain(text: str) -> None:
-    """Raise an error for anchors, aliases and tags."""
+    """Raise an error for anchors, aliases, tags, and deep nesting, which takes PyYAML minutes."""
     event: Any
+    depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"nested more than {MAX_DEPTH} deep", problem_mark=event.start_mark)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
             raise yaml.MarkedYAMLError(problem=PLAIN, problem_mark=event.start_mark)
 
