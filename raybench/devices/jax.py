@@ -1,4 +1,4 @@
-"""JAX adapters for CPUs and for NVIDIA GPUs (these have not been run yet), for loops of the user."""
+"""JAX adapters for CPUs and NVIDIA GPUs, for loops of the user."""
 
 from __future__ import annotations
 

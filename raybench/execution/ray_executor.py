@@ -42,7 +42,7 @@ START_TIMEOUT_S = 600.0
 """Timeout for the start of Ray and of the first agent; at a load of 15 on two cores Ray alone has taken 200 s."""
 
 SLOW_START_S = 20.0
-"""Seconds after which the user is told that Ray is slow to start."""
+"""Seconds of starting Ray after which a message says that it is slow."""
 
 SILENT_S = 24.0
 """Seconds without an answer of Ray's head after which Ray counts as lost."""
