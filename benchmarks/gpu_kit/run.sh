@@ -116,7 +116,8 @@ one() {
       --set epochs=2 --set params.train_examples=$((tiny ? 100 : 2000)) --set params.val_examples=$((tiny ? 100 : 1000)) ;;
     jax) grid jax 90 examples/jax_loop/grid.yaml --set 'axes={device: available, batch_size: [640]}' --set 'baseline={device: cpu}' ;;
     davidnet) grid davidnet 240 grids/cifar_tpu_vs_gpu.yaml $(synthetic cifar10) --where device=gpu --where batch_size=512 \
-      --where weight_decay=5.0e-4 "${few[@]}" "${onto[@]}" ${tiny:+--set 'overrides=[]' --set 'include=[]'} ;;
+      --where weight_decay=5.0e-4 --set 'axes.compile=[false, default]' --set 'baseline={compile: false}' "${few[@]}" "${onto[@]}" \
+      ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --set 'overrides=[]' --set 'include=[]'} ;;
     airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : ${REPEATS:-5})) "${onto[@]}" ${tiny:+--smoke} ;;
     airbenchc) grid airbenchc 240 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
     mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats $((tiny ? 1 : 3)) "${few[@]}" ;;
