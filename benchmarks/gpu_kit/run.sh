@@ -10,7 +10,7 @@ python=${PYTHON:-python3}
 until=${UNTIL:-525}
 tiny=${TINY:-} # a rehearsal on the CPU
 results=${RESULTS:-$work/results}
-tests=${TESTS:-not autotune and not grid} grid_tests=grid
+tests=${TESTS:-not grid} grid_tests=grid
 [ -z "$tiny" ] || tests=clock grid_tests=clock_waits
 mkdir -p "$work"/{logs,packed,site,originals} "$out"
 export PYTHONPATH="$work/site:$root" RAYBENCH_DATA="$work/data" PYTHONUNBUFFERED=1 MPLBACKEND=Agg XDG_CACHE_HOME="$work/cache"
@@ -100,7 +100,6 @@ one() {
     mlflow) step mlflow 60 "$python" "$kit/check.py" "$work/results" ;;
     tests) step tests 240 bash -c "run_tests junit '$tests'" ;;
     testsgrid) step testsgrid 150 bash -c "run_tests junit_grid $grid_tests" ;;
-    autotune) step autotune 200 bash -c 'run_tests junit_autotune autotune' ;;
     until) grid until 150 grids/quickstart.yaml --set name=until --set 'axes.weight_decay=[0.0]' --set 'axes.count=[1]' "${few[@]}" --until 5% --repeats $((tiny ? 4 : 10)) ;;
     gpt) grid gpt 420 grids/gpt_which_gpu.yaml --set 'devices={gpu: {kind: cuda, price_per_hour: 3}}' --set 'axes.device=[gpu]' --set 'axes.count=[1]' \
       --set 'baseline={compile: false}' --set budget.time=${BUDGET:-60s} --repeats $((tiny ? 1 : ${REPEATS:-2})) "${onto[@]}" \
@@ -127,7 +126,7 @@ one() {
   esac
 }
 
-parts=("" "check devices quick mlflow tests testsgrid until" "gpt published modes oom pytorch bert jax" "davidnet airbench airbenchc autotune mnist lstm")
+parts=("" "check devices quick mlflow tests testsgrid until" "gpt published modes oom pytorch bert jax" "davidnet airbench airbenchc mnist lstm")
 if [ "${1:-}" = plan ]; then
   plan=yes
   for part in 1 2 3; do echo "part $part" && for name in ${parts[part]}; do one "$name"; done; done
