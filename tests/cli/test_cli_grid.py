@@ -53,7 +53,7 @@ def test_one_line_per_reason_of_skipped_trials(raybench, grid):
 
 @pytest.mark.slow
 @pytest.mark.mlflow
-@pytest.mark.usefixtures("store")
+@pytest.mark.usefixtures("store", "small_probes")
 def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     """Checks, MLflow and figures included."""
     first = raybench("grid", digits)

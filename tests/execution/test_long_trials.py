@@ -10,7 +10,6 @@ import time
 import pytest
 from support import WORKLOADS
 from support.executors import ForkingExecutor
-from support.frameworks import interpreter
 from support.processes import all_gone
 
 import raybench
@@ -20,12 +19,12 @@ from raybench.run import Options, run_grid
 
 WORKLOAD = WORKLOADS / "checkpointed.py"
 
-pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.mlflow]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.ray, pytest.mark.mlflow, pytest.mark.tensorflow]
 
 GRID = """
 name: long
 workload: checkpointed.py:both
-axes: {framework: [torch]}
+axes: {framework: [torch, tensorflow]}
 epochs: 4
 batch_size: 64
 steps_per_epoch: 200
@@ -38,10 +37,10 @@ checkpoint_every: 1
 class Grid:
     """The command in a folder of its own, to be watched and killed."""
 
-    def __init__(self, folder, frameworks, database):
+    def __init__(self, folder, database):
         folder.mkdir()
         shutil.copy(WORKLOAD, folder)
-        (folder / "grid.yaml").write_text(GRID.replace("[torch]", f"[{', '.join(frameworks)}]"))
+        (folder / "grid.yaml").write_text(GRID)
         self.folder, self.results = folder, folder / "raybench-results" / "long"
         (folder / "raybench-results").mkdir()
         shutil.copy(database, folder / "raybench-results" / "mlflow.db")
@@ -84,37 +83,28 @@ class Grid:
         }
 
 
-@pytest.mark.parametrize(
-    "frameworks",
-    [("torch",), pytest.param(("torch", "tensorflow"), marks=[pytest.mark.exhaustive, pytest.mark.tensorflow])],
-    ids=", ".join,
-)
-def test_killed_grid_continues_from_checkpoints(frameworks, tmp_path, fork_server, migrated_database):
-    """A process is killed in each trial: the driver in the last, the trial itself in those before."""
-    for framework in frameworks:
-        interpreter(framework)
-    whole, broken = (Grid(tmp_path / name, frameworks, migrated_database) for name in ("whole", "broken"))
+def test_killed_grid_continues_from_checkpoints(tmp_path, fork_server, migrated_database):
+    """A process is killed in each trial: the trial itself in the first, the driver in the last."""
+    whole, broken = (Grid(tmp_path / name, migrated_database) for name in ("whole", "broken"))
     options = Options(whole.folder / "raybench-results", checks=False, tracking=None, report=False)
     run_grid(load_grid(whole.folder / "grid.yaml"), ForkingExecutor(fork_server), options=options)
-    process, count, stopped = broken.start(), len(frameworks), []
-    for number in range(count):
-        pid, epoch = broken.stop_trial(2 * number + 1, process)
-        stopped.append(epoch)
-        if number < count - 1:
-            os.kill(pid, signal.SIGKILL)
+    process = broken.start()
+    pid, first = broken.stop_trial(1, process)
+    os.kill(pid, signal.SIGKILL)
+    pid, second = broken.stop_trial(3, process)
     process.kill()
     process.wait()
     assert all_gone([pid], 30)
     assert broken.start().wait(300) == 0, broken.words
     resumed = broken.events("trial_resumed")
     found = [(event["epoch"], event["of_attempt"], event["attempt"]) for event in resumed]
-    assert found == [(epoch, 1, 2) for epoch in stopped]
+    assert found == [(first, 1, 2), (second, 1, 2)]
     ends = [(event["attempt"], event["status"]) for event in broken.events("trial_ended")]
-    assert ends == [(1, "lost"), (2, "completed")] * count
-    assert len(whole.losses()) == 4 * count
+    assert ends == [(1, "lost"), (2, "completed")] * 2
+    assert len(whole.losses()) == 4 * 2
     assert broken.losses() == whole.losses()
     stored = raybench.load(f"sqlite:///{broken.folder}/raybench-results/mlflow.db").trials
-    assert list(stored.status) == ["completed"] * count
+    assert list(stored.status) == ["completed"] * 2
     assert all("resumed" in findings for findings in stored.findings)
     for grid in (whole, broken):
         assert list(grid.results.glob("attempts/*/checkpoints")) == [], "checkpoints of finished trials are removed"

@@ -126,21 +126,6 @@ def grows():
     time.sleep(600)
 
 
-def kills_its_worker():
-    """At the first attempt only: above this process are the fork server and the worker."""
-    if len(list(Path(output()).parent.parent.glob("*.jsonl"))) == 1:
-        worker = os.getpid()
-        for _ in range(2):
-            worker = int(Path(f"/proc/{worker}/stat").read_text().rsplit(") ")[1].split()[1])
-        os.kill(worker, signal.SIGKILL)
-        time.sleep(600)
-
-
-def hangs_the_second_time():
-    if "-r1" in output():
-        hangs()
-
-
 def nothing():
     pass
 
@@ -169,7 +154,6 @@ killed = Workload(model=lambda: Trouble(is_killed), data=data)
 patching = Workload(model=lambda: Trouble(patches_json), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
-stopping = Workload(model=lambda: Trouble(hangs_the_second_time), data=data)
 careless = Workload(model=lambda: Trouble(leaves_things), data=data)
 growing = Workload(model=lambda: Trouble(grows), data=data)
 parent = Workload(model=lambda: Trouble(family), data=data)
