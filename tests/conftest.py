@@ -84,8 +84,6 @@ def _isolate() -> None:
 
 _isolate()
 
-from support.servers import mlflow_server  # noqa: E402
-
 from raybench.execution.process import ForkServer  # noqa: E402
 from raybench.execution.ray_executor import RayExecutor  # noqa: E402
 from raybench.tracking.store import Store, resolve  # noqa: E402
@@ -205,20 +203,6 @@ def own_store(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path)
     """A sqlite store for all tests of this process; each uses grids of its own names."""
     folder = tmp_path_factory.mktemp("store")
     return resolve(folder, f"sqlite:///{shutil.copy(migrated_database, folder / 'mlflow.db')}")
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> Iterator[Store]:
-    """A real MLflow server, for all tests of this process."""
-    folder = tmp_path_factory.mktemp("server")
-    shutil.copy(migrated_database, folder / "mlflow.db")
-    with mlflow_server(folder) as running:
-        yield resolve(folder, running.url)
-
-
-@pytest.fixture(params=["own_store", pytest.param("server", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest) -> Store:
-    return request.getfixturevalue(request.param)
 
 
 class SessionRay(RayExecutor):

@@ -117,15 +117,6 @@ def leaves_things():
     print(child.pid, tempfile.gettempdir(), flush=True)
 
 
-def grows():
-    """Takes memory, 64 MiB each tenth of a second, until nothing more is given."""
-    held = []
-    while torch.is_grad_enabled() and len(held) < 100:
-        held.append(torch.ones(16 << 20))
-        time.sleep(0.1)
-    time.sleep(600)
-
-
 def nothing():
     pass
 
@@ -155,6 +146,5 @@ patching = Workload(model=lambda: Trouble(patches_json), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
 careless = Workload(model=lambda: Trouble(leaves_things), data=data)
-growing = Workload(model=lambda: Trouble(grows), data=data)
 parent = Workload(model=lambda: Trouble(family), data=data)
 infinite = Workload(model=lambda: Infinite(1, 2), data=data)
