@@ -368,17 +368,6 @@ def test_a_store_that_is_no_store(grid):
         grid(DIGITS, tracking="./mlruns")
 
 
-@pytest.mark.slow
-@pytest.mark.mlflow
-def test_unreachable_store_loses_nothing_and_hides_secrets(grid):
-    outcome, started = grid(DIGITS, tracking="http://me:s3cret@127.0.0.1:9")
-    assert len(started) == 2
-    assert outcome.exit_status == 0
-    assert outcome.warnings
-    assert "s3cret" not in " ".join(outcome.warnings)
-    assert statuses(outcome) == ["completed"] * 2
-
-
 def test_smaller_request_is_recorded_once(grid):
     one = DIGITS.replace("[32, 64]", "[32]")
     grid(one + "repeats: 2\n")
