@@ -158,6 +158,7 @@ def test_divergence_is_a_result(grid, troubled):
     "source", ["option", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("variable", "file"))]
 )
 def test_grid_with_a_dead_store(raybench, digits, monkeypatch, source, migrated_database):
+    monkeypatch.setattr("raybench.tracking.writer.LAST_PAUSE_S", 0.01)
     options = []
     if source == "option":
         options = ["--tracking-uri", DEAD]
