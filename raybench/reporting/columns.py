@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.bottleneck import OVERHEAD
 from raybench.core.labels import axis_label
 from raybench.core.text import format_value
 from raybench.reporting import words
@@ -146,7 +147,7 @@ def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
 
 
 def _limit(each: Configuration) -> str:
-    if not each.limited_by or each.limited_share is None:
+    if not each.limited_by or each.limited_share is None or each.limited_by == OVERHEAD:  # its share would be the MFU
         return each.limited_by
     return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
 
