@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     PERCENT,
     Measured,
+    as_logged,
     joules_per_unit,
     measure_all,
     sample_of,
@@ -63,8 +65,10 @@ from raybench.results.grid_request import GridRequest, PlannedCell
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
 
-_ERRORS = ("loss", "error", "mse", "msle", "mae", "mape", "perplexity", "ppl", "nll", "bpb", "bpc", "/wer", "/cer")
-"""Ends of the names of metrics of which lower values are better (also of `rmse`)."""
+_ERRORS = re.compile(
+    r"(loss|error|cross_?entropy|mse|msle|mae|mape|perplexity|ppl|nll|bpb|bpc|\b[wc]er)(/|$)", re.IGNORECASE
+)
+"""Names of metrics of which lower values are better (also `rmse` and `Loss/val`)."""
 
 
 def analyze(
@@ -85,6 +89,7 @@ def analyze(
     attempts = list(attempts)
     request = with_needed_repeats(attempts, request)
     measured, unit, scale = measure_all(attempts, request)
+    request = replace(request, target=as_logged(request.target, scale))
     target = _in_fractions(request.target)
     matching = Matching(measured, request.baseline if baseline is None else baseline)
     names = dict.fromkeys(name for each in measured for name in each.qualities)
@@ -269,7 +274,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
-    return not metric.endswith(_ERRORS)
+    return not _ERRORS.search(metric)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:

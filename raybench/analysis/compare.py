@@ -14,13 +14,13 @@ from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, host_of, measure_all
+from raybench.analysis.measured import Measured, host_of, is_too_short, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
-from raybench.core.text import format_value
+from raybench.core.text import format_value, plural
 from raybench.errors import UsageError, nearest
 from raybench.results import timing
 from raybench.results.attempt import Attempt, main_metric
@@ -198,23 +198,28 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     measured, unit, _ = measure_all(attempts, request)
     if limits.metric and limits.metric not in (names := {name for each in measured for name in each.qualities}):
         raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
-    matching = Matching(measured, {VERSION_AXIS: BASE})
+    # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
+    matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
     answer = analyze(attempts, request, {VERSION_AXIS: BASE})
     judge = _judge(limits, request, measured)
     bases = [each for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
+    news = {base: measured[index] for base, index in pairs.items()}
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
-    news = {base: measured[index] for base, index in pairs.items()}
     only_in_new = [each for each in measured if each.index not in {*pairs.values(), *(base.index for base in bases)}]
     sides = [
         [run for each in bases if each.index in news for run in each.completed],
         [run for new in news.values() for run in new.completed],
     ]
-    changes = tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases)
+    # What neither version can run here decides nothing.
+    both = [(each, news.get(each.index)) for each in bases]
+    runnable = [s for s in both if not request.cells[s[0].index].skip or any(each and each.completed for each in s)]
+    changes = tuple(_change(labels[base.index], base, new, judge) for base, new in runnable or both)
     further = tuple(labels[each.index] for each in only_in_new)
     what = limits, unit, judge.metric, judge.higher_is_better, changes, further
-    return Comparison(*what, tuple(changed_values(*sides)), _are_same(*sides), answer.trust.cautions)
+    same = _are_same(*sides) and not any(each.verdict is Verdict.MISSING for each in changes)
+    return Comparison(*what, tuple(changed_values(*sides)), same, answer.trust.cautions)
 
 
 def is_decided(new: Measured, base: Measured, slowdown: Estimate | None, request: GridRequest) -> Certainty:
@@ -258,22 +263,22 @@ class _Judge:
         quiet = difference(_without_load(new), _without_load(base), floor=max(base.time_rounding, new.time_rounding))
         if verdict is not (self._speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
-        estimate = quality_estimate(new, base, self.metric)
-        if estimate is None:
-            return verdict, reason, repeats, None, None
-        sides = new.qualities[self.metric], base.qualities[self.metric]
-        quality = quality_difference(new, base, self.metric)
+        estimate, quality = quality_estimate(new, base, self.metric), quality_difference(new, base, self.metric)
+        unshown = f"{self.metric or 'the quality'} is not shown to stay within its limit"
         limit = self.limits.loss(self.metric)
-        if limit and not self.metric.endswith("/accuracy"):
-            limit *= abs(fmean(each.value for each in sides[1]))
-        if limit is None or estimate.error is None or estimate.df is None:
+        if limit is None or estimate is None or estimate.error is None:
+            if verdict is Verdict.WITHIN and self.limits.needs_quality:
+                verdict, reason, repeats = Verdict.UNDECIDED, unshown, None
             return verdict, reason, repeats, quality, None
+        sides = new.qualities[self.metric], base.qualities[self.metric]
+        if not self.metric.endswith("/accuracy"):
+            limit *= abs(fmean(each.value for each in sides[1]))
         loss = -estimate.value if self.higher_is_better else estimate.value
         is_kept = loss + self._margin(estimate, ALPHA) < limit
         if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
             verdict, reason, repeats = Verdict.WORSE, "", None
         elif verdict is Verdict.WITHIN and self.limits.needs_quality and not is_kept:
-            verdict, reason = Verdict.UNDECIDED, f"{self.metric} is not shown to stay within its limit"
+            verdict, reason = Verdict.UNDECIDED, unshown
             repeats = estimate.repeats_until(abs(limit - loss), min(map(len, sides)), self._probability(estimate))
         return verdict, reason, repeats, quality, is_kept
 
@@ -311,12 +316,21 @@ def _change(label: str, base: Measured, new: Measured | None, judge: _Judge) -> 
         return Change(label, base_s, None, None, Verdict.MISSING, reason=_ending(new))
     slowdown = difference(new.times, base.times, floor=max(base.time_rounding, new.time_rounding)) if new else None
     if new is None or slowdown is None:
-        return Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason="no time of a completed run of base")
+        reason = f"no time of a completed run of {'new' if base.times else 'base'}"
+        return Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=reason)
+    if any(map(is_too_short, (*base.completed, *new.completed))):
+        reason = "its epochs are too short to be timed by when lines of output arrive"
+        return Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=reason)
     runs = len(new.times), len(base.times)
     speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
     if bounds := judge.bounds(slowdown):
         speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
     verdict, reason, repeats, quality, kept = judge.judge(base, new, slowdown)
+    (base_misses, base_runs), (misses, ended) = _misses(base), _misses(new)
+    if verdict is Verdict.WITHIN and misses * base_runs > base_misses * ended:
+        what = f"complete ({_ending(new)})" if len(new.completed) < ended else "reach the target"
+        reason, repeats = f"{misses} of {plural(ended, 'run')} of new did not {what}", None
+        verdict = Verdict.UNDECIDED
     more = None if repeats is None else repeats - min(runs)
     wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
     more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
@@ -333,8 +347,19 @@ def _without_load(measured: Measured) -> list[Sample]:
     return [each for each in times if not math.isnan(each.value)]
 
 
+def _misses(measured: Measured) -> tuple[int, int]:
+    """Return the number of runs that did not complete or, if they stop there, reach the target; and that of all."""
+    reached = {(each.sample.repeat, each.sample.host) for each in measured.tries if each.reached}
+    ended = [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
+    missed = [
+        run.status != TrialStatus.COMPLETED or (run.stops and (run.repeat, host_of(run)) not in reached)
+        for run in ended
+    ]
+    return sum(missed), len(ended)
+
+
 def _ending(new: Measured | None) -> str:
-    """Return why a configuration of the new version has no completed run."""
+    """Return why a run of a configuration of the new version did not complete."""
     if new is None:
         return "new has no such configuration"
     if (ended := next((run for run in new.attempts if run.status != TrialStatus.COMPLETED), None)) is None:

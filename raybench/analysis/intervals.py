@@ -223,7 +223,7 @@ def _difference(side: Sequence[Sample], other: Sequence[Sample], pooled: Residua
     sides = [[each.value for each in runs] for runs in (side, other)]
     least = min(map(len, sides))
     if pooled and LEAST_POOLED <= least < LEAST_PAIRED and _is_shorter(pooled, least):
-        error = math.sqrt(pooled.variance * (1 / len(sides[0]) + 1 / len(sides[1])))
+        error = math.sqrt(max(pooled.variance, floor) * (1 / len(sides[0]) + 1 / len(sides[1])))
         return Estimate(fmean(sides[0]) - fmean(sides[1]), error, pooled.df, POOLED_ALPHA)
     return _welch(sides[0], sides[1], floor)
 
@@ -241,7 +241,7 @@ def best_difference(
         return estimate
     if min(len(side), len(other)) < 2:  # a single run's own noise is not known
         return estimate
-    error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
+    error = math.sqrt(max(pooled.variance, floor) * (1 / len(side) + 1 / len(other)))
     return Estimate(estimate.value, error, pooled.df, estimate.alpha, estimate.paired)
 
 

@@ -115,7 +115,8 @@ def target_ratio(
     runs = len(own.tries), len(other.tries)
     if first.reached == first.tried and second.reached == second.tried:
         compare = intervals.best_difference if comparisons > 1 else intervals.difference
-        estimate = compare(successes(other, cost), successes(own, cost), pooled)
+        rounding = max(each.rounding for each in (*own.tries, *other.tries))
+        estimate = compare(successes(other, cost), successes(own, cost), pooled, rounding)
         assert estimate is not None
         ratio = as_ratio(estimate, comparisons, runs, price_ratio)
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))

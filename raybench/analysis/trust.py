@@ -11,6 +11,7 @@ from statistics import fmean
 from string import ascii_lowercase
 
 from raybench.analysis.answer import (
+    LARGE_DIFFERENCE,
     Answer,
     Best,
     Caution,
@@ -29,9 +30,6 @@ from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM, short_name
 from raybench.core.text import join_words, names_text
 from raybench.results import energy, timing
-
-LARGE_DIFFERENCE = 1.1
-"""Without an interval, a ratio beyond this is taken as a difference."""
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""

@@ -14,6 +14,7 @@ from raybench.analysis.intervals import (
     Sample,
     Stopping,
     TwoWayTable,
+    best_difference,
     difference,
     effect,
 )
@@ -65,6 +66,14 @@ def test_pooled_variance_serves_three_runs_of_many_configurations(runs, df, is_p
     estimate = difference(side, other, Residual(1e-4, df))
     assert (estimate.alpha == intervals.POOLED_ALPHA) == is_pooled
     assert (estimate.interval() is None) == (runs == 1)
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_pooled_variance_is_at_least_that_of_rounding(runs):
+    sides, floor = [samples([value] * runs, times=False) for value in (20, 21)], 0.05**2 / 12
+    pooled = Residual(0.0, 34)
+    for compare in (difference, best_difference):
+        assert compare(*sides, pooled, floor).error == pytest.approx(math.sqrt(2 * floor / runs))
 
 
 def test_runs_in_a_later_block_are_unpaired():
