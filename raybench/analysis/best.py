@@ -11,7 +11,7 @@ from raybench.analysis.answer import Best, Criterion, Difference, Ratio, Summary
 from raybench.analysis.intervals import Sample, residual
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, scaled
 from raybench.analysis.targets import Cost, Expected, expected, joules_of, seconds_of, successes, target_ratio
 
 Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
@@ -92,58 +92,43 @@ def scales(
         made = [Scale(Criterion.QUALITY, qualities, by_quality)]
         if not has_target:
             return made
-    seconds = Quantity(configurations, seconds_of, lambda each: each.times, has_target)
-    joules = Quantity(configurations, joules_of, lambda each: each.energies, has_target)
+    to_target = has_target and any(each.reached for own in configurations for each in own.tries)
+    rounding = max((each.time_rounding for each in configurations), default=0.0)
+    seconds, by_seconds = _costs(configurations, seconds_of, lambda each: each.times, to_target, rounding)
+    joules, by_joules = _costs(configurations, joules_of, lambda each: each.energies, to_target)
     prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour is not None}
-    costs = {index: value * prices[index] / 3600 for index, value in seconds.costs.items() if index in prices}
+    costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
 
     def by_price(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        return seconds.ratio(own, other, comparisons, prices[other.index] / prices[own.index])
+        return by_seconds(own, other, comparisons, prices[other.index] / prices[own.index])
 
-    made.append(
-        Scale(Criterion.FIRST_TO_TARGET if seconds.to_target else Criterion.FASTEST, seconds.costs, seconds.ratio)
-    )
+    made.append(Scale(Criterion.FIRST_TO_TARGET if to_target else Criterion.FASTEST, seconds, by_seconds))
     if len(costs) > 1 and all(costs.values()):  # what is free needs no comparison
         made.append(Scale(Criterion.CHEAPEST, costs, by_price))
-    made += [Scale(Criterion.LEAST_ENERGY, joules.costs, joules.ratio)] if len(joules.costs) > 1 else []
+    made += [Scale(Criterion.LEAST_ENERGY, joules, by_joules)] if len(joules) > 1 else []
     return [each for each in made if each.costs]
 
 
-class Quantity:
-    """The seconds or joules of configurations of one job.
+def _costs(
+    configurations: Sequence[Measured],
+    cost: Cost,
+    of_unit: Callable[[Measured], tuple[Sample, ...]],
+    to_target: bool,
+    rounding: float = 0.0,
+) -> tuple[dict[int, float], Callable[..., Ratio | None]]:
+    """Return the costs to the target, or else of a unit of work, by index, and the comparison of two configurations."""
+    pooled = residual(successes(each, cost) if to_target else of_unit(each) for each in configurations)
 
-    Attributes:
-        to_target: whether they are those to the target, because a run reached it, or else of a unit of work.
-        costs: by index.
-    """
+    def compare(own: Measured, other: Measured, comparisons: int, factor: float = 1.0) -> Ratio | None:
+        if to_target:
+            return target_ratio(own, other, pooled, cost, comparisons, factor)
+        ratio = cost_ratio(of_unit(own), of_unit(other), pooled, rounding, comparisons)
+        return scaled(ratio, factor) if ratio else None
 
-    def __init__(
-        self,
-        configurations: Sequence[Measured],
-        cost: Cost,
-        of_unit: Callable[[Measured], tuple[Sample, ...]],
-        has_target: bool,
-    ) -> None:
-        self._cost, self._of_unit = cost, of_unit
-        self.to_target = has_target and any(each.reached for own in configurations for each in own.tries)
-        roundings = [each.time_rounding for each in configurations if cost is seconds_of]
-        self._rounding = max(roundings, default=0.0)
-        self._pooled = residual(map(self._samples, configurations))
-        totals: dict[int, Expected | Summary | None] = {
-            each.index: expected(each.tries, cost) if self.to_target else cost_summary(of_unit(each))
-            for each in configurations
-        }
-        self.costs = {index: total.value for index, total in totals.items() if total}
-
-    def _samples(self, configuration: Measured) -> Sequence[Sample]:
-        return successes(configuration, self._cost) if self.to_target else self._of_unit(configuration)
-
-    def ratio(self, own: Measured, other: Measured, comparisons: int, factor: float = 1.0) -> Ratio | None:
-        """Return the ratio of two configurations, multiplied by a known factor."""
-        if self.to_target:
-            return target_ratio(own, other, self._pooled, self._cost, comparisons, factor)
-        sides = self._of_unit(own), self._of_unit(other)
-        return cost_ratio(*sides, self._pooled, self._rounding, comparisons, factor)
+    totals: dict[int, Expected | Summary | None] = {
+        each.index: expected(each.tries, cost) if to_target else cost_summary(of_unit(each)) for each in configurations
+    }
+    return {index: total.value for index, total in totals.items() if total}, compare
 
 
 def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str) -> Best:

@@ -178,18 +178,36 @@ def residual(sides: Iterable[Sequence[Sample]], floor: float = 0.0) -> Residual 
 
 
 def difference(
-    side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None = None, floor: float = 0.0
+    side: Sequence[Sample],
+    other: Sequence[Sample],
+    pooled: Residual | None = None,
+    floor: float = 0.0,
+    comparisons: int = 1,
 ) -> Estimate | None:
     """Return the mean of a side minus that of the other; None if a side is empty.
 
     Paired by repeat if the sides alternated on one machine in at least `LEAST_PAIRED` repeats. Otherwise Welch's, with
     at most 2n − 2 degrees of freedom of the smaller side; or, with 3 runs on a side, the pooled variance if its
     degrees of freedom make the interval shorter. All these choices depend on the plan, not on the values.
+
+    If the sides were selected from several `comparisons`, it has the variance pooled over these: Bonferroni's correction
+    needs more degrees of freedom than a pair has.
     """
     side, other, stopping = _as_decided(side, other)
     if not side or not other:
         return None
-    return at_every_look(_difference(side, other, None if stopping else pooled, floor), stopping)
+    is_selected = comparisons > 1
+    estimate = _difference(side, other, None if stopping or is_selected else pooled, floor)
+    estimate = at_every_look(estimate, stopping)
+    is_one_machine = all(len(_by_host(each)) == 1 for each in (side, other))
+    # A single run's own noise is not known.
+    if not is_selected or pooled is None or not is_one_machine or min(len(side), len(other)) < 2:
+        return estimate
+    return replace(estimate, error=_pooled_error(pooled, side, other), df=pooled.df)
+
+
+def _pooled_error(pooled: Residual, side: Sequence[Sample], other: Sequence[Sample]) -> float:
+    return math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
 
 
 def _as_decided(
@@ -223,26 +241,9 @@ def _difference(side: Sequence[Sample], other: Sequence[Sample], pooled: Residua
     sides = [[each.value for each in runs] for runs in (side, other)]
     least = min(map(len, sides))
     if pooled and LEAST_POOLED <= least < LEAST_PAIRED and _is_shorter(pooled, least):
-        error = math.sqrt(pooled.variance * (1 / len(sides[0]) + 1 / len(sides[1])))
+        error = _pooled_error(pooled, side, other)
         return Estimate(fmean(sides[0]) - fmean(sides[1]), error, pooled.df, POOLED_ALPHA)
     return _welch(sides[0], sides[1], floor)
-
-
-def best_difference(
-    side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None, floor: float = 0.0
-) -> Estimate | None:
-    """Return the difference of a side that was selected as the best of several.
-
-    With the variance pooled over the candidates: Bonferroni's correction needs more degrees of freedom than a pair has.
-    """
-    side, other, _ = _as_decided(side, other)
-    estimate = difference(side, other, floor=floor)
-    if estimate is None or pooled is None or max(len(_by_host(each)) for each in (side, other)) > 1:
-        return estimate
-    if min(len(side), len(other)) < 2:  # a single run's own noise is not known
-        return estimate
-    error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
-    return Estimate(estimate.value, error, pooled.df, estimate.alpha, estimate.paired)
 
 
 def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:

@@ -56,19 +56,16 @@ class Try:
     """A run towards the target.
 
     Attributes:
-        seconds: training time to the target or, if it was not reached, of the run.
-        whole_s: training time of all the epochs that it was given, which a miss takes.
-        joules: energy to the target or, if it was not reached, of the run; None if not measured.
-        whole_j: energy of all the epochs that it was given.
+        seconds: training time to the target or, if it was not reached, of the run; and that of all the epochs that it
+            was given, which a miss takes.
+        joules: the same of the energy; None if not measured.
         rounding: variance of its log time due to the epochs, at whose ends alone the target can be reached.
     """
 
     sample: Sample
     reached: bool
-    seconds: float
-    whole_s: float
-    joules: float | None = None
-    whole_j: float | None = None
+    seconds: tuple[float, float]
+    joules: tuple[float | None, float | None] = (None, None)
     rounding: float = 0.0
 
 
@@ -81,7 +78,7 @@ class Measured:
         job: its workload, data and kind; different jobs are never compared.
         kind: the values that change the work of a command's epoch, if this is not counted.
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
-        paces: logs of the seconds of one of what is counted, such as a token; without runs that did not count it.
+        rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
         tries: runs towards the target.
@@ -98,7 +95,7 @@ class Measured:
     kind: str = ""
     times: tuple[Sample, ...] = ()
     energies: tuple[Sample, ...] = ()
-    paces: tuple[Sample, ...] = ()
+    rates: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     alike: frozenset[str] = frozenset()
     tries: tuple[Try, ...] = ()
@@ -243,22 +240,16 @@ def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 
-@dataclass(frozen=True)
-class RoundingSteps:
-    """The steps to which the source of a grid rounded seconds and metrics, such as 0.01."""
-
-    seconds: float = 0.0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> RoundingSteps:
-        """Return the steps that all numbers of some runs are multiples of."""
-        seconds = [each for run in runs for each in timing.steady_seconds(run)]
-        values: dict[str, list[float]] = {}
-        for run in runs:
-            for name, value in run.last_metrics.items():
-                values.setdefault(name, []).append(value)
-        return cls(rounding(seconds), {name: scale(name, rounding(listed)) for name, listed in values.items()})
+def rounding_steps(
+    runs: Sequence[Attempt], scale: Callable[[str, float], float]
+) -> tuple[float, dict[str, float]]:
+    """Return the steps to which the source of a grid rounded seconds, and each metric, such as 0.01."""
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in run.last_metrics.items():
+            values.setdefault(name, []).append(value)
+    seconds = rounding(each for run in runs for each in timing.steady_seconds(run))
+    return seconds, {name: scale(name, rounding(listed)) for name, listed in values.items()}
 
 
 def sample_of(run: Attempt, value: float, stopping: Stopping | None = None) -> Sample:
@@ -282,7 +273,7 @@ def measure(
     unit: Unit,
     target: Target | None,
     scale: Callable[[str, float], float],
-    steps: RoundingSteps,
+    steps: tuple[float, Mapping[str, float]],
     stopping: Stopping | None = None,
 ) -> Measured:
     """Return the numbers of a configuration's runs."""
@@ -310,13 +301,13 @@ def measure(
         kind=kind,
         times=tuple(sample_of(run, math.log(value), stopping) for run, value in seconds if value),
         energies=tuple(sample_of(run, math.log(value), stopping) for run, value in joules if value),
-        paces=tuple(sample_of(run, -math.log(value), stopping) for run, value in rates if value),
+        rates=tuple(sample_of(run, math.log(value), stopping) for run, value in rates if value),
         qualities={name: tuple(samples) for name, samples in qualities.items()},
         alike=frozenset(same),
         tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
         price_per_hour=cell.price_per_hour,
-        time_rounding=_time_rounding(completed, steps.seconds),
-        quality_rounding={name: _quality_rounding(name, completed, steps) for name in qualities},
+        time_rounding=_time_rounding(completed, steps[0]),
+        quality_rounding={name: _quality_rounding(name, completed, steps[1]) for name in qualities},
         stops=any(run.stops for run in completed),
         attempts=counted,
         completed=completed,
@@ -339,10 +330,11 @@ def measure_all(
     for attempt in attempts:
         by_cell.setdefault(attempt.cell_id, []).append(attempt)
     runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
+    every_run = [run for each in runs for run in each]
     stopping = stopping_of(request)
-    scale = percent_scale(run for each in runs for run in each)
-    unit = choose_unit([run for each in runs for run in each], request.unit)
-    steps = RoundingSteps.of([run for each in runs for run in each], scale)
+    scale = percent_scale(every_run)
+    unit = choose_unit(every_run, request.unit)
+    steps = rounding_steps(every_run, scale)
     measured = [
         measure(index, cell, own, unit, request.target, scale, steps, stopping)
         for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
@@ -356,12 +348,12 @@ def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
     return (step / median(seconds)) ** 2 / 12 if seconds else 0.0
 
 
-def _quality_rounding(name: str, runs: Sequence[Attempt], steps: RoundingSteps) -> float:
+def _quality_rounding(name: str, runs: Sequence[Attempt], steps: Mapping[str, float]) -> float:
     """Return the variance of a metric due to rounding to whole examples or, if their number is unknown, digits."""
     examples = next((run.cell.data.examples.val for run in runs if run.cell.data.examples.val), None)
     if name == "val/accuracy" and examples:
         return 1 / (12 * examples**2)
-    return steps.metrics.get(name, 0.0) ** 2 / 12
+    return steps.get(name, 0.0) ** 2 / 12
 
 
 def _try_of(run: Attempt, target: Target, stopping: Stopping | None) -> Try | None:
@@ -370,15 +362,13 @@ def _try_of(run: Attempt, target: Target, stopping: Stopping | None) -> Try | No
     reached = seconds is not None
     if not reached and run.status not in _INFORMATIVE:
         return None
-    whole = _of_all_epochs(run, trained, timing.steady(run))
     total_j = energy.total(run)
+    whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))
     return Try(
         sample_of(run, math.log(seconds) if seconds else 0.0, stopping),
         reached,
-        trained if seconds is None else seconds,
-        whole,
-        energy.to_target(run) if reached else total_j,
-        None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run)),
+        (trained if seconds is None else seconds, _of_all_epochs(run, trained, timing.steady(run))),
+        (energy.to_target(run) if reached else total_j, whole_j),
         ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
     )
 

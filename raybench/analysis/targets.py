@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from statistics import fmean, geometric_mean
 
 from raybench.analysis import intervals
 from raybench.analysis.answer import Ratio
 from raybench.analysis.intervals import Residual, Sample, wilson
 from raybench.analysis.measured import Measured, Try
-from raybench.analysis.ratios import as_ratio
+from raybench.analysis.ratios import as_ratio, scaled
 
 MANY_RUNS = 10
 """Runs of a side from which a difference of times to the target needs no allowance for misses that were not seen."""
@@ -22,15 +23,8 @@ FEW_MISSES = 1.5
 Cost = Callable[[Try], tuple[float | None, float | None]]
 """The cost of a try if it reached the target, or of the try itself; and of all epochs that it was given."""
 
-
-def seconds_of(each: Try) -> tuple[float | None, float | None]:
-    """The cost in seconds."""
-    return each.seconds, each.whole_s
-
-
-def joules_of(each: Try) -> tuple[float | None, float | None]:
-    """The cost in joules."""
-    return each.joules, each.whole_j
+seconds_of: Cost = attrgetter("seconds")
+joules_of: Cost = attrgetter("joules")
 
 
 def successes(measured: Measured, cost: Cost = seconds_of) -> list[Sample]:
@@ -102,9 +96,9 @@ def target_ratio(
     pooled: Residual | None = None,
     cost: Cost = seconds_of,
     comparisons: int = 1,
-    price_ratio: float = 1.0,
+    factor: float = 1.0,
 ) -> Ratio | None:
-    """Return the expected cost of the other to reach the target ÷ the own; None if one of them never reached it.
+    """Return the expected cost of the other to reach the target ÷ the own, times a factor; None if one never reached it.
 
     If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a
     difference only if it also holds with the success probabilities at the ends of their intervals, or with many runs.
@@ -114,12 +108,12 @@ def target_ratio(
         return None
     runs = len(own.tries), len(other.tries)
     if first.reached == first.tried and second.reached == second.tried:
-        compare = intervals.best_difference if comparisons > 1 else intervals.difference
-        estimate = compare(successes(other, cost), successes(own, cost), pooled)
+        sides = successes(other, cost), successes(own, cost)
+        estimate = intervals.difference(*sides, pooled, comparisons=comparisons)
         assert estimate is not None
-        ratio = as_ratio(estimate, comparisons, runs, price_ratio)
+        ratio = scaled(as_ratio(estimate, comparisons, runs), factor)
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
-    value = second.value / first.value * price_ratio
+    value = second.value / first.value * factor
     ratio = Ratio(value, None, None, *runs, comparisons=comparisons)
     highs = first.high_with_misses, second.high_with_misses
     if first.low is None or second.low is None or highs[0] is None or highs[1] is None:

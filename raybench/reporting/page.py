@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,10 @@ if TYPE_CHECKING:
     from raybench.reporting.report import Report
 
 
-def page(report: Report, drawn: Mapping[str, figures.RenderedFigure] | None = None) -> str:
+def page(report: Report) -> str:
     """Return the report as an HTML page in one file."""
     module: Any = template().module
-    shown = figures.rendered_figures(report.answer) if drawn is None else drawn
-    return printable(str(module.page(report, shown)).lstrip())
+    return printable(str(module.page(report, figures.rendered_figures(report.answer))).lstrip())
 
 
 def overview(answer: Answer) -> str:

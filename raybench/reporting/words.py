@@ -149,22 +149,22 @@ def difference_text(difference: Difference | None, metric: str) -> str:
     """Format a difference with its interval, if there is one; that of accuracies in points: −0.2 (−0.5 to +0.1)."""
     if difference is None:
         return NOTHING
-    value, ends = _difference_parts(difference, metric)
-    return signed(*value) + (f" ({signed(*ends[0])} to {signed(*ends[1])})" if ends else "")
+    value, ends, decimals = _difference_parts(difference, metric)
+    texts = [signed(each, decimals) for each in (value, *ends)]
+    return f"{texts[0]} ({texts[1]} to {texts[2]})" if ends else texts[0]
 
 
-def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float, int], list[tuple[float, int]] | None]:
-    """The value and the ends of the interval of a difference in printed units, each with its decimals."""
+def _difference_parts(difference: Difference, metric: str) -> tuple[float, list[float], int]:
+    """The value and the ends of the interval of a difference in printed units, and their decimals."""
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
     if difference.low is None or difference.high is None:
         decimals = max(least, _decimals(value, value, 2, abs(value)))
-        return (value, min(decimals, 2) if is_accuracy(metric) else decimals), None
-    low, high = difference.low * scale, difference.high * scale
+        return value, [], min(decimals, 2) if is_accuracy(metric) else decimals
+    ends = [difference.low * scale, difference.high * scale]
     if is_accuracy(metric):  # no two accuracies differ by more than 100 points
-        low, high = max(low, -100.0), min(high, 100.0)
-    decimals = max(least, _decimals(low, high, digits, max(abs(low), abs(high))))
-    return (value, decimals), [(low, decimals), (high, decimals)]
+        ends = [max(ends[0], -100.0), min(ends[1], 100.0)]
+    return value, ends, max(least, _decimals(ends[0], ends[1], digits, max(map(abs, ends))))
 
 
 def signed(value: float, decimals: int) -> str:
@@ -475,29 +475,24 @@ def _in_percent(ratio: Ratio) -> tuple[str, str]:
 
 def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
-    (value, decimals), ends = _difference_parts(difference, metric)
+    value, ends, decimals = _difference_parts(difference, metric)
     name, than = metric_name(metric), f" than {other}" if other else ""
+    amount, points = f"{abs(value):.{decimals}f}", " points" if is_accuracy(metric) else ""
+    found, *texts = (signed(each, decimals) for each in (value, *ends))
     if difference.is_equal and not difference.is_significant:
-        found = f" ({signed(value, decimals)})" if float(f"{value:.{decimals}f}") else ""
-        return f"equal {name} within 1 point{found}"
-    interval = ""
-    if ends and difference.is_significant:
-        low, high = sorted(abs(end) for end, _ in ends)
-        interval = f" (95% CI {low:.{decimals}f}–{high:.{decimals}f})"
-    elif ends:
-        points = " points" if is_accuracy(metric) else ""
-        interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
-        if not float(f"{value:.{decimals}f}"):
-            return f"{name} not distinguishable (95% CI {interval_text})"
-        return f"{name} {signed(value, decimals)}{points}, not distinguishable from equal (95% CI {interval_text})"
-    amount = f"{abs(value):.{decimals}f}"
+        return f"equal {name} within 1 point" + (f" ({found})" if float(amount) else "")
+    if ends and not difference.is_significant:
+        interval = f"(95% CI {' to '.join(texts)}{points})"
+        if not float(amount):
+            return f"{name} not distinguishable {interval}"
+        return f"{name} {found}{points}, not distinguishable from equal {interval}"
     once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
     if not float(amount):
         return f"the same {name}{once}"
+    interval = f" (95% CI {'–'.join(f'{each:.{decimals}f}' for each in sorted(map(abs, ends)))})" if ends else once
     if name == "accuracy":
-        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}{once}"
-    points = " points" if is_accuracy(metric) else ""
-    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}{once}"
+        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}"
+    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}"
 
 
 # Effects
@@ -580,10 +575,10 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     other, share = format_value(most.other), float(most.other) / float(most.value)
     parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
     for place, speed in parts or [("", most.speed)]:
-        if (efficiency := scaled(speed, share)) is None or speed is None:
+        if speed is None:
             continue
         facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
-        facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
+        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
             is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes_1)
