@@ -13,7 +13,6 @@ from typing import Any
 
 from raybench.analysis.answer import (
     Answer,
-    Caution,
     Configuration,
     Curve,
     Ending,
@@ -71,7 +70,7 @@ def analyze(
     grid = _Grid(list(attempts), request, baseline)
     request, measured, matching, metric, target = grid.request, grid.measured, grid.matching, grid.metric, grid.target
     quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
-    order = ranking(measured, target is not None, metric, quality_sign)
+    order = ranking(measured, metric, quality_sign)
     configurations = [grid.configuration(each) for each in measured]
     jobs = dict.fromkeys(each.job for each in measured)
     for job in jobs:
@@ -92,7 +91,7 @@ def analyze(
         unit=grid.unit,
         configurations=tuple(configurations),
         ranking=tuple(order),
-        best=tuple(best(measured, matching, metric, target is not None, workloads, quality_sign) if is_result else ()),
+        best=tuple(best(measured, matching, metric, workloads, quality_sign) if is_result else ()),
         effects=made_effects,
         scalings=tuple(scalings(measured, matching, made_effects)),
         status=_status(configurations, request.part, notes(measured, matching, request)),
@@ -104,7 +103,7 @@ def analyze(
         description=request.description,
         currency=request.currency,
     )
-    return with_trust(answer, measured, matching, grid.found, [Caution("warning", text.rstrip(".")) for text in warnings])
+    return with_trust(answer, measured, matching, grid.found, warnings)
 
 
 class _Grid:
@@ -190,7 +189,7 @@ class _Grid:
             reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
             success_s=seconds.success if seconds else None,
-            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.tried) if seconds else None,
+            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
             price=_price(own.price_per_hour, seconds.value if seconds else None),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other, self._successes) if other else None,

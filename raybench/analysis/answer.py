@@ -70,6 +70,10 @@ class Summary:
         """Whether there is an interval."""
         return self.low is not None and self.high is not None
 
+    def excludes(self, value: float) -> bool:
+        """Return whether there is an interval, and the value is not in it."""
+        return self.low is not None and self.high is not None and not self.low <= value <= self.high
+
 
 @dataclass(frozen=True)
 class Compared(Summary):
@@ -99,14 +103,9 @@ class Ratio(Compared):
     holds_if_no_miss: bool = False
 
     @property
-    def excludes_1(self) -> bool:
-        """Whether the interval excludes 1."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
-    @property
     def is_significant(self) -> bool:
         """Whether it excludes 1, and that does not only hold if no run misses the target."""
-        return self.excludes_1 and not self.holds_if_no_miss
+        return self.excludes(1) and not self.holds_if_no_miss
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class Difference(Compared):
     @property
     def is_significant(self) -> bool:
         """Whether the interval excludes 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        return self.excludes(0)
 
 
 @dataclass(frozen=True)

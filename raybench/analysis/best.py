@@ -12,7 +12,7 @@ from raybench.analysis.intervals import Sample, residual
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, scaled
-from raybench.analysis.targets import Cost, Expected, expected, joules_of, seconds_of, successes, target_ratio
+from raybench.analysis.targets import Cost, expected, joules_of, seconds_of, successes, target_ratio
 
 Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
 """Compares two configurations, corrected for a number of comparisons; a ratio is above 1 if the first is better."""
@@ -31,7 +31,7 @@ class Scale:
     compare: Compare
 
 
-def ranking(configurations: Sequence[Measured], has_target: bool, metric: str = "", quality_sign: int = 0) -> list[int]:
+def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
@@ -39,9 +39,9 @@ def ranking(configurations: Sequence[Measured], has_target: bool, metric: str = 
     ranked: list[int] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        costs = next((each.costs for each in scales(own, has_target, metric, quality_sign)), {})
+        costs = next((each.costs for each in scales(own, metric, quality_sign)), {})
         times = {each.index: fmean(sample.value for sample in each.times) for each in own if each.times}
-        known = [each.index for each in own if each.index in {**costs, **times} or (has_target and each.tries)]
+        known = [each.index for each in own if each.index in {**costs, **times} or each.tries]
         ranked += sorted(known, key=lambda index: (costs.get(index, math.inf), times.get(index, math.inf)))
     return ranked
 
@@ -50,7 +50,6 @@ def best(
     configurations: Sequence[Measured],
     matching: Matching,
     metric: str,
-    has_target: bool,
     workloads: Mapping[str, str],
     quality_sign: int = 0,
 ) -> list[Best]:
@@ -67,7 +66,7 @@ def best(
         if len(own) == 1 and any(each.kind for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
-        for scale in scales(own, has_target, metric, quality_sign):
+        for scale in scales(own, metric, quality_sign):
             found = _best_by(scale, configurations, matching, metric)
             others = [each for each in of_job if Criterion.QUALITY not in each.ratios]
             same = [each for each in others if (each.configuration, each.other) == (found.configuration, found.other)]
@@ -79,9 +78,7 @@ def best(
     return made
 
 
-def scales(
-    configurations: Sequence[Measured], has_target: bool, metric: str = "", quality_sign: int = 0
-) -> list[Scale]:
+def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
     made = []
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
@@ -90,9 +87,9 @@ def scales(
         pooled = residual(samples.values())
         by_quality: Compare = lambda own, other, n: quality_difference(own, other, metric, pooled, n)  # noqa: E731
         made = [Scale(Criterion.QUALITY, qualities, by_quality)]
-        if not has_target:
+        if not any(each.tries for each in configurations):
             return made
-    to_target = has_target and any(each.reached for own in configurations for each in own.tries)
+    to_target = any(each.reached for own in configurations for each in own.tries)
     rounding = max((each.time_rounding for each in configurations), default=0.0)
     seconds, by_seconds = _costs(configurations, seconds_of, lambda each: each.times, to_target, rounding)
     joules, by_joules = _costs(configurations, joules_of, lambda each: each.energies, to_target)
@@ -125,7 +122,7 @@ def _costs(
         ratio = cost_ratio(of_unit(own), of_unit(other), pooled, rounding, comparisons)
         return scaled(ratio, factor) if ratio else None
 
-    totals: dict[int, Expected | Summary | None] = {
+    totals: dict[int, Summary | None] = {
         each.index: expected(each.tries, cost) if to_target else cost_summary(of_unit(each)) for each in configurations
     }
     return {index: total.value for index, total in totals.items() if total}, compare
@@ -141,7 +138,7 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     for index in order[1:]:
         found = scale.compare(configurations[first], configurations[index], rest)
         if found and found.has_interval and not found.is_significant:
-            (unproven if isinstance(found, Ratio) and found.excludes_1 else ties).append(index)
+            (unproven if isinstance(found, Ratio) and found.excludes(1) else ties).append(index)
     if other is None:
         return Best(first, None, {scale.criterion: None})
     pair = configurations[first], configurations[other]

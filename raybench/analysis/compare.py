@@ -14,7 +14,7 @@ from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, host_of, measure_all
+from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
@@ -161,21 +161,10 @@ class Comparison:
         return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
 
 
-Source = tuple[Sequence[Attempt], GridRequest]
-"""The attempts of a grid, and its request."""
-
-
 def as_versions(base: Source, new: Source) -> Source:
     """Return results of two sessions as one grid with the axis `version`."""
-    attempts: list[Attempt] = []
-    cells = []
-    for version, (own_attempts, request) in ((BASE, base), (NEW, new)):
-        attempts += [replace(each, trial=f"{version}-{each.trial}") for each in own_attempts]
-        cells += [
-            replace(cell, cell_id=f"{version}-{cell.cell_id}", axes={**cell.axes, VERSION_AXIS: version})
-            for cell in request.cells
-        ]
-    return attempts, replace(new[1], cells=cells, baseline={VERSION_AXIS: BASE})
+    attempts, request = as_one_grid(VERSION_AXIS, [(BASE, base), (NEW, new)])
+    return attempts, replace(request, baseline={VERSION_AXIS: BASE})
 
 
 def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | None = None) -> Comparison:
@@ -217,7 +206,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     return Comparison(*what, tuple(changed_values(*sides)), _are_same(*sides), answer.trust.cautions)
 
 
-def is_decided(new: Measured, base: Measured, slowdown: Estimate | None, request: GridRequest) -> Certainty:
+def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
     """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
     verdict = _judge(Limits(**request.limits or {}), request, (base, new)).change("", base, new).verdict
     return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)

@@ -190,8 +190,8 @@ def difference(
     at most 2n − 2 degrees of freedom of the smaller side; or, with 3 runs on a side, the pooled variance if its
     degrees of freedom make the interval shorter. All these choices depend on the plan, not on the values.
 
-    If the sides were selected from several `comparisons`, it has the variance pooled over these: Bonferroni's correction
-    needs more degrees of freedom than a pair has.
+    Of sides that were selected from several `comparisons` it has the variance pooled over these, since Bonferroni's
+    correction needs more degrees of freedom than a pair has.
     """
     side, other, stopping = _as_decided(side, other)
     if not side or not other:
@@ -318,29 +318,23 @@ class EffectEstimate:
     table: TwoWayTable | None = None
 
 
-@dataclass(frozen=True)
 class TwoWayTable:
     """Differences by repeat and matched set, and their mean squares.
 
     Attributes:
-        values: one row per repeat, one column per set.
+        values: one row per repeat, one column per set; at least 2 of both.
         ms_repeats: mean square of repeats.
         ms_residual: residual mean square.
     """
 
-    values: NDArray[np.float64]
-    ms_repeats: float
-    ms_residual: float
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64], floor: float = 0.0) -> TwoWayTable:
-        """Return the table of at least 2 repeats and 2 sets; `floor` is the least variance of one value."""
+    def __init__(self, values: NDArray[np.float64], floor: float = 0.0) -> None:
+        """Compute the mean squares; `floor` is the least variance of one value."""
         n, m = values.shape
         rows, columns, middle = values.mean(axis=1), values.mean(axis=0), values.mean()
         rest = values - rows[:, None] - columns[None, :] + middle
-        ms_repeats = m * float(((rows - middle) ** 2).sum()) / (n - 1)
-        ms_residual = float((rest**2).sum()) / ((n - 1) * (m - 1))
-        return cls(values, max(ms_repeats, floor), max(ms_residual, floor))
+        self.values = values
+        self.ms_repeats = max(m * float(((rows - middle) ** 2).sum()) / (n - 1), floor)
+        self.ms_residual = max(float((rest**2).sum()) / ((n - 1) * (m - 1)), floor)
 
     @property
     def df(self) -> int:
@@ -405,7 +399,7 @@ def effect(pairs: Sequence[Pair], pooled: Residual | None = None, floor: float =
     repeats = sorted(set.intersection(*(set(each) for each in by_repeat)))
     if len(repeats) < 2:
         return EffectEstimate(Estimate(middle), tuple(sets))
-    table = TwoWayTable.of(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
+    table = TwoWayTable(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
     return EffectEstimate(at_every_look(table.mean, known[0][0][0].stopping), tuple(sets), table)
 
 

@@ -47,10 +47,6 @@ _WORK = re.compile(
 _OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
 """Those that do not change what a pass over the data contains."""
 
-_INFORMATIVE = {TrialStatus.COMPLETED, TrialStatus.TIMEOUT, TrialStatus.OOM, TrialStatus.DIVERGED}
-"""Statuses of runs that tried to reach the target; others, such as failed, say nothing about it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Try:
     """A run towards the target.
@@ -322,6 +318,20 @@ def stopping_of(request: GridRequest) -> Stopping | None:
     return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
+Source = tuple[Sequence[Attempt], GridRequest]
+"""The attempts of a grid, and its request."""
+
+
+def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
+    """Return several results of one grid as one with a further axis, whose value each of them has with it."""
+    attempts: list[Attempt] = []
+    cells, request = [], GridRequest("")
+    for number, (value, (own, request)) in enumerate(sources):
+        attempts += [replace(run, trial=f"{number}-{run.trial}") for run in own]
+        cells += [replace(c, cell_id=f"{number}-{c.cell_id}", axes={**c.axes, axis: value}) for c in request.cells]
+    return attempts, replace(request, cells=cells)
+
+
 def measure_all(
     attempts: Iterable[Attempt], request: GridRequest
 ) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
@@ -357,10 +367,10 @@ def _quality_rounding(name: str, runs: Sequence[Attempt], steps: Mapping[str, fl
 
 
 def _try_of(run: Attempt, target: Target, stopping: Stopping | None) -> Try | None:
-    """Return a run's try to reach the target; None if its status says nothing about it."""
+    """Return a run's try to reach the target; None if it failed, which says nothing about it."""
     seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
-    reached = seconds is not None
-    if not reached and run.status not in _INFORMATIVE:
+    reached, status = seconds is not None, TrialStatus.parse(run.status)
+    if not (reached or (status and status.is_result)):
         return None
     total_j = energy.total(run)
     whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))

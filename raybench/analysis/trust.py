@@ -39,7 +39,7 @@ def with_trust(
     measured: Sequence[Measured],
     matching: Matching,
     found: Mapping[int, Sequence[Finding]],
-    further: Iterable[Caution] = (),
+    warnings: Iterable[str] = (),
 ) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     compares_devices = "device" in matching.axes
@@ -68,6 +68,7 @@ def with_trust(
         # A ratio to a reference is concerned by its cautions, too.
         parts = {id(each) for each in (*concerned, *(statement.part for statement in changed))}
         found_cautions.append((replace(caution, could_change_best=turns), parts))
+    further = (Caution("warning", text.rstrip(".")) for text in warnings)
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
         if not caution.could_change_best and caution.code not in ("metric_missing", "seed_unused"):
             notes.append(caution)

@@ -66,9 +66,6 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         texts = ["" if each == "" else NOTHING if each is None else text(each) for each in values]
         return Column(head, texts, numbers if any(each is not None for each in numbers) else (), **options)
 
-    def reached(each: Configuration) -> str | None:
-        return f"{each.to_target.reached}/{each.to_target.tried}" if each.to_target else None
-
     columns = [
         column("#", lambda each: each.rank, str, drop=1),
         column("configuration", lambda each: each.label or answer.workload, str, right=False, kind=LABEL),
@@ -82,7 +79,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
             column(f"to {goal}, s", lambda each: (to := each.to_target) and to.expected and to.expected.value, drop=3),
-            column("reached", reached, str, drop=1),
+            column("reached", lambda each: (to := each.to_target) and f"{to.reached}/{to.tried}", str, drop=1),
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
     rate = column(f"{unit.counted}/s", lambda each: each.rate and each.rate.value, words.rate_number, drop=1)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import plural, printable
 from raybench.reporting import figures, words
-from raybench.reporting.columns import configuration_columns, effect_columns
-from raybench.reporting.layout import Column
+from raybench.reporting.columns import configuration_columns, effect_columns, rows
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -53,8 +52,9 @@ def template() -> Template:
         words.table_caption,
         plural,
         effect_columns,
+        configuration_columns,
+        rows,
         about,
-        all_columns,
     )
     templates.filters.update({each.__name__: each for each in filters})
     return templates.get_template("page.html.j2")
@@ -66,8 +66,3 @@ def about(report: Report) -> list[str]:
     runs = f"{plural(answer.status.completed, 'run')} of {plural(len(answer.configurations), 'configuration')}"
     workload = answer.workload if answer.workload != answer.grid else ""
     return [each for each in (report.made[:10], workload, runs, words.hardware_text(answer)) if each]
-
-
-def all_columns(report: Report) -> list[Column]:
-    """Return the table of configurations."""
-    return configuration_columns(report.answer, report.rows)

@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from functools import cached_property
 from typing import Any
 
-from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.answer import Answer
 from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
-from raybench.reporting.columns import rows
 from raybench.results.attempt import Attempt
 
 VERSION = 1
@@ -43,11 +41,6 @@ class Report:
     machines: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     clocks: Sequence[str] = ()
-
-    @cached_property
-    def rows(self) -> Sequence[Configuration]:
-        """The configurations in the order of the table."""
-        return rows(self.answer)
 
 
 def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", grid_file: str = "") -> Report:

@@ -445,12 +445,12 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     is_equal = is_percent and not float(number_text.removesuffix("%"))
     words = CRITERIA[criterion].equal if is_equal else forms[is_percent].format(number_text)
     words = f"{words} {other}" if other else words.rpartition(" ")[0]
-    if ratio.has_interval and not ratio.excludes_1 and not is_equal:
+    if ratio.has_interval and not ratio.excludes(1) and not is_equal:
         words += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' energy')}"
     words += interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
-    if ratio.holds_if_no_miss and ratio.excludes_1:
+    if ratio.holds_if_no_miss and ratio.excludes(1):
         words += " as long as no run misses the target"
     return words
 
@@ -581,7 +581,7 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
         facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
-            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes_1)
+            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))
             if ratio and not is_equal and not parts:
                 facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0].removesuffix(ONCE))
         per = f" per {answer.unit.label}" if len(facts) > 1 else ""

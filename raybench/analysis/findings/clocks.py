@@ -100,23 +100,16 @@ def unsynchronised(run: Attempt, context: Context) -> Iterator[Finding]:
         waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
         if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
             share = waited_s / took_s if took_s else float(count)
-            yield Finding(
-                f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
-                f"{waited_s:.3g} s",
-                share,
-                too_short=share,
-            )
-            return
-        device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
-        if device_s > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
+            text = f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
+            text += f"{waited_s:.3g} s"
+        else:
+            device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
+            if device_s <= took_s * (1 + BEYOND) + BEYOND_LEAST_S:
+                continue
             share = device_s / took_s - 1 if took_s else float(count)
-            yield Finding(
-                f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's "
-                "own",
-                share,
-                too_short=share,
-            )
-            return
+            text = f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's"
+        yield Finding(text, share, too_short=share)
+        return
 
 
 def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
