@@ -109,9 +109,7 @@ def analyze(
 class _Grid:
     """What an answer is made from; it makes the configurations."""
 
-    def __init__(
-        self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None
-    ) -> None:
+    def __init__(self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
         self.request = with_needed_repeats(attempts, request)
         self.measured, self.unit, self._scale = measure_all(attempts, self.request)
         self.target = _in_fractions(request.target)

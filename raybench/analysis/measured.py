@@ -47,6 +47,7 @@ _WORK = re.compile(
 _OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
 """Those that do not change what a pass over the data contains."""
 
+
 @dataclass(frozen=True, slots=True)
 class Try:
     """A run towards the target.
@@ -236,9 +237,7 @@ def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 
-def rounding_steps(
-    runs: Sequence[Attempt], scale: Callable[[str, float], float]
-) -> tuple[float, dict[str, float]]:
+def rounding_steps(runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> tuple[float, dict[str, float]]:
     """Return the steps to which the source of a grid rounded seconds, and each metric, such as 0.01."""
     values: dict[str, list[float]] = {}
     for run in runs:
