@@ -15,8 +15,10 @@ from raybench.analysis.answer import (
     Answer,
     Configuration,
     Curve,
+    Difference,
     Ending,
     Mfu,
+    Ratio,
     Run,
     Status,
     Summary,
@@ -138,7 +140,9 @@ class _Grid:
         if summary and self.metric in own.alike:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
-        total_s, ratio, gain = _median(map(timing.total, runs)), None, None
+        total_s = _median(map(timing.total, runs))
+        ratio: Ratio | None = None
+        gain: Difference | None = None
         if other:
             floor = max(own.time_rounding, other.time_rounding)
             ratio = cost_ratio(own.times, other.times, self.residuals.times, floor)

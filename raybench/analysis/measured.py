@@ -217,13 +217,10 @@ def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
     return median(each_s / work for each_s, work in zip(seconds, works, strict=True) if work) or None
 
 
-def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> float | None:
+def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules = energy.steady(run, part)
-    if joules is None:
-        return None
-    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
-    if not works or not all(works):
+    joules, works = energy.steady(run), [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    if joules is None or not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)
 
@@ -274,9 +271,11 @@ def measure(
     """Return the numbers of a configuration's runs."""
     counted = counted_attempts(cell, attempts)
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
-    seconds = [(run, seconds_per_unit(run, unit)) for run in completed]
-    joules = [(run, joules_per_unit(run, unit)) for run in completed]
-    rates = [(run, timing.rate(run, unit.counted)) for run in completed]
+
+    def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
+        values = ((run, number(run)) for run in completed)
+        return tuple(sample_of(run, math.log(value), stopping) for run, value in values if value)
+
     qualities: dict[str, list[Sample]] = {}
     for run in completed:
         own = sample_of(run, 0.0, stopping)
@@ -294,9 +293,9 @@ def measure(
         axes=cell.axes,
         job=f"{job_of(first) if first and first.cell else named} {kind}",
         kind=kind,
-        times=tuple(sample_of(run, math.log(value), stopping) for run, value in seconds if value),
-        energies=tuple(sample_of(run, math.log(value), stopping) for run, value in joules if value),
-        rates=tuple(sample_of(run, math.log(value), stopping) for run, value in rates if value),
+        times=logs(lambda run: seconds_per_unit(run, unit)),
+        energies=logs(lambda run: joules_per_unit(run, unit)),
+        rates=logs(lambda run: timing.rate(run, unit.counted)),
         qualities={name: tuple(samples) for name, samples in qualities.items()},
         alike=frozenset(same),
         tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
@@ -324,7 +323,8 @@ Source = tuple[Sequence[Attempt], GridRequest]
 def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     """Return several results of one grid as one with a further axis, whose value each of them has with it."""
     attempts: list[Attempt] = []
-    cells, request = [], GridRequest("")
+    cells: list[PlannedCell] = []
+    request = GridRequest("")
     for number, (value, (own, request)) in enumerate(sources):
         attempts += [replace(run, trial=f"{number}-{run.trial}") for run in own]
         cells += [replace(c, cell_id=f"{number}-{c.cell_id}", axes={**c.axes, axis: value}) for c in request.cells]
