@@ -464,7 +464,7 @@ class TrustLevel(StrEnum):
     """Amber: cautions, none of which could change the best configuration."""
 
     DOUBTFUL = "doubtful"
-    """Red: a caution that could change the best configuration, or too few runs for an interval."""
+    """Red: a caution that could change the best configuration, or cautions about one that noise may have made it."""
 
 
 @dataclass(frozen=True)

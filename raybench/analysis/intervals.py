@@ -166,7 +166,7 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Estimate:
     return Estimate(fmean(values), math.sqrt(variance(values, floor) / len(values)), len(values) - 1)
 
 
-def residual(sides: Iterable[Sequence[Sample]], floor: float = 0.0) -> Residual | None:
+def residual(sides: Iterable[Sequence[Sample]]) -> Residual | None:
     """Return the variance pooled over configurations, within machines; None with one run each."""
     squares, df = 0.0, 0
     for side in sides:
@@ -174,7 +174,7 @@ def residual(sides: Iterable[Sequence[Sample]], floor: float = 0.0) -> Residual 
             if len(values) > 1:
                 squares += variance(values) * (len(values) - 1)
                 df += len(values) - 1
-    return Residual(max(squares / df, floor), df) if df else None
+    return Residual(squares / df, df) if df else None
 
 
 def difference(

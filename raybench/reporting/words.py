@@ -742,10 +742,8 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
 def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, level = answer.trust.cautions, answer.trust.level
-    if not cautions and not answer.status.completed:
-        return ""
     if not cautions:
-        return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
+        return "No cautions." if answer.status.completed else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
