@@ -290,7 +290,7 @@ class _Judge:
 
     def _margin(self, estimate: Estimate, alpha: float) -> float:
         """Return the margin of a one-sided test, which also holds if the number of repeats followed from the runs."""
-        assert estimate.df is not None and estimate.error is not None
+        assert estimate.error is not None
         return quantile(estimate.df, 1 - alpha * estimate.alpha / ALPHA) * estimate.error
 
     def _probability(self, estimate: Estimate) -> float:

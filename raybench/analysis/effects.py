@@ -109,10 +109,10 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
     probabilities: dict[object, float] = {}
     for number, row in enumerate(rows):
         main = row.quality.get(metrics[0]) if metrics else None
-        for table in (each.table for each in (row.speed, main) if each):
-            for axis in matching.axes if table else ():
+        for table in (each.table for each in (row.speed, main) if each and each.table):
+            for axis in matching.axes:
                 groups = [format_value(own.axes.get(axis)) for own, _ in row.timed]
-                if table is None or axis == row.axis or axis in matching.ties or len(groups) != table.values.shape[1]:
+                if axis == row.axis or axis in matching.ties or len(groups) != table.values.shape[1]:
                     continue
                 names = sorted(set(groups))
                 if len(names) > 1:

@@ -86,14 +86,14 @@ class Estimate:
     """An estimate with its standard error.
 
     Attributes:
-        error, df: None without an interval.
+        error: None without an interval.
         alpha: probability that its interval misses the true value.
         paired: whether it is a mean of differences within repeats.
     """
 
     value: float
     error: float | None = None
-    df: float | None = None
+    df: float = math.inf
     alpha: float = ALPHA
     paired: bool = False
 
@@ -102,7 +102,7 @@ class Estimate:
 
         Of several comparisons from which it was selected (Bonferroni); a factor of 2 for alpha makes a 90% interval.
         """
-        if self.error is None or self.df is None:
+        if self.error is None:
             return None
         half = quantile(self.df, 1 - self.alpha * confidence_factor / (2 * comparisons)) * self.error
         return self.value - half, self.value + half
@@ -120,7 +120,7 @@ class Estimate:
 
     def repeats_until(self, half: float, repeats: int, probability: float | None = None) -> int | None:
         """Return about how many repeats make t·se as small as `half`; None if more than `MOST_REPEATS` do."""
-        if self.error is None or self.df is None or repeats < 2:
+        if self.error is None or repeats < 2:
             return None
         probability = probability or 1 - self.alpha / 2
         for more in range(repeats + 1, MOST_REPEATS + 1):
@@ -146,11 +146,13 @@ def quantile(df: float, probability: float) -> float:
     return float(stdtrit(df, probability))
 
 
-def f_probability(f: float, df1: float, df2: float) -> float:
-    """Return the probability of a larger value of Fisher's F."""
+def f_probability(between: float, within: float, df1: float, df2: float) -> float:
+    """Return the probability of a larger ratio of two mean squares (Fisher's F)."""
     from scipy.special import fdtrc
 
-    return 1.0 if math.isnan(f) else float(fdtrc(df1, df2, f)) if math.isfinite(f) else 0.0
+    if within == 0:
+        return 0.0 if between > 0 else 1.0
+    return float(fdtrc(df1, df2, between / within))
 
 
 def variance(values: Sequence[float], floor: float = 0.0) -> float:
@@ -347,8 +349,7 @@ class TwoWayTable:
         """The mean over sets. Sets share what happens in a repeat, so they are independent only if a test allows it."""
         n, m = self.values.shape
         value = float(self.values.mean())
-        f = self.ms_repeats / self.ms_residual if self.ms_residual else math.inf if self.ms_repeats else math.nan
-        if f_probability(f, n - 1, self.df) < 0.5:
+        if f_probability(self.ms_repeats, self.ms_residual, n - 1, self.df) < 0.5:
             return Estimate(value, math.sqrt(self.ms_repeats / m / n), n - 1, paired=True)
         together = (self.ms_repeats + (m - 1) * self.ms_residual) / m
         # The test hardly sees what two repeats share, whatever the number of sets.
@@ -356,16 +357,12 @@ class TwoWayTable:
         return Estimate(value, math.sqrt(together / (n * m)), df, alpha, paired=True)
 
     def dependence(self, groups: Sequence[int]) -> float:
-        """Return the p value of equal means in groups of sets."""
+        """Return the p value of equal means in two or more groups of sets."""
         n = len(self.values)
         columns = self.values.mean(axis=0)
         members = [columns[[g == group for g in groups]] for group in sorted(set(groups))]
         between = n * sum(len(each) * (float(each.mean()) - float(columns.mean())) ** 2 for each in members)
-        if len(members) < 2:
-            return 1.0
-        if self.ms_residual == 0:
-            return 0.0 if between > 0 else 1.0
-        return f_probability(between / (len(members) - 1) / self.ms_residual, len(members) - 1, self.df)
+        return f_probability(between / (len(members) - 1), self.ms_residual, len(members) - 1, self.df)
 
     def changes_sign(self) -> bool:
         """Return whether sets have effects of both signs, beyond noise (Bonferroni)."""

@@ -24,9 +24,6 @@ from raybench.analysis.measured import seconds_since_1970
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
-LARGEST_ERROR = 1e6
-"""Limit of the fractions by which a finding may explain a time; only a damaged record gives more."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -130,8 +127,7 @@ def findings(run: Attempt, context: Context | None = None) -> tuple[Finding, ...
     found = []
     for kind in sorted(kinds().values(), key=lambda kind: not kind.caution):
         for each in kind.detector(run, context or Context()):
-            valid = {"too_long": _valid(each.too_long), "too_short": _valid(each.too_short)}
-            found.append(replace(each, code=kind.code, remedy=each.remedy or kind.remedy, **valid))
+            found.append(replace(each, code=kind.code, remedy=each.remedy or kind.remedy))
     return tuple(found)
 
 
@@ -187,7 +183,3 @@ def in_groups(runs: Iterable[Attempt], key: Callable[[Attempt], object]) -> Iter
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     yield from groups.values()
-
-
-def _valid(fraction: float | None) -> float | None:
-    return fraction if fraction is not None and 0 <= fraction < LARGEST_ERROR else None
