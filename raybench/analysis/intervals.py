@@ -253,19 +253,11 @@ def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
 
     Every common repeat of one side ended before the next one of the other began.
     """
-    if len({each.host for each in (*side, *other)}) > 1:
+    hosts, pairs = {each.host for each in (*side, *other)}, _pairs(side, other)
+    spans = [[time for each in pair for time in (each.started, each.ended) if time is not None] for pair in pairs]
+    if len(hosts) > 1 or len(pairs) < LEAST_PAIRED or any(len(span) < 4 for span in spans):
         return False
-    pairs = _pairs(side, other)
-    if len(pairs) < LEAST_PAIRED:
-        return False
-    spans = []
-    for pair in pairs:
-        times = [time for each in pair for time in (each.started, each.ended)]
-        known = [time for time in times if time is not None]
-        if len(known) < len(times):
-            return False
-        spans.append((min(known), max(known)))
-    return all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
+    return all(max(earlier) <= min(later) for earlier, later in pairwise(spans))
 
 
 def _pairs(side: Sequence[Sample], other: Sequence[Sample]) -> list[tuple[Sample, Sample]]:

@@ -199,13 +199,11 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
     for (code, text), count in warnings.items():
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(runs))
-    if any(each.energies for each in measured):
-        without = [run for run in runs if energy.total(run) is None]
-        if without:
-            reasons = [reason for run in without for reason in energy.missing_reasons(run)]
-            why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
-            text = f"energy was not measured{why}"
-            yield Caution("energy_missing", text, runs=len(without), of_runs=len(runs))
+    without = [run for run in runs if energy.total(run) is None]
+    if without and any(each.energies for each in measured):
+        reasons = [reason for run in without for reason in energy.missing_reasons(run)]
+        why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
+        yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))
 
 
 def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
@@ -224,8 +222,7 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
         yield Caution("baseline_replaced", f"the baseline {names[0]} has no completed run; {names[1]} replaces it")
-    unknown = [each.index for each in measured if each.completed and any(r.epochs for r in each.completed)]
-    unknown = [index for index in unknown if not measured[index].times]
+    unknown = [each.index for each in measured if not each.times and any(run.epochs for run in each.completed)]
     if unknown and timed:
         labels = ", ".join(rows[index].label for index in unknown)
         yield Caution(
