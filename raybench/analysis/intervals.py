@@ -242,7 +242,9 @@ def _difference(side: Sequence[Sample], other: Sequence[Sample], pooled: Residua
         return _welch(means[0], means[1], floor)
     sides = [[each.value for each in runs] for runs in (side, other)]
     least = min(map(len, sides))
-    if pooled and LEAST_POOLED <= least < LEAST_PAIRED and _is_shorter(pooled, least):
+    # The interval with the pooled variance is the shorter one, whatever the values.
+    is_shorter = pooled and quantile(pooled.df, 1 - POOLED_ALPHA / 2) < quantile(2 * least - 2, 1 - ALPHA / 2)
+    if pooled and is_shorter and LEAST_POOLED <= least < LEAST_PAIRED:
         error = _pooled_error(pooled, side, other)
         return Estimate(fmean(sides[0]) - fmean(sides[1]), error, pooled.df, POOLED_ALPHA)
     return _welch(sides[0], sides[1], floor)
@@ -278,11 +280,6 @@ def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) 
     df = error**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True))
     # Without this cap, 2 runs against 5 to 10 cover 89 to 94 %.
     return Estimate(value, math.sqrt(error), min(df, 2.0 * least - 2))
-
-
-def _is_shorter(pooled: Residual, least: int) -> bool:
-    """Return whether a pooled interval is shorter than Welch's of as many runs, whatever the values."""
-    return quantile(pooled.df, 1 - POOLED_ALPHA / 2) < quantile(2 * least - 2, 1 - ALPHA / 2)
 
 
 def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:

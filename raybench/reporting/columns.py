@@ -9,6 +9,7 @@ from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.labels import axis_label
+from raybench.core.repeats import percent
 from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
@@ -87,8 +88,8 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
     drop = 2 if unit.has_rate else 4  # tokens/s and MFU are what language models are compared by
-    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, words.percent_text, drop=drop))
-    columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
+    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, percent, drop=drop))
+    columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, percent, drop=9))
     columns.append(_ratios(words.speed_head(answer), shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))

@@ -22,6 +22,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
@@ -276,7 +277,7 @@ def time_parts(answer: Answer) -> Figure:
             panel.barh(range(len(shown)), shares, left=ends, label=label, color=colour, linewidth=0, height=0.62)
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, (each, parts) in enumerate(zip(shown, sums, strict=True)):
-        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if each.mfu else ""
+        mfu = f", MFU {percent(each.mfu.share.value)}" if each.mfu else ""
         panel.text(101, row, f"{words.seconds_text(sum(parts.values()))}{mfu}", va="center", fontsize=8.5)
     panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
@@ -369,7 +370,7 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         share = scaling.serial.value
         x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
         law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
-        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {words.percent_text(share)}")
+        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {percent(share)}")
     panel.set_xscale("log", base=2)
     panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
     panel.set_yscale("log", base=2)

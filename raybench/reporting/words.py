@@ -26,6 +26,7 @@ from raybench.analysis.ratios import scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import named_value
+from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -179,8 +180,8 @@ def target_text(target: Target) -> str:
     if bound is None:
         return target.metric
     if target.is_accuracy:
-        percent = bound if target.in_percent else 100 * bound
-        return f"{percent:.4g}% {metric_name(target.metric)}"
+        shown = bound if target.in_percent else 100 * bound
+        return f"{shown:.4g}% {metric_name(target.metric)}"
     return f"{target.metric} {format_value(bound)}"
 
 
@@ -406,7 +407,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             other, once = "", next((end for end in (ONCE, NO_INTERVAL) if text.endswith(end)), once)
         counts_own = answer.unit.counted not in ("", "examples")
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
-            mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
+            mfu = f", MFU {percent(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
         if criterion is Criterion.CHEAPEST and not is_reached(answer) and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
@@ -592,14 +593,14 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
         yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
     shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
     if known := sorted(share for share in shares if share is not None):
-        ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
+        ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
         yield f"The exchange of gradients takes {ends} of a step with {name}."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
         yield f"By Amdahl's law, a serial share of {share_text(serial, '{}% (95% CI {}–{}%)')}: {limit}."
     elif serial and serial.high is not None and serial.high > 0:
-        yield f"By Amdahl's law, the serial share is at most {percent_text(serial.high)} (upper end of its 95% CI)."
+        yield f"By Amdahl's law, the serial share is at most {percent(serial.high)} (upper end of its 95% CI)."
 
 
 def plural_noun(noun: str) -> str:
@@ -661,17 +662,12 @@ def hardware_text(answer: Answer) -> str:
     return "; ".join(named)
 
 
-def percent_text(share: float) -> str:
-    """Format a share: 41%, 0.32%."""
-    return f"{number(100 * share, 2)}%"
-
-
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING
     if share.low is None or share.high is None:
-        return percent_text(share.value)
+        return percent(share.value)
     decimals = _decimals(100 * share.low, 100 * share.high, 2, 100 * share.value)
     return form.format(*(f"{100 * each:.{decimals}f}" for each in (share.value, share.low, share.high)))
 

@@ -107,7 +107,7 @@ def seed_unused(run: Attempt, context: Context) -> Iterator[Finding]:
     caution=True,
 )
 def other_batch_size(run: Attempt, context: Context) -> Iterator[Finding]:
-    """In a training function, the examples per step of the optimizer differ from `batch_size` by {TOLERANCE:.0%}.
+    """In a training function, an optimizer's step has over {TOLERANCE:.0%} more or fewer examples than `batch_size`.
 
     They do in every epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
     """
