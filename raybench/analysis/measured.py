@@ -120,12 +120,6 @@ def repeat_one_another(repeats: Sequence[Attempt]) -> bool:
     return len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats])
 
 
-def counted_attempts(cell: PlannedCell, attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
-    """Return the attempt that counts for each requested repeat on each machine, in order of repeat."""
-    counted = (run for run in latest(attempts).values() if run.repeat < cell.repeats)
-    return tuple(sorted(counted, key=lambda run: (run.repeat, host_of(run))))
-
-
 def host_of(run: Attempt) -> str:
     """Return the name and the id of the machine of a run; two machines may have the same name."""
     return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
@@ -269,7 +263,8 @@ def measure(
     stopping: Stopping | None = None,
 ) -> Measured:
     """Return the numbers of a configuration's runs."""
-    counted = counted_attempts(cell, attempts)
+    requested = (run for run in latest(attempts).values() if run.repeat < cell.repeats)
+    counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
 
     def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:

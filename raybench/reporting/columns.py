@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
@@ -67,6 +66,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         texts = ["" if each == "" else NOTHING if each is None else text(each) for each in values]
         return Column(head, texts, numbers if any(each is not None for each in numbers) else (), **options)
 
+    def limit(each: Configuration) -> str:
+        return f"{each.limited_by} ({100 * each.limited_share:.0f}%)" if each.limited_share is not None else ""
+
     columns = [
         column("#", lambda each: each.rank, str, drop=1),
         column("configuration", lambda each: each.label or answer.workload, str, right=False, kind=LABEL),
@@ -101,8 +103,8 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
-        columns.append(column(name, partial(_metric, name), drop=13 + number))
-    columns.append(column("limited by", _limit, str, right=False, drop=8))
+        columns.append(column(name, lambda each, name=name: each.metrics.get(name), drop=13 + number))
+    columns.append(column("limited by", limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))
     columns.append(column("cautions", lambda each: ", ".join(each.cautions), str, right=False, drop=1))
@@ -141,13 +143,3 @@ def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
     values = [each.quality.value if each.quality else None for each in shown]
     texts = [NOTHING if value is None else words.metric_text(answer.metric, value, decimals) for value in values]
     return Column(words.metric_name(answer.metric), texts, values)
-
-
-def _limit(each: Configuration) -> str:
-    if not each.limited_by or each.limited_share is None:
-        return each.limited_by
-    return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
-
-
-def _metric(name: str, each: Configuration) -> float | None:
-    return each.metrics.get(name)

@@ -292,7 +292,12 @@ def time_parts(answer: Answer) -> Figure:
 
 def time_and_price(answer: Answer) -> Figure:
     """Draw time against price: to the target if there is one, else of a whole run."""
-    points = [(each, *point) for each in rows(answer) if (point := _time_and_price(each))]
+    points = []
+    for each in rows(answer):
+        to = each.to_target
+        seconds, price = (to.expected and to.expected.value, to.price) if to else (each.total_s, each.total_price)
+        if seconds is not None and price is not None:
+            points.append((each, seconds, price))
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(3.3)
@@ -407,12 +412,6 @@ FIGURES: Mapping[str, FigureSpec] = {
     "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
 }
 """All figures by name, in the order of a report."""
-
-
-def _time_and_price(each: Configuration) -> tuple[float, float] | None:
-    to = each.to_target
-    seconds, price = (to.expected and to.expected.value, to.price) if to else (each.total_s, each.total_price)
-    return None if seconds is None or price is None else (seconds, price)
 
 
 def _ratio(each: Configuration) -> Ratio | None:

@@ -126,7 +126,13 @@ def throttled(run: Attempt, context: Context) -> Iterator[Finding]:
 
     The cores are slowed if their last frequency is below the first. A throttled GPU is assumed to keep half its speed.
     """
-    reason, share = _worst(run)
+    shares = [
+        (number_in(share) or 0.0, reason)
+        for gpu in (run.audit or {}).get("gpus") or []
+        for reason, share in mapping_in(mapping_in(gpu).get("throttled")).items()
+        if reason in SLOWED
+    ]
+    share, reason = max(shares, default=(0.0, ""))
     if share >= THROTTLED_TIME:
         text = f"the run's GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
         yield Finding(text, share, too_long=share)
@@ -170,17 +176,6 @@ def core_share(run: Attempt, name: str) -> float:
     if total is None or not seconds or not cores or seconds < LEAST_S:
         return 0.0
     return total / (seconds * cores)
-
-
-def _worst(run: Attempt) -> tuple[str, float]:
-    """Return the reason of `SLOWED` with the largest fraction of time of a GPU, and that fraction."""
-    shares = {"": 0.0}
-    for gpu in (run.audit or {}).get("gpus") or []:
-        for reason, value in mapping_in(mapping_in(gpu).get("throttled")).items():
-            if reason in SLOWED:
-                shares[reason] = max(number_in(value) or 0.0, shares.get(reason, 0.0))
-    worst = max(shares, key=lambda reason: shares[reason])
-    return worst, shares[worst]
 
 
 def _is_hosted(run: Attempt) -> bool:
