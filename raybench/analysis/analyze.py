@@ -98,7 +98,6 @@ def analyze(
         scalings=tuple(scalings(measured, matching, made_effects)),
         status=_status(configurations, request.part, notes(measured, matching, request)),
         metric=metric,
-        higher_is_better=is_higher_better(metric, target),
         synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
         target=target,
         budget=request.budget,
@@ -154,6 +153,7 @@ class _Grid:
             or self.request.workload
         )
         parts = dict.fromkeys(name for run in runs for name in run.ledger)
+        are_skipped = bool(own.attempts) and all(run.status == TrialStatus.SKIPPED for run in own.attempts)
         return Configuration(
             index=own.index,
             cell_id=cell.cell_id,
@@ -164,7 +164,7 @@ class _Grid:
             planned=cell.repeats,
             completed=len(runs),
             endings=_endings(cell, own.attempts),
-            skip=cell.skip or _skip_reason(own.attempts),
+            skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
             runs=tuple(self._run(run) for run in runs),
             seconds=seconds,
             rate=cost_summary(own.rates, own.time_rounding),
@@ -256,13 +256,6 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
 def error_text(run: Attempt) -> str:
     """Return the error of a run in one line, such as `KeyError: 'x' (train.py:12)`; empty without one."""
     return error_line({**(run.error or {}), **({"type": None} if run.status == TrialStatus.SKIPPED else {})})
-
-
-def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
-    """Return why all runs were skipped; None if one was not."""
-    if not attempts or any(run.status != TrialStatus.SKIPPED for run in attempts):
-        return None
-    return error_text(attempts[0]) or "skipped"
 
 
 def _status(configurations: Sequence[Configuration], part: str, repeats: Iterable[str]) -> Status:

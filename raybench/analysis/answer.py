@@ -510,7 +510,6 @@ class Answer:
         description: of the grid file; may be empty.
         currency: of the prices, such as USD.
         metric: the metric of quality, such as `val/accuracy`; empty if no run logged one.
-        higher_is_better: the metric's direction.
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
         target: the quality to reach; None if none was set.
         budget: what each run may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
@@ -542,7 +541,6 @@ class Answer:
     scalings: tuple[Scaling, ...] = ()
     decision: tuple[str, ...] = ()
     metric: str = ""
-    higher_is_better: bool = True
     synthetic_data: str = ""
     target: Target | None = None
     budget: Mapping[str, float] = field(default_factory=dict)
