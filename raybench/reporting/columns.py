@@ -66,6 +66,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         texts = ["" if each == "" else NOTHING if each is None else text(each) for each in values]
         return Column(head, texts, numbers if any(each is not None for each in numbers) else (), **options)
 
+    def metric_of(name: str) -> Callable[[Configuration], float | None]:
+        return lambda each: each.metrics.get(name)
+
     def limit(each: Configuration) -> str:
         return f"{each.limited_by} ({100 * each.limited_share:.0f}%)" if each.limited_share is not None else ""
 
@@ -103,7 +106,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
-        columns.append(column(name, lambda each, name=name: each.metrics.get(name), drop=13 + number))
+        columns.append(column(name, metric_of(name), drop=13 + number))
     columns.append(column("limited by", limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))

@@ -295,7 +295,9 @@ def time_and_price(answer: Answer) -> Figure:
     points = []
     for each in rows(answer):
         to = each.to_target
-        seconds, price = (to.expected and to.expected.value, to.price) if to else (each.total_s, each.total_price)
+        seconds, price = each.total_s, each.total_price
+        if to:
+            seconds, price = to.expected.value if to.expected else None, to.price
         if seconds is not None and price is not None:
             points.append((each, seconds, price))
     if len(points) < 2:
