@@ -9,6 +9,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
+from raybench.core.repeats import RepeatRule
 from raybench.reporting.words import best_texts, scaling_sentences
 from raybench.results import timing
 
@@ -365,6 +366,17 @@ def test_single_run_near_the_best_is_named(seconds, is_close):
     grid = MadeUpGrid({"device": "cpu"}).add({"device": "cpu"}, around(10)).add({"device": "a"}, around(1))
     (best,) = grid.add({"device": "b"}, [seconds]).answer().best
     assert (best.configuration, best.is_open) == (1, is_close)
+
+
+def test_no_repeat_of_both_sides_reached_the_target():
+    grid = MadeUpGrid(target=TARGET, rule=RepeatRule(3, 10))
+    grid.add({"device": "cpu"}, around(2, 2), status=["completed", "lost"], repeats=3)
+    grid.add({"device": "gpu"}, around(1, 2), status=["failed", "completed"], repeats=3)
+    for run in grid.attempts:
+        run.epochs = run.epochs if run.status == "completed" else []
+    gpu = by_label(grid.answer())["gpu"].to_target
+    assert gpu.ratio.value == pytest.approx(2, rel=0.05)
+    assert not gpu.ratio.has_interval
 
 
 def test_time_to_a_target_is_known_to_an_epoch():
