@@ -18,7 +18,7 @@ from raybench.core.cell import Cell
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text
 from raybench.results import timing
-from raybench.results.attempt import Attempt
+from raybench.results.attempt import Attempt, kept
 
 COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
 
@@ -91,13 +91,14 @@ class Roofline:
     input: float
 
 
+@kept
 def utilization(attempt: Attempt) -> Utilization | None:
     """The FLOPs of an attempt's model relative to its devices' peak; None if either is not known."""
     label, device = attempt.roofline, attempt.cell.device
     try:
         probes, precision = label["probes"], label["precision"]
         # Convolutions may be faster, by algorithms with fewer multiplications; a language model has none.
-        names = ["product"] if any("tokens" in epoch.counts for epoch in attempt.epochs) else ["product", "convolution"]
+        names = ["product"] if any("tokens" in epoch.units for epoch in attempt.epochs) else ["product", "convolution"]
         peak, probe = max((float(probes[name]), name) for name in names)
         if stated := label.get("stated"):
             unit, flops, source = stated["unit"], float(stated["flops"]), STATED

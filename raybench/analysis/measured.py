@@ -30,6 +30,9 @@ Configurations with different batch sizes leave out different incomplete last ba
 
 PERCENT = 100.0
 
+FLOAT32_DIGITS = 6
+"""Decimal digits that every 32-bit number keeps."""
+
 EXAMPLES = Unit("examples", 1_000, "examples")
 
 SHORT_EPOCH_S = 0.05
@@ -131,7 +134,7 @@ def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
     for run in attempts:
         steady = timing.paced_epochs(run)[0] if run.status == TrialStatus.COMPLETED else []
         for name in steady[0].counts if steady else ():
-            units[name] = units.get(name, 0) + all(epoch.counts.get(name, 0) > 0 for epoch in steady)
+            units[name] = units.get(name, 0) + all(epoch.count(name) > 0 for epoch in steady)
     return {name: runs for name, runs in units.items() if runs}
 
 
@@ -285,7 +288,7 @@ def measure(
         own = sample_of(run, 0.0, stopping)
         for name, value in run.last_metrics.items():
             if math.isfinite(value):
-                qualities.setdefault(name, []).append(replace(own, value=scale(name, value)))
+                qualities.setdefault(name, []).append(replace(own, value=_in_float32(scale(name, value))))
     same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
     if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
         same = {name for name in same if not name.endswith("accuracy")}
@@ -359,6 +362,11 @@ def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
     """Return the variance of a log time due to the rounding of the seconds."""
     seconds = [each for run in runs for each in timing.steady_seconds(run) if each > 0]
     return (step / median(seconds)) ** 2 / 12 if seconds else 0.0
+
+
+def _in_float32(value: float) -> float:
+    """Return a metric without the digits in which sums of 32-bit numbers differ by the order of their terms."""
+    return float(f"{value:.{FLOAT32_DIGITS}g}")
 
 
 def _quality_rounding(name: str, runs: Sequence[Attempt], steps: Mapping[str, float]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.bottleneck import OVERHEAD
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
@@ -70,7 +71,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         return lambda each: each.metrics.get(name)
 
     def limit(each: Configuration) -> str:
-        return f"{each.limited_by} ({100 * each.limited_share:.0f}%)" if each.limited_share is not None else ""
+        if each.limited_share is None or each.limited_by == OVERHEAD:  # its share would be the MFU
+            return each.limited_by
+        return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
 
     columns = [
         column("#", lambda each: each.rank, str, drop=1),

@@ -95,12 +95,8 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
     # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
     narrow = ratio.high < 10 * ratio.low
     decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
-    low, high = (
-        _end(end, decimals if ratio.low <= 1 <= ratio.high else _beside_1(end, decimals))
-        for end in (ratio.low, ratio.high)
-    )
-    ends = f"{low}–{high}"
-    return f"{_end(ratio.value, decimals)}x ({prefix}{ends})"
+    low, high = (_end(end, _beside_1(end, decimals)) for end in (ratio.low, ratio.high))
+    return f"{_end(ratio.value, decimals)}x ({prefix}{low}–{high})"
 
 
 def _beside_1(end: float, decimals: int | None) -> int | None:
@@ -159,7 +155,7 @@ def _difference_parts(difference: Difference, metric: str) -> tuple[float, list[
     """The value and the ends of the interval of a difference in printed units, and their decimals."""
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
-    if difference.low is None or difference.high is None:
+    if difference.low is None or difference.high is None or difference.low == difference.high:
         decimals = max(least, _decimals(value, value, 2, abs(value)))
         return value, [], min(decimals, 2) if is_accuracy(metric) else decimals
     ends = [difference.low * scale, difference.high * scale]
@@ -263,6 +259,9 @@ CRITERIA = {
     ),
 }
 
+PROBES = {"product": "matrix product"}
+"""Words for the operations by which a peak was measured; the others are words already."""
+
 WITHIN = {"time": "in", "price": "for", "energy": "with"}
 """Prepositions of what is spent."""
 
@@ -341,12 +340,17 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if 1 < len(names) == len(ranked) - 1:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
+    fewer = [each for each in ranked if each.to_target and each.to_target.reached < each.to_target.tried]
+    if Criterion.FIRST_TO_TARGET in best.ratios and configuration not in fewer and fewer:
+        missed = [(each, each.to_target) for each in fewer if each.to_target]
+        counts = [f"{name_of(answer, each.index, best.workload)} ({to.reached} of {to.tried})" for each, to in missed]
+        rest.append(f"Reached in fewer runs by {names_text(counts)}.")
     rest += _break_even(answer, best)
     if best.unproven and best.unproven != (best.other,):
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
-        known = f"With {plural(runs, 'run')} each, {own} is known to beat {names_text(names)}"
-        rest.append(f"{known} only if no run misses the target.")
+        never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
+        rest.append(f"{own} beats {names_text(names)} {never}.")
     return BestText(
         f"{head}: {own}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{_marks(best)}.",
@@ -502,7 +506,7 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
         if not float(amount):
             return f"{name} not distinguishable {interval}"
         return f"{name} {found}{points}, not distinguishable from equal {interval}"
-    once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
+    once = "" if difference.has_interval else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
     if not float(amount):
         return f"the same {name}{once}"
     interval = f" (95% CI {'–'.join(f'{each:.{decimals}f}' for each in sorted(map(abs, ends)))})" if ends else once
@@ -571,7 +575,9 @@ def effects_note(answer: Answer) -> str:
     fewer = [each for each in answer.effects if each.sets < most[each.axis]]
     names = names_text([f"{effect_name(each)} ({each.sets} of {most[each.axis]})" for each in fewer])
     is_mean = any(each.sets > 1 and (each.speed or each.quality) for each in answer.effects)
-    means = "Values are means over the other settings, geometric for speeds and rates." if is_mean else ""
+    means = (
+        "Values are means over pairs that differ in nothing else, geometric for speeds and rates." if is_mean else ""
+    )
     few = f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
     return f"{means} {few}".strip()
 
@@ -637,7 +643,10 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    sentences = [first, *_mfu_problems(answer), _selection_text(answer)]
+    to_target = (
+        "Times to the target include compilation, but not start-up and evaluation." if is_reached(answer) else ""
+    )
+    sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
 
 
@@ -658,7 +667,10 @@ def _selection_text(answer: Answer) -> str:
     most = max(chosen, default=1)
     if most <= 1 or answer.decision:
         return ""
-    return f"The answer's intervals differ: they pool all runs' spread and allow for choosing the best of {most + 1}."
+    return (
+        "The intervals in the sentences above differ: they pool the spread of all runs and allow for choosing the best "
+        f"of {most + 1}."
+    )
 
 
 def hardware_text(answer: Answer) -> str:
@@ -688,17 +700,20 @@ def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
 
 
 def _peak_text(mfu: Mfu) -> str:
-    return f"{flops_text(mfu.basis.peak)} ({mfu.basis.precision} {mfu.basis.probe})"
+    return f"{flops_text(mfu.basis.peak)} ({mfu.basis.precision} {PROBES.get(mfu.basis.probe, mfu.basis.probe)})"
 
 
 def peaks_text(answer: Answer) -> str:
     """The peaks that MFU refers to, and how the FLOPs are known unless they were counted."""
-    known = [each.mfu for each in answer.configurations if each.mfu]
-    peaks = list(dict.fromkeys(map(_peak_text, known)))
-    if not peaks:
+    known = [(each.axes.get("device", ""), each.mfu) for each in answer.configurations if each.mfu]
+    if not known:
         return ""
+    has_devices = len(answer.axes.get("device", ())) > 1
+    peaks = list(
+        dict.fromkeys(f"{device} {_peak_text(mfu)}" if has_devices else _peak_text(mfu) for device, mfu in known)
+    )
     text = f"MFU of the measured peak, {names_text(peaks)}"
-    sources = dict.fromkeys(each.basis.source for each in known if each.basis.source != COUNTED)
+    sources = dict.fromkeys(mfu.basis.source for _, mfu in known if mfu.basis.source != COUNTED)
     return f"{text}; FLOPs: {join_words(list(sources))}" if sources else text
 
 
@@ -754,7 +769,7 @@ def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, level = answer.trust.cautions, answer.trust.level
     if not cautions:
-        return "No cautions." if answer.status.completed else ""
+        return "No cautions about the measurement." if answer.status.completed else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
