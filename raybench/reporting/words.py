@@ -643,9 +643,8 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    to_target = (
-        "Times to the target include compilation, but not start-up and evaluation." if is_reached(answer) else ""
-    )
+    text = "Times to the target include compilation, but not start-up and evaluation."
+    to_target = text if is_reached(answer.configurations) else ""
     sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
 
