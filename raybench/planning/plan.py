@@ -118,7 +118,7 @@ def notes(plan: Plan) -> Iterator[str]:
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     if plan.repeated and not is_smoke(plan.spec.name):
-        yield f"Runs once: {plural(plan.repeated, 'point')} of the grid with the same settings as an earlier one."
+        yield f"Not run again: {plural(plan.repeated, 'combination')} with the same settings as an earlier one."
     workload = plan.workload
     if workload.own_loop and not plan.spec.inputs:
         names = [*workload.files]
