@@ -85,7 +85,7 @@ def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
     assert said.lines[0].startswith("digits~inline  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
     hint = "raybench report raybench-results/digits~inline"
-    assert said.lines[-1].startswith(f"These results are those of a separate grid ({hint})")
+    assert said.lines[-1].startswith(f"These results are in a separate grid ({hint})")
     assert "2 done" in raybench("plan", digits, "--inline").lines[0]
     assert raybench("report", "digits~inline").status == 0
     smoke = raybench("plan", digits, "--inline", "--smoke")
