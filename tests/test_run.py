@@ -20,7 +20,7 @@ from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
-from raybench.reporting.build import from_sources
+from raybench.reporting.build import from_grid, one_grid
 from raybench.results import timing
 from raybench.results.folder import add_event
 from raybench.results.lock import locked
@@ -109,7 +109,7 @@ def test_store_gives_the_same_tables_as_files(whole):
     stored, kept = raybench.load(outcome.store.uri), raybench.load(outcome.folder.parent)
     assert_frame_equal(stored.trials, kept.trials)
     assert_frame_equal(stored.epochs, kept.epochs)
-    reports = [from_sources([source], outcome.folder.parent) for source in (outcome.store.uri, "digits")]
+    reports = [from_grid(one_grid([source], outcome.folder.parent)) for source in (outcome.store.uri, "digits")]
     assert reports[0].answer == reports[1].answer
 
 

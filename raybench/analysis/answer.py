@@ -17,6 +17,9 @@ from typing import Any
 
 from raybench.core.job import Target
 
+LARGE_DIFFERENCE = 1.1
+"""Without an interval, a ratio beyond this is taken as a difference."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -70,6 +73,10 @@ class Summary:
         """Whether there is an interval."""
         return self.low is not None and self.high is not None
 
+    def excludes(self, value: float) -> bool:
+        """Return whether there is an interval, and the value is not in it."""
+        return self.low is not None and self.high is not None and not self.low <= value <= self.high
+
 
 @dataclass(frozen=True)
 class Compared(Summary):
@@ -99,14 +106,9 @@ class Ratio(Compared):
     holds_if_no_miss: bool = False
 
     @property
-    def excludes_1(self) -> bool:
-        """Whether the interval excludes 1."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
-    @property
     def is_significant(self) -> bool:
         """Whether it excludes 1, and that does not only hold if no run misses the target."""
-        return self.excludes_1 and not self.holds_if_no_miss
+        return self.excludes(1) and not self.holds_if_no_miss
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Difference(Compared):
     @property
     def is_significant(self) -> bool:
         """Whether the interval excludes 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        return self.excludes(0)
 
 
 @dataclass(frozen=True)
@@ -423,10 +425,15 @@ class Best:
     cautions: tuple[str, ...] = ()
 
     @property
+    def close(self) -> set[int]:
+        """Indices of configurations that it is not known to beat."""
+        return {*self.indistinguishable, *self.unproven}
+
+    @property
     def is_open(self) -> bool:
         """Whether noise may have made it the best."""
         compared = [self.quality if each is Criterion.QUALITY else ratio for each, ratio in self.ratios.items()]
-        return bool(self.indistinguishable or self.unproven) or not all(each and each.has_interval for each in compared)
+        return bool(self.close) or not all(each and each.has_interval for each in compared)
 
 
 @dataclass(frozen=True)
@@ -465,7 +472,7 @@ class TrustLevel(StrEnum):
     """Amber: cautions, none of which could change the best configuration."""
 
     DOUBTFUL = "doubtful"
-    """Red: a caution that could change the best configuration, or too few runs for an interval."""
+    """Red: a caution that could change the best configuration, or cautions about one that noise may have made it."""
 
 
 @dataclass(frozen=True)
@@ -511,7 +518,6 @@ class Answer:
         description: of the grid file; may be empty.
         currency: of the prices, such as USD.
         metric: the metric of quality, such as `val/accuracy`; empty if no run logged one.
-        higher_is_better: the metric's direction.
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
         target: the quality to reach; None if none was set.
         budget: what each run may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
@@ -543,7 +549,6 @@ class Answer:
     scalings: tuple[Scaling, ...] = ()
     decision: tuple[str, ...] = ()
     metric: str = ""
-    higher_is_better: bool = True
     synthetic_data: str = ""
     target: Target | None = None
     budget: Mapping[str, float] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from raybench.core.text import format_value
+from raybench.core.text import format_value, names_text
 from raybench.results.attempt import Attempt
 
 
@@ -18,6 +18,11 @@ class ChangedValue:
     name: str
     base: tuple[str, ...]
     new: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.name == "workload.digest":
+            return "the files of the training code"
+        return f"{self.name}: {' → '.join(names_text(side, separator=', ') or '–' for side in (self.base, self.new))}"
 
 
 def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:

@@ -123,7 +123,7 @@ def _alternatives(text: str) -> list[Any]:
     values = [yaml.safe_load(part) if part else "" for part in text.split(",")]
     values = [value if isinstance(value, (bool, int, float)) else str(value) for value in values]
     if len({repr(value) for value in values}) < len(values):
-        raise UsageError(f"{{{text}}}: a value is there twice; write each once")
+        raise UsageError(f"{{{text}}}: a value appears twice; write each once")
     return values
 
 

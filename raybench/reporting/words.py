@@ -26,6 +26,7 @@ from raybench.analysis.ratios import scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import named_value
+from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -145,22 +146,22 @@ def difference_text(difference: Difference | None, metric: str) -> str:
     """Format a difference with its interval, if there is one; that of accuracies in points: −0.2 (−0.5 to +0.1)."""
     if difference is None:
         return NOTHING
-    value, ends = _difference_parts(difference, metric)
-    return signed(*value) + (f" ({signed(*ends[0])} to {signed(*ends[1])})" if ends else "")
+    value, ends, decimals = _difference_parts(difference, metric)
+    texts = [signed(each, decimals) for each in (value, *ends)]
+    return f"{texts[0]} ({texts[1]} to {texts[2]})" if ends else texts[0]
 
 
-def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float, int], list[tuple[float, int]] | None]:
-    """The value and the ends of the interval of a difference in printed units, each with its decimals."""
+def _difference_parts(difference: Difference, metric: str) -> tuple[float, list[float], int]:
+    """The value and the ends of the interval of a difference in printed units, and their decimals."""
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
     if difference.low is None or difference.high is None or difference.low == difference.high:
         decimals = max(least, _decimals(value, value, 2, abs(value)))
-        return (value, min(decimals, 2) if is_accuracy(metric) else decimals), None
-    low, high = difference.low * scale, difference.high * scale
+        return value, [], min(decimals, 2) if is_accuracy(metric) else decimals
+    ends = [difference.low * scale, difference.high * scale]
     if is_accuracy(metric):  # no two accuracies differ by more than 100 points
-        low, high = max(low, -100.0), min(high, 100.0)
-    decimals = max(least, _decimals(low, high, digits, max(abs(low), abs(high))))
-    return (value, decimals), [(low, decimals), (high, decimals)]
+        ends = [max(ends[0], -100.0), min(ends[1], 100.0)]
+    return value, ends, max(least, _decimals(ends[0], ends[1], digits, max(map(abs, ends))))
 
 
 def signed(value: float, decimals: int) -> str:
@@ -175,8 +176,8 @@ def target_text(target: Target) -> str:
     if bound is None:
         return target.metric
     if target.is_accuracy:
-        percent = bound if target.in_percent else 100 * bound
-        return f"{percent:.4g}% {metric_name(target.metric)}"
+        shown = bound if target.in_percent else 100 * bound
+        return f"{shown:.4g}% {metric_name(target.metric)}"
     return f"{target.metric} {format_value(bound)}"
 
 
@@ -286,9 +287,16 @@ def best_texts(answer: Answer) -> list[BestText]:
     return [_best_text(answer, best) for best in answer.best]
 
 
-def is_reached(answer: Answer) -> bool:
+def is_reached(configurations: Iterable[Configuration]) -> bool:
     """Return whether a run reached the target, so that the answer is about time, price and energy to it."""
-    return any(each.to_target and each.to_target.reached for each in answer.configurations)
+    return any(each.to_target and each.to_target.reached for each in configurations)
+
+
+def _ranked(answer: Answer, best: Best) -> list[Configuration]:
+    """The configurations of which it is the best: those with its workload and data."""
+    own = answer.configurations[best.configuration]
+    job = own.workload, own.axes.get("data_set")
+    return [each for each in answer.configurations if each.rank and (each.workload, each.axes.get("data_set")) == job]
 
 
 def budget_text(budget: Mapping[str, float], currency: str) -> str:
@@ -303,10 +311,10 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
 def _best_text(answer: Answer, best: Best) -> BestText:
     configuration = answer.configurations[best.configuration]
     target = target_text(answer.target) if answer.target else ""
-    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
+    ranked = _ranked(answer, best)
     terms = {
         "target": target,
-        "to": f" to {target}" if is_reached(answer) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
+        "to": f" to {target}" if is_reached(ranked) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
         "metric": metric_name(answer.metric),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
@@ -410,9 +418,10 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             other, once = "", next((end for end in (ONCE, NO_INTERVAL) if text.endswith(end)), once)
         counts_own = answer.unit.counted not in ("", "examples")
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
-            mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
+            mfu = f", MFU {percent(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
-        if criterion is Criterion.CHEAPEST and not is_reached(answer) and configuration.price is not None:
+        is_of_unit = criterion is Criterion.CHEAPEST and not is_reached(_ranked(answer, best))
+        if is_of_unit and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
@@ -440,7 +449,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
     is_better, is_percent = ratio.value >= 1, 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW
     if is_percent:
-        number_text, interval = _in_percent(ratio)
+        number_text, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
     else:
         # A factor for "takes 1.6x as long" is the inverse.
         value = ratio if is_better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
@@ -449,12 +458,12 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     is_equal = is_percent and not float(number_text.removesuffix("%"))
     words = CRITERIA[criterion].equal if is_equal else forms[is_percent].format(number_text)
     words = f"{words} {other}" if other else words.rpartition(" ")[0]
-    if ratio.has_interval and not ratio.excludes_1 and not is_equal:
+    if ratio.has_interval and not ratio.excludes(1) and not is_equal:
         words += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' energy')}"
     words += interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
-    if ratio.holds_if_no_miss and ratio.excludes_1:
+    if ratio.holds_if_no_miss and ratio.excludes(1):
         words += " as long as no run misses the target"
     return words
 
@@ -463,12 +472,19 @@ def _inverse(value: float | None) -> float | None:
     return None if value is None else 1 / value if value else math.inf
 
 
-def _in_percent(ratio: Ratio) -> tuple[str, str]:
-    """A ratio near 1, and its interval: + and − are as in the sentence, unless all of it is on one side."""
-    value = 100 * (ratio.value - 1)
+def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
+    """A ratio near 1, and its interval: + and − are as in the sentence, unless all of it is on one side.
+
+    Of a ratio of 1.25, the speed is 25% more, and a price 20% less, as it is that of the other ÷ the own.
+    """
+
+    def percent(each: float) -> float:
+        return 100 * (1 - 1 / max(each, LEAST) if is_cost else each - 1)
+
+    value = percent(ratio.value)
     if ratio.low is None or ratio.high is None:
         return f"{number(abs(value), 2)}%", ""
-    ends = [100 * (end - 1) for end in (ratio.low, ratio.high)]
+    ends = [percent(end) for end in (ratio.low, ratio.high)]
     decimals = min(_decimals(ends[0], ends[1], 1, max(map(abs, ends))), 3)
     text = f"{abs(value):.{decimals}f}%"
     if ratio.is_significant:
@@ -479,29 +495,24 @@ def _in_percent(ratio: Ratio) -> tuple[str, str]:
 
 def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
-    (value, decimals), ends = _difference_parts(difference, metric)
+    value, ends, decimals = _difference_parts(difference, metric)
     name, than = metric_name(metric), f" than {other}" if other else ""
+    amount, points = f"{abs(value):.{decimals}f}", " points" if is_accuracy(metric) else ""
+    found, *texts = (signed(each, decimals) for each in (value, *ends))
     if difference.is_equal and not difference.is_significant:
-        found = f" ({signed(value, decimals)})" if float(f"{value:.{decimals}f}") else ""
-        return f"equal {name} within 1 point{found}"
-    interval = ""
-    if ends and difference.is_significant:
-        low, high = sorted(abs(end) for end, _ in ends)
-        interval = f" (95% CI {low:.{decimals}f}–{high:.{decimals}f})"
-    elif ends:
-        points = " points" if is_accuracy(metric) else ""
-        interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
-        if not float(f"{value:.{decimals}f}"):
-            return f"{name} not distinguishable (95% CI {interval_text})"
-        return f"{name} {signed(value, decimals)}{points}, not distinguishable from equal (95% CI {interval_text})"
-    amount = f"{abs(value):.{decimals}f}"
+        return f"equal {name} within 1 point" + (f" ({found})" if float(amount) else "")
+    if ends and not difference.is_significant:
+        interval = f"(95% CI {' to '.join(texts)}{points})"
+        if not float(amount):
+            return f"{name} not distinguishable {interval}"
+        return f"{name} {found}{points}, not distinguishable from equal {interval}"
     once = "" if difference.has_interval else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
     if not float(amount):
         return f"the same {name}{once}"
+    interval = f" (95% CI {'–'.join(f'{each:.{decimals}f}' for each in sorted(map(abs, ends)))})" if ends else once
     if name == "accuracy":
-        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}{once}"
-    points = " points" if is_accuracy(metric) else ""
-    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}{once}"
+        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}"
+    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}"
 
 
 # Effects
@@ -586,13 +597,13 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     other, share = format_value(most.other), float(most.other) / float(most.value)
     parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
     for place, speed in parts or [("", most.speed)]:
-        if (efficiency := scaled(speed, share)) is None or speed is None:
+        if speed is None:
             continue
         facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
-        facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
+        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
-            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes_1)
+            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))
             if ratio and not is_equal and not parts:
                 facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0].removesuffix(ONCE))
         per = f" per {answer.unit.label}" if len(facts) > 1 else ""
@@ -603,14 +614,14 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
         yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
     shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
     if known := sorted(share for share in shares if share is not None):
-        ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
+        ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
         yield f"The exchange of gradients takes {ends} of a step with {name}."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
         yield f"By Amdahl's law, a serial share of {share_text(serial, '{}% (95% CI {}–{}%)')}: {limit}."
     elif serial and serial.high is not None and serial.high > 0:
-        yield f"By Amdahl's law, the serial share is at most {percent_text(serial.high)} (upper end of its 95% CI)."
+        yield f"By Amdahl's law, the serial share is at most {percent(serial.high)} (upper end of its 95% CI)."
 
 
 def plural_noun(noun: str) -> str:
@@ -632,9 +643,8 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    to_target = (
-        "Times to the target include compilation, but not start-up and evaluation." if is_reached(answer) else ""
-    )
+    text = "Times to the target include compilation, but not start-up and evaluation."
+    to_target = text if is_reached(answer.configurations) else ""
     sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
 
@@ -678,17 +688,12 @@ def hardware_text(answer: Answer) -> str:
     return "; ".join(named)
 
 
-def percent_text(share: float) -> str:
-    """Format a share: 41%, 0.32%."""
-    return f"{number(100 * share, 2)}%"
-
-
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING
     if share.low is None or share.high is None:
-        return percent_text(share.value)
+        return percent(share.value)
     decimals = _decimals(100 * share.low, 100 * share.high, 2, 100 * share.value)
     return form.format(*(f"{100 * each:.{decimals}f}" for each in (share.value, share.low, share.high)))
 
@@ -762,14 +767,8 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
 def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, level = answer.trust.cautions, answer.trust.level
-    if not cautions and not answer.status.completed:
-        return ""
     if not cautions:
-        return (
-            "Too few runs to tell a difference from noise."
-            if level == TrustLevel.DOUBTFUL
-            else "No cautions about the measurement."
-        )
+        return "No cautions about the measurement." if answer.status.completed else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:
