@@ -107,7 +107,7 @@ one() {
     published) step published 300 "$python" -m raybench run --name published --device "$gpu" --results "$results" \
       --metric 'train/seconds=^seconds (\S+)' --metric 'val/accuracy=accuracy (\S+)' --repeats $((tiny ? 1 : ${REPEATS:-2})) \
       -- "$python" "$kit/published.py" ${tiny:+--short --trainings 1} "$work/originals/$programs" ;;
-    modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;
+    modes) grid modes 240 "$kit/grids/modes.yaml" $(synthetic cifar10) "${onto[@]}" ${tiny:+--set steps_per_epoch=1 --set batch_size=64 --set 'examples={val: 200}' --set evaluation_batch_size=200 --set 'axes.precision=[fp32]' --set 'axes.compile=[false]' --set 'baseline={}'} ;;
     oom) grid oom 120 "$kit/grids/oom.yaml" "${onto[@]}" ${tiny:+--set 'axes.batch_size=[8]' --set 'model={layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}'} ;;
     pytorch) grid pytorch 120 examples/pytorch_loop/grid.yaml --set axes.device=available --set 'devices={}' --set 'baseline={device: cpu}' \
       --set 'axes.batch_size=[256]' --set params.train_examples=$((tiny ? 256 : 8192)) ;;
@@ -118,7 +118,7 @@ one() {
       --where weight_decay=5.0e-4 --set 'axes.compile=[false, default]' --set 'baseline={compile: false}' "${few[@]}" "${onto[@]}" \
       ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --set 'overrides=[]' --set 'include=[]'} ;;
     airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : ${REPEATS:-5})) "${onto[@]}" ${tiny:+--smoke} ;;
-    airbenchc) grid airbenchc 240 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
+    airbenchc) grid airbenchc 500 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
     mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats $((tiny ? 1 : 3)) "${few[@]}" ;;
     lstm) grid lstm 150 grids/imdb_cpu_vs_gpu.yaml $(synthetic imdb) --set 'devices={}' --set axes.device=available --set framework=torch \
       --set steps_per_epoch=$((tiny ? 1 : 40)) --set epochs=3 --set 'examples={val: 500}' ;;
