@@ -88,7 +88,11 @@ def analyze(
     for job in jobs:
         for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
             configurations[index] = replace(configurations[index], rank=rank)
-    names_of_jobs = {each.job: (configurations[each.index].workload, each.kind) for each in measured}
+    of_data = [str(each.axes.get("data_set") or "") for each in measured]
+    names_of_jobs = {
+        each.job: (configurations[each.index].workload, data_set, each.kind)
+        for each, data_set in zip(measured, of_data, strict=True)
+    }
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
