@@ -194,7 +194,7 @@ def simulate(
                 pairs = grid.matching.sets(row.axis, row.value, row.other)
                 truth = float(np.mean([grid.truth[b] - grid.truth[a] for a, b in pairs]))
                 counts.add("effect", row.speed.low, row.speed.high, truth)
-        for each in best(measured, grid.matching, "", False, {}):
+        for each in best(measured, grid.matching, "", {}):
             for ratio in each.ratios.values():
                 if ratio and each.other is not None:
                     truth = grid.truth[each.other] - grid.truth[each.configuration]
@@ -296,7 +296,7 @@ def targets(
             reached = rng.random(n) < chances[side]
             whole = 2 * speeds[side]
             tries = tuple(
-                Try(_sample(repeat, math.log(each)), bool(hit), each, whole, rounding=step if hit else 0.0)
+                Try(_sample(repeat, math.log(each)), bool(hit), (each, whole), rounding=step if hit else 0.0)
                 for repeat, (each, hit) in enumerate(
                     (float(time if hit else whole), hit) for time, hit in zip(times(side), reached, strict=True)
                 )
@@ -304,7 +304,7 @@ def targets(
             sides.append(Measured(side, {}, tries=tries))
         pooled = residual([each.sample for each in side.tries if each.reached] for side in sides)
         if (time := expected(sides[1].tries)) is not None:
-            all_reached = time.reached == time.tried
+            all_reached = time.reached == time.runs
             counts.add("time", time.low, time.high, math.log(truth(1, 1.0 if all_reached else 0.0)))
         ratio = target_ratio(sides[1], sides[0], pooled)
         if ratio is None:

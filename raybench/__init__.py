@@ -175,9 +175,10 @@ def load(
         ...
         raybench.errors.UsageError: raybench-results: no results of a grid quickstar; did you mean quickstart?
     """
-    from raybench.reporting import results
+    from raybench.reporting.results import Results
+    from raybench.sources import load_grids
 
-    return results.load(source, grid, attempts)
+    return Results(load_grids(source, grid, attempts))
 
 
 def report(
@@ -215,9 +216,27 @@ def report(
         >>> page.read_text()[:15]
         '<!DOCTYPE html>'
     """
-    from raybench.reporting.results import write_report
+    from raybench.config.prices import PriceList
+    from raybench.core.files import write_atomic
+    from raybench.reporting.build import from_grid, one_grid
+    from raybench.reporting.page import page
+    from raybench.reporting.results import Results
 
-    return write_report(source, html, results, grid, baseline, prices, unit)
+    listed = PriceList.read(Path(prices)) if prices else None
+    chosen = {"device": baseline} if isinstance(baseline, str) else baseline
+    if isinstance(source, Results) and not (chosen or listed or unit):
+        made = source.report
+    elif isinstance(source, Results):
+        made = from_grid(source.grid, chosen, prices=listed, unit=unit)
+    else:
+        sources = [source] if isinstance(source, (str, Path)) else source
+        made = from_grid(one_grid([*map(str, sources)], Path(results), grid), chosen, prices=listed, unit=unit)
+    path = Path(html)
+    try:
+        write_atomic(path, page(made))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return path
 
 
 def export(grid: str | Path, file: str | Path | None = None, *, results: str | Path = "raybench-results") -> Path:

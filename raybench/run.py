@@ -19,7 +19,7 @@ from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
 from raybench.core.events import ENDS, Event, events_file
-from raybench.core.files import FULL
+from raybench.core.files import FULL, write_atomic
 from raybench.core.job import Job
 from raybench.core.repeats import Progress
 from raybench.core.secret_masking import mask
@@ -33,15 +33,7 @@ from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.planning.plan import Plan, WorkItem, make_plan
 from raybench.planning.request import request_of
 from raybench.planning.resume import missing_work
-from raybench.reporting.build import (
-    HTML,
-    files,
-    from_attempts,
-    history_warnings,
-    load_libraries,
-    with_warnings,
-    write_page,
-)
+from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
 from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import Execution
@@ -430,12 +422,15 @@ class _Session:
         """Write the report's page; an error becomes a warning."""
         if not self._options.report:
             return None
+        from raybench.reporting.page import page
+
+        path = self._folder / HTML
         try:
-            write_page(self._folder, files(self._current_report()))
+            write_atomic(path, page(self._current_report()))
         except Exception as error:
             tell(f"The report could not be made: {type(error).__name__}: {error}")
             return None
-        return self._folder / HTML
+        return path
 
     def _renew(self, tell: Tell) -> None:
         """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,8 @@ def _isolate() -> None:
         "CUDA_VISIBLE_DEVICES": "",
         # Threads that wait by spinning slow down the tests beside them.
         "OMP_WAIT_POLICY": "PASSIVE",
+        # torch compiles in the process itself, without helpers of its own that load it again.
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
         # XLA compiles five times as fast, with the same results.
         "XLA_FLAGS": "--xla_backend_optimization_level=0",
         # No telemetry from tests.
@@ -79,8 +83,6 @@ def _isolate() -> None:
 
 
 _isolate()
-
-from support.servers import mlflow_server  # noqa: E402
 
 from raybench.execution.process import ForkServer  # noqa: E402
 from raybench.execution.ray_executor import RayExecutor  # noqa: E402
@@ -99,14 +101,33 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Derive markers from fixtures; long tests come first, so that no process is left alone with one at the end."""
+    """Derive markers from fixtures; long files come first, so that no process is left alone with one at the end."""
     for item in items:
         if item.get_closest_marker("exhaustive"):
             item.add_marker("slow")
         for fixture, marker in {"ray_executor": "ray", "migrated_database": "mlflow"}.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)
-    items.sort(key=_weight)
+    weights: dict[Path, int] = {}
+    for item in items:
+        weights[item.path] = min(weights.get(item.path, 9), _weight(item))
+    items.sort(key=lambda item: weights[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all tests with TensorFlow or XLA to one process, and all with one Ray: to load or start it takes seconds."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFramework(LoadFileScheduling):
+        @cache  # noqa: B019
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            text = (config.rootpath / file).read_text()
+            shared = {"frameworks": "mark.tensorflow|mark.xla", "ray": "ray_executor"}
+            return next((name for name, sign in shared.items() if re.search(sign, text)), file)
+
+    return ByFramework(config, log)
 
 
 def _weight(item: pytest.Item) -> int:
@@ -184,20 +205,6 @@ def own_store(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path)
     return resolve(folder, f"sqlite:///{shutil.copy(migrated_database, folder / 'mlflow.db')}")
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> Iterator[Store]:
-    """A real MLflow server, for all tests of this process."""
-    folder = tmp_path_factory.mktemp("server")
-    shutil.copy(migrated_database, folder / "mlflow.db")
-    with mlflow_server(folder) as running:
-        yield resolve(folder, running.url)
-
-
-@pytest.fixture(params=["own_store", pytest.param("server", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest) -> Store:
-    return request.getfixturevalue(request.param)
-
-
 class SessionRay(RayExecutor):
     """Ray for many grids: starting it takes longer than most of them do."""
 
@@ -215,6 +222,19 @@ def ray_executor() -> Iterator[SessionRay]:
     executor = SessionRay()
     yield executor
     executor.end()
+
+
+@pytest.fixture(scope="module")
+def small_probes() -> Iterator[None]:
+    """Measure the peak speed of the device with one small operation of each kind."""
+    from support.sides.roofline_side import SMALL_PROBES
+
+    from raybench.checks import roofline
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, sizes in zip(("PRODUCTS", "CONVOLUTIONS", "ADDITIONS"), SMALL_PROBES, strict=True):
+            patch.setattr(roofline, name, sizes)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -45,12 +45,10 @@ LIBRARIES = {
 }
 
 
-SLOW = ("airbench94",)
+MARKS = {"airbench94": pytest.mark.exhaustive, "keras_fit": pytest.mark.tensorflow}
 
 
-@pytest.fixture(
-    params=[pytest.param(path, marks=[pytest.mark.exhaustive] * (path.name in SLOW), id=path.name) for path in EXAMPLES]
-)
+@pytest.fixture(params=[pytest.param(path, marks=MARKS.get(path.name, ()), id=path.name) for path in EXAMPLES])
 def folder(request):
     library = LIBRARIES.get(request.param.name, "torch")
     if find_spec(library) is None:

@@ -11,8 +11,6 @@ from raybench.errors import UsageError
 from raybench.planning.validate import model_options
 from raybench.workloads import read_workload
 
-IMDB = read_workload("imdb_lstm", Path())
-
 
 @pytest.fixture
 def spec(tmp_path: Path):

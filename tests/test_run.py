@@ -14,22 +14,21 @@ from support.grid_files import events_of
 from support.outcomes import RecordingListener
 
 import raybench
-from raybench.checks import roofline
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
-from raybench.reporting.build import from_sources
+from raybench.reporting.build import from_grid, one_grid
 from raybench.results import timing
 from raybench.results.folder import add_event
 from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.trial.record import record
 
-TROUBLES = WORKLOADS / "troubles.py"
-
+BAD_ENDINGS = (WORKLOADS / "bad_endings.py").read_text()
+pytestmark = pytest.mark.usefixtures("small_probes")
 
 DIGITS = """
 name: digits
@@ -54,16 +53,6 @@ def run(folder, text, **options):
     return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def small_probes():
-    """Measure the peak speed of the device with one small operation of each kind."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(roofline, "PRODUCTS", (512,))
-        patch.setattr(roofline, "CONVOLUTIONS", roofline.CONVOLUTIONS[:1])
-        patch.setattr(roofline, "ADDITIONS", (1 << 20,))
-        yield
-
-
 @pytest.fixture
 def grid(tmp_path):
     """Runs a grid text in a folder of its own and returns the outcome and the trials that were started."""
@@ -71,7 +60,7 @@ def grid(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, migrated_database):
+def whole(tmp_path_factory, migrated_database, small_probes):
     """A grid with all that belongs to one: checks, MLflow, a report. It is only read."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "results").mkdir()
@@ -120,7 +109,7 @@ def test_store_gives_the_same_tables_as_files(whole):
     stored, kept = raybench.load(outcome.store.uri), raybench.load(outcome.folder.parent)
     assert_frame_equal(stored.trials, kept.trials)
     assert_frame_equal(stored.epochs, kept.epochs)
-    reports = [from_sources([source], outcome.folder.parent) for source in (outcome.store.uri, "digits")]
+    reports = [from_grid(one_grid([source], outcome.folder.parent)) for source in (outcome.store.uri, "digits")]
     assert reports[0].answer == reports[1].answer
 
 
@@ -262,21 +251,9 @@ def test_recorded_check_is_not_made_again(grid):
 
 
 @pytest.mark.slow
-def test_an_edited_workload_is_another_cell(grid, tmp_path):
-    source = TROUBLES.read_text()
-    text = "name: mine\nworkload: mine.py:fine\nepochs: 1\nbatch_size: 16\n"
-    (tmp_path / "mine.py").write_text(source)
-    _, first = grid(text)
-    (tmp_path / "mine.py").write_text(source + "\n# another\n")
-    _, second = grid(text)
-    assert len(first) == len(second) == 1
-    assert first != second
-
-
-@pytest.mark.slow
 def test_ends_and_what_is_tried_again(grid, tmp_path):
-    (tmp_path / "mine.py").write_text(TROUBLES.read_text())
-    bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\nbatch_size: 16\n"
+    (tmp_path / "mine.py").write_text(BAD_ENDINGS)
+    bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\n"
     failed, _ = grid(bad.format("raising"))
     assert (failed.exit_status, statuses(failed)) == (1, ["failed"])
     _, again = grid(bad.format("raising"))
@@ -316,10 +293,10 @@ def test_stopping_at_the_target(grid):
 
 def test_a_budget_of_time(grid):
     text = "name: b\nworkload: digits_cnn\nepochs: 500\nthreads: 1\nexamples: {train: 640}\n"
-    outcome, _ = grid(text + "budget: {time: 2s}\naxes: {batch_size: [32, 64]}\n")
+    outcome, _ = grid(text + "budget: {time: 1s}\n")
     for attempt in outcome.latest.values():
         assert attempt.status == "completed"
-        assert timing.epochs(attempt) >= 2
+        assert timing.epochs(attempt) >= 1
         assert len(attempt.epochs) < 500
         assert "val/loss" in attempt.epochs[-1].metrics
 
@@ -377,17 +354,6 @@ def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
 def test_a_store_that_is_no_store(grid):
     with pytest.raises(UsageError, match="is not an MLflow database"):
         grid(DIGITS, tracking="./mlruns")
-
-
-@pytest.mark.slow
-@pytest.mark.mlflow
-def test_unreachable_store_loses_nothing_and_hides_secrets(grid):
-    outcome, started = grid(DIGITS, tracking="http://me:s3cret@127.0.0.1:9")
-    assert len(started) == 2
-    assert outcome.exit_status == 0
-    assert outcome.warnings
-    assert "s3cret" not in " ".join(outcome.warnings)
-    assert statuses(outcome) == ["completed"] * 2
 
 
 def test_smaller_request_is_recorded_once(grid):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from statistics import fmean, median
@@ -13,38 +13,25 @@ from typing import Any
 
 from raybench.analysis.answer import (
     Answer,
-    Caution,
     Configuration,
     Curve,
+    Difference,
     Ending,
     Mfu,
+    Ratio,
     Run,
     Status,
     Summary,
     ToTarget,
-    Unit,
 )
 from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import Residuals, effects
-from raybench.analysis.findings.finding import Finding, find_all
+from raybench.analysis.findings.finding import find_all
 from raybench.analysis.intervals import residual
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import (
-    PERCENT,
-    Measured,
-    joules_per_unit,
-    measure_all,
-    sample_of,
-    seconds_per_unit,
-)
-from raybench.analysis.ratios import (
-    cost_ratio,
-    cost_summary,
-    quality_difference,
-    quality_summary,
-    rate_summary,
-)
+from raybench.analysis.measured import PERCENT, Measured, joules_per_unit, measure_all, sample_of, seconds_per_unit
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, joules_of, successes, target_ratio
 from raybench.analysis.trust import with_trust
@@ -82,22 +69,10 @@ def analyze(
         baseline: axes and values to compare with, instead of the request's.
         warnings: what else the user should know, such as results of checks.
     """
-    attempts = list(attempts)
-    request = with_needed_repeats(attempts, request)
-    measured, unit, scale = measure_all(attempts, request)
-    target = _in_fractions(request.target)
-    matching = Matching(measured, request.baseline if baseline is None else baseline)
-    names = dict.fromkeys(name for each in measured for name in each.qualities)
-    metric = main_metric(names, request.metric)
-    metrics = list(dict.fromkeys(name for name in (metric, target.metric if target else "") if name in names))
-    residuals = Residuals(
-        residual(each.times for each in measured),
-        {name: residual(each.qualities.get(name, ()) for each in measured) for name in metrics},
-    )
-    found = find_all([run for each in measured for run in each.attempts], matching.axes)
+    grid = _Grid(list(attempts), request, baseline)
+    request, measured, matching, metric, target = grid.request, grid.measured, grid.matching, grid.metric, grid.target
     quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
-    order = ranking(measured, target is not None, metric, quality_sign)
-    grid = _Grid(request, measured, matching, unit, metric, target, residuals, found, scale)
+    order = ranking(measured, metric, quality_sign)
     configurations = [grid.configuration(each) for each in measured]
     jobs = dict.fromkeys(each.job for each in measured)
     for job in jobs:
@@ -107,115 +82,108 @@ def analyze(
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
-    made_effects = tuple(effects(measured, matching, metrics, residuals)) if is_result else ()
-    synthetic = next(
-        (
-            each.content.data.name.removesuffix(SYNTHETIC)
-            for each in request.cells
-            if is_synthetic(str(each.content.data.name))
-        ),
-        "",
-    )
+    made_effects = tuple(effects(measured, matching, grid.metrics, grid.residuals)) if is_result else ()
+    data = (str(each.content.data.name) for each in request.cells)
     answer = Answer(
         grid=request.name,
         workload=", ".join(dict.fromkeys(each.workload for each in configurations if each.workload))
         or request.workload,
         baseline=matching.baseline,
         axes=matching.axes,
-        unit=unit,
+        unit=grid.unit,
         configurations=tuple(configurations),
         ranking=tuple(order),
-        best=tuple(best(measured, matching, metric, target is not None, workloads, quality_sign) if is_result else ()),
+        best=tuple(best(measured, matching, metric, workloads, quality_sign) if is_result else ()),
         effects=made_effects,
         scalings=tuple(scalings(measured, matching, made_effects)),
         status=_status(configurations, request.part, notes(measured, matching, request)),
         metric=metric,
-        higher_is_better=is_higher_better(metric, target),
-        synthetic_data=synthetic,
+        synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
         target=target,
         budget=request.budget,
         description=request.description,
         currency=request.currency,
     )
-    return with_trust(answer, measured, matching, found, [Caution("warning", text.rstrip(".")) for text in warnings])
+    return with_trust(answer, measured, matching, grid.found, warnings)
 
 
-@dataclass
 class _Grid:
-    """Makes the configurations of an answer, from the parts of `analyze`."""
+    """What an answer is made from; it makes the configurations."""
 
-    _request: GridRequest
-    _measured: Sequence[Measured]
-    _matching: Matching
-    _unit: Unit
-    _metric: str
-    _target: Target | None
-    _residuals: Residuals
-    _found: Mapping[int, Sequence[Finding]]
-    _scale: Callable[[str, float], float]
-
-    def __post_init__(self) -> None:
-        self._successes = residual(map(successes, self._measured))
-        used = [each for own in self._measured for each in map(utilization, own.completed) if each]
+    def __init__(self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
+        self.request = with_needed_repeats(attempts, request)
+        self.measured, self.unit, self._scale = measure_all(attempts, self.request)
+        self.target = _in_fractions(request.target)
+        self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
+        names = dict.fromkeys(name for each in self.measured for name in each.qualities)
+        self.metric = main_metric(names, request.metric)
+        wanted = self.metric, self.target.metric if self.target else ""
+        self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
+        self.residuals = Residuals(
+            residual(each.times for each in self.measured),
+            {name: residual(each.qualities.get(name, ()) for each in self.measured) for name in self.metrics},
+        )
+        self.found = find_all([run for each in self.measured for run in each.attempts], self.matching.axes)
+        self._successes = residual(map(successes, self.measured))
+        used = [each for own in self.measured for each in map(utilization, own.completed) if each]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
     def configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
-        cell = self._request.cells[own.index]
-        reference = self._matching.references[own.index]
-        other = None if reference in (None, own.index) else self._measured[reference or 0]
-        endings = _endings(cell, own.attempts)
-        quality = own.qualities.get(self._metric, ())
-        summary = quality_summary(quality, own.quality_rounding.get(self._metric, 0.0))
-        if summary and self._metric in own.alike:
+        cell = self.request.cells[own.index]
+        reference = self.matching.references[own.index]
+        other = None if reference in (None, own.index) else self.measured[reference or 0]
+        quality = own.qualities.get(self.metric, ())
+        summary = quality_summary(quality, own.quality_rounding.get(self.metric, 0.0))
+        if summary and self.metric in own.alike:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
+        total_s = _median(map(timing.total, runs))
+        ratio: Ratio | None = None
+        gain: Difference | None = None
+        if other:
+            floor = max(own.time_rounding, other.time_rounding)
+            ratio = cost_ratio(own.times, other.times, self.residuals.times, floor)
+            gain = quality_difference(own, other, self.metric, self.residuals.qualities.get(self.metric))
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
             next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
-            or self._request.workload
+            or self.request.workload
         )
+        parts = dict.fromkeys(name for run in runs for name in run.ledger)
+        are_skipped = bool(own.attempts) and all(run.status == TrialStatus.SKIPPED for run in own.attempts)
         return Configuration(
             index=own.index,
             cell_id=cell.cell_id,
-            label=configuration_label(cell.axes, self._matching.axes) or workload,
+            label=configuration_label(cell.axes, self.matching.axes) or workload,
             axes=cell.axes,
             workload=workload,
             reference=reference,
             planned=cell.repeats,
             completed=len(runs),
-            endings=endings,
-            skip=cell.skip or _skip_reason(own.attempts),
+            endings=_endings(cell, own.attempts),
+            skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
             runs=tuple(self._run(run) for run in runs),
             seconds=seconds,
-            rate=rate_summary(own.paces, own.time_rounding),
-            run_parts_s=_run_parts(runs),
-            total_s=_median(map(timing.total, runs)),
+            rate=cost_summary(own.rates, own.time_rounding),
+            run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
+            total_s=total_s,
             quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
             hardware=hardware_text(next((run.cell.device for run in own.attempts if run.cell), cell.content.device)),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
-            total_price=_price(cell.price_per_hour, _median(map(timing.total, runs))),
+            total_price=_price(cell.price_per_hour, total_s),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
-            energy_j=_mean(joules_per_unit(run, self._unit) for run in runs),
+            energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
-            **(self._compared(own, other) if other else {}),
-            to_target=self._to_target(own, other) if self._target else None,
+            ratio=ratio,
+            quality_difference=gain,
+            to_target=self._to_target(own, other) if self.target else None,
         )
-
-    def _compared(self, own: Measured, other: Measured) -> dict[str, Any]:
-        floor = max(own.time_rounding, other.time_rounding)
-        ratio = cost_ratio(own.times, other.times, self._residuals.times, floor)
-        return {
-            "ratio": ratio,
-            "quality_difference": quality_difference(
-                own, other, self._metric, self._residuals.qualities.get(self._metric)
-            ),
-        }
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
         seconds, joules = expected(own.tries), expected(own.tries, joules_of)
@@ -223,7 +191,7 @@ class _Grid:
             reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
             success_s=seconds.success if seconds else None,
-            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.tried) if seconds else None,
+            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
             price=_price(own.price_per_hour, seconds.value if seconds else None),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other, self._successes) if other else None,
@@ -231,7 +199,7 @@ class _Grid:
 
     def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
         """Return what limits most runs; withheld if other programs kept the host busy."""
-        busy = any(each.code in ("busy_host", "steal") for run in runs for each in self._found.get(id(run), ()))
+        busy = any(each.code in ("busy_host", "steal") for run in runs for each in self.found.get(id(run), ()))
         roofs = [roof for run in runs if (roof := roofline(run))]
         if busy or not roofs:
             return {}
@@ -247,12 +215,12 @@ class _Grid:
         )
 
     def _run(self, run: Attempt) -> Run:
-        quality = run.metric(self._metric) if self._metric else None
+        quality = run.metric(self.metric) if self.metric else None
         return Run(
             trial=run.trial,
-            seconds=seconds_per_unit(run, self._unit),
-            quality=None if quality is None else self._scale(self._metric, quality),
-            to_target_s=timing.time_to_target(run, self._request.target) if self._request.target else None,
+            seconds=seconds_per_unit(run, self.unit),
+            quality=None if quality is None else self._scale(self.metric, quality),
+            to_target_s=timing.time_to_target(run, self.request.target) if self.request.target else None,
             curve=partial(self._curve, run),
         )
 
@@ -290,13 +258,6 @@ def error_text(run: Attempt) -> str:
     return error_line({**(run.error or {}), **({"type": None} if run.status == TrialStatus.SKIPPED else {})})
 
 
-def _skip_reason(attempts: Sequence[Attempt]) -> str | None:
-    """Return why all runs were skipped; None if one was not."""
-    if not attempts or any(run.status != TrialStatus.SKIPPED for run in attempts):
-        return None
-    return error_text(attempts[0]) or "skipped"
-
-
 def _status(configurations: Sequence[Configuration], part: str, repeats: Iterable[str]) -> Status:
     endings: Counter[str] = Counter()
     runnable = [each for each in configurations if not each.skip or each.completed]
@@ -310,11 +271,6 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
         part=part,
         repeats=tuple(repeats),
     )
-
-
-def _run_parts(runs: Sequence[Attempt]) -> dict[str, float]:
-    names = dict.fromkeys(name for run in runs for name in run.ledger)
-    return {name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in names}
 
 
 def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:

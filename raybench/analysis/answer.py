@@ -70,6 +70,10 @@ class Summary:
         """Whether there is an interval."""
         return self.low is not None and self.high is not None
 
+    def excludes(self, value: float) -> bool:
+        """Return whether there is an interval, and the value is not in it."""
+        return self.low is not None and self.high is not None and not self.low <= value <= self.high
+
 
 @dataclass(frozen=True)
 class Compared(Summary):
@@ -99,14 +103,9 @@ class Ratio(Compared):
     holds_if_no_miss: bool = False
 
     @property
-    def excludes_1(self) -> bool:
-        """Whether the interval excludes 1."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
-    @property
     def is_significant(self) -> bool:
         """Whether it excludes 1, and that does not only hold if no run misses the target."""
-        return self.excludes_1 and not self.holds_if_no_miss
+        return self.excludes(1) and not self.holds_if_no_miss
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class Difference(Compared):
     @property
     def is_significant(self) -> bool:
         """Whether the interval excludes 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        return self.excludes(0)
 
 
 @dataclass(frozen=True)
@@ -465,7 +464,7 @@ class TrustLevel(StrEnum):
     """Amber: cautions, none of which could change the best configuration."""
 
     DOUBTFUL = "doubtful"
-    """Red: a caution that could change the best configuration, or too few runs for an interval."""
+    """Red: a caution that could change the best configuration, or cautions about one that noise may have made it."""
 
 
 @dataclass(frozen=True)
@@ -511,7 +510,6 @@ class Answer:
         description: of the grid file; may be empty.
         currency: of the prices, such as USD.
         metric: the metric of quality, such as `val/accuracy`; empty if no run logged one.
-        higher_is_better: the metric's direction.
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
         target: the quality to reach; None if none was set.
         budget: what each run may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
@@ -543,7 +541,6 @@ class Answer:
     scalings: tuple[Scaling, ...] = ()
     decision: tuple[str, ...] = ()
     metric: str = ""
-    higher_is_better: bool = True
     synthetic_data: str = ""
     target: Target | None = None
     budget: Mapping[str, float] = field(default_factory=dict)

@@ -11,8 +11,8 @@ from raybench.analysis.answer import Best, Criterion, Difference, Ratio, Summary
 from raybench.analysis.intervals import Sample, residual
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference
-from raybench.analysis.targets import Cost, Expected, expected, joules_of, seconds_of, successes, target_ratio
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, scaled
+from raybench.analysis.targets import Cost, expected, joules_of, seconds_of, successes, target_ratio
 
 Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
 """Compares two configurations, corrected for a number of comparisons; a ratio is above 1 if the first is better."""
@@ -31,7 +31,7 @@ class Scale:
     compare: Compare
 
 
-def ranking(configurations: Sequence[Measured], has_target: bool, metric: str = "", quality_sign: int = 0) -> list[int]:
+def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
@@ -39,9 +39,9 @@ def ranking(configurations: Sequence[Measured], has_target: bool, metric: str = 
     ranked: list[int] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        costs = next((each.costs for each in scales(own, has_target, metric, quality_sign)), {})
+        costs = next((each.costs for each in scales(own, metric, quality_sign)), {})
         times = {each.index: fmean(sample.value for sample in each.times) for each in own if each.times}
-        known = [each.index for each in own if each.index in {**costs, **times} or (has_target and each.tries)]
+        known = [each.index for each in own if each.index in {**costs, **times} or each.tries]
         ranked += sorted(known, key=lambda index: (costs.get(index, math.inf), times.get(index, math.inf)))
     return ranked
 
@@ -50,7 +50,6 @@ def best(
     configurations: Sequence[Measured],
     matching: Matching,
     metric: str,
-    has_target: bool,
     workloads: Mapping[str, str],
     quality_sign: int = 0,
 ) -> list[Best]:
@@ -67,7 +66,7 @@ def best(
         if len(own) == 1 and any(each.kind for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
-        for scale in scales(own, has_target, metric, quality_sign):
+        for scale in scales(own, metric, quality_sign):
             found = _best_by(scale, configurations, matching, metric)
             others = [each for each in of_job if Criterion.QUALITY not in each.ratios]
             same = [each for each in others if (each.configuration, each.other) == (found.configuration, found.other)]
@@ -79,9 +78,7 @@ def best(
     return made
 
 
-def scales(
-    configurations: Sequence[Measured], has_target: bool, metric: str = "", quality_sign: int = 0
-) -> list[Scale]:
+def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
     made = []
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
@@ -90,60 +87,45 @@ def scales(
         pooled = residual(samples.values())
         by_quality: Compare = lambda own, other, n: quality_difference(own, other, metric, pooled, n)  # noqa: E731
         made = [Scale(Criterion.QUALITY, qualities, by_quality)]
-        if not has_target:
+        if not any(each.tries for each in configurations):
             return made
-    seconds = Quantity(configurations, seconds_of, lambda each: each.times, has_target)
-    joules = Quantity(configurations, joules_of, lambda each: each.energies, has_target)
+    to_target = any(each.reached for own in configurations for each in own.tries)
+    rounding = max((each.time_rounding for each in configurations), default=0.0)
+    seconds, by_seconds = _costs(configurations, seconds_of, lambda each: each.times, to_target, rounding)
+    joules, by_joules = _costs(configurations, joules_of, lambda each: each.energies, to_target)
     prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour is not None}
-    costs = {index: value * prices[index] / 3600 for index, value in seconds.costs.items() if index in prices}
+    costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
 
     def by_price(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        return seconds.ratio(own, other, comparisons, prices[other.index] / prices[own.index])
+        return by_seconds(own, other, comparisons, prices[other.index] / prices[own.index])
 
-    made.append(
-        Scale(Criterion.FIRST_TO_TARGET if seconds.to_target else Criterion.FASTEST, seconds.costs, seconds.ratio)
-    )
+    made.append(Scale(Criterion.FIRST_TO_TARGET if to_target else Criterion.FASTEST, seconds, by_seconds))
     if len(costs) > 1 and all(costs.values()):  # what is free needs no comparison
         made.append(Scale(Criterion.CHEAPEST, costs, by_price))
-    made += [Scale(Criterion.LEAST_ENERGY, joules.costs, joules.ratio)] if len(joules.costs) > 1 else []
+    made += [Scale(Criterion.LEAST_ENERGY, joules, by_joules)] if len(joules) > 1 else []
     return [each for each in made if each.costs]
 
 
-class Quantity:
-    """The seconds or joules of configurations of one job.
+def _costs(
+    configurations: Sequence[Measured],
+    cost: Cost,
+    of_unit: Callable[[Measured], tuple[Sample, ...]],
+    to_target: bool,
+    rounding: float = 0.0,
+) -> tuple[dict[int, float], Callable[..., Ratio | None]]:
+    """Return the costs to the target, or else of a unit of work, by index, and the comparison of two configurations."""
+    pooled = residual(successes(each, cost) if to_target else of_unit(each) for each in configurations)
 
-    Attributes:
-        to_target: whether they are those to the target, because a run reached it, or else of a unit of work.
-        costs: by index.
-    """
+    def compare(own: Measured, other: Measured, comparisons: int, factor: float = 1.0) -> Ratio | None:
+        if to_target:
+            return target_ratio(own, other, pooled, cost, comparisons, factor)
+        ratio = cost_ratio(of_unit(own), of_unit(other), pooled, rounding, comparisons)
+        return scaled(ratio, factor) if ratio else None
 
-    def __init__(
-        self,
-        configurations: Sequence[Measured],
-        cost: Cost,
-        of_unit: Callable[[Measured], tuple[Sample, ...]],
-        has_target: bool,
-    ) -> None:
-        self._cost, self._of_unit = cost, of_unit
-        self.to_target = has_target and any(each.reached for own in configurations for each in own.tries)
-        roundings = [each.time_rounding for each in configurations if cost is seconds_of]
-        self._rounding = max(roundings, default=0.0)
-        self._pooled = residual(map(self._samples, configurations))
-        totals: dict[int, Expected | Summary | None] = {
-            each.index: expected(each.tries, cost) if self.to_target else cost_summary(of_unit(each))
-            for each in configurations
-        }
-        self.costs = {index: total.value for index, total in totals.items() if total}
-
-    def _samples(self, configuration: Measured) -> Sequence[Sample]:
-        return successes(configuration, self._cost) if self.to_target else self._of_unit(configuration)
-
-    def ratio(self, own: Measured, other: Measured, comparisons: int, factor: float = 1.0) -> Ratio | None:
-        """Return the ratio of two configurations, multiplied by a known factor."""
-        if self.to_target:
-            return target_ratio(own, other, self._pooled, self._cost, comparisons, factor)
-        sides = self._of_unit(own), self._of_unit(other)
-        return cost_ratio(*sides, self._pooled, self._rounding, comparisons, factor)
+    totals: dict[int, Summary | None] = {
+        each.index: expected(each.tries, cost) if to_target else cost_summary(of_unit(each)) for each in configurations
+    }
+    return {index: total.value for index, total in totals.items() if total}, compare
 
 
 def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str) -> Best:
@@ -156,7 +138,7 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     for index in order[1:]:
         found = scale.compare(configurations[first], configurations[index], rest)
         if found and found.has_interval and not found.is_significant:
-            (unproven if isinstance(found, Ratio) and found.excludes_1 else ties).append(index)
+            (unproven if isinstance(found, Ratio) and found.excludes(1) else ties).append(index)
     if other is None:
         return Best(first, None, {scale.criterion: None})
     pair = configurations[first], configurations[other]

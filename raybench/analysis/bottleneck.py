@@ -18,7 +18,7 @@ from raybench.core.cell import Cell
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text
 from raybench.results import timing
-from raybench.results.attempt import Attempt
+from raybench.results.attempt import Attempt, kept
 
 COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
 
@@ -59,40 +59,16 @@ class Utilization:
 
     Attributes:
         flops_per_s: achieved, over training and waiting for input; None if the epochs do not count the unit.
-        datasheet: FLOP/s that the vendor states in this precision, of all devices together; None if not known.
+        mfu: the share of the measured peak; None if there is a problem.
+        datasheet_mfu: the share of the peak that the vendor states in this precision; None if that is not known.
+        problem: why there is no MFU; empty if there is one.
     """
 
     basis: FlopsAndPeak
     flops_per_s: float | None
-    datasheet: float | None
-
-    @property
-    def mfu(self) -> float | None:
-        """The share of the measured peak; None if there is a `problem`."""
-        return None if self.flops_per_s is None or self.problem else self.flops_per_s / self.basis.peak
-
-    @property
-    def datasheet_mfu(self) -> float | None:
-        """The share of the data sheet's peak."""
-        return self.flops_per_s / self.datasheet if self.flops_per_s and self.datasheet and not self.problem else None
-
-    @property
-    def problem(self) -> str:
-        """The reason why there is no MFU; empty if there is one."""
-        if self.flops_per_s is None:
-            unit = self.basis.unit
-            return f"no {unit} are counted: add `work: {{{unit}: …}}` or trial.count({unit}=…)"
-        if self.flops_per_s <= self.basis.peak:
-            return ""
-        stated = (
-            "overstated FLOPs, a different precision (set flops_precision)"
-            if self.basis.source == STATED
-            else "an error of the count"
-        )
-        return (
-            f"{flops_text(self.flops_per_s)} exceed the measured peak of {flops_text(self.basis.peak)} in "
-            f"{self.basis.precision}: {stated}, or a busy host while the peak was measured"
-        )
+    mfu: float | None = None
+    datasheet_mfu: float | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,43 +76,29 @@ class Roofline:
     """The steady epochs of an attempt relative to its device's capacity.
 
     Attributes:
-        compute: share of the better arithmetic probe, which is MFU.
+        bottleneck: `input` if waiting for it took at least `LEAST_SHARE` of the time; else `compute` or `memory`,
+            whichever is closer to its probe, if that share is at least `LEAST_SHARE`; else `overhead`: the time mostly
+            goes to the host, which launches one small operation after another, and a more powerful device would not be
+            faster.
+        share: that of the bottleneck; for overhead the larger of compute and memory.
         memory: share of the memory probe.
         input: share of the time in which the host waited for the next batch.
     """
 
-    compute: float
+    bottleneck: str
+    share: float
     memory: float
     input: float
 
-    @property
-    def bottleneck(self) -> str:
-        """The class of the bottleneck.
 
-        `input` if waiting for it took at least `LEAST_SHARE` of the time; else `compute` or `memory`, whichever is
-        closer to its probe, if that share is at least `LEAST_SHARE`; else `overhead`: the device was mostly idle, so a
-        more powerful device would not be faster. The time then mostly goes to the host, which launches one small
-        operation after another.
-        """
-        if self.input >= LEAST_SHARE:
-            return INPUT
-        if max(self.compute, self.memory) < LEAST_SHARE:
-            return OVERHEAD
-        return COMPUTE if self.compute >= self.memory else MEMORY
-
-    @property
-    def share(self) -> float:
-        """The share that determines the class: that of the time for `input`, else the larger of the others."""
-        return self.input if self.bottleneck == INPUT else max(self.compute, self.memory)
-
-
+@kept
 def utilization(attempt: Attempt) -> Utilization | None:
     """The FLOPs of an attempt's model relative to its devices' peak; None if either is not known."""
     label, device = attempt.roofline, attempt.cell.device
     try:
         probes, precision = label["probes"], label["precision"]
         # Convolutions may be faster, by algorithms with fewer multiplications; a language model has none.
-        names = ["product"] if any("tokens" in epoch.counts for epoch in attempt.epochs) else ["product", "convolution"]
+        names = ["product"] if any("tokens" in epoch.units for epoch in attempt.epochs) else ["product", "convolution"]
         peak, probe = max((float(probes[name]), name) for name in names)
         if stated := label.get("stated"):
             unit, flops, source = stated["unit"], float(stated["flops"]), STATED
@@ -149,9 +111,19 @@ def utilization(attempt: Attempt) -> Utilization | None:
         return None
     if not attempt.epochs or peak <= 0:
         return None
-    stated_peak = peak_flops(str(device.model), precision)
     basis = FlopsAndPeak(peak, probe, precision, flops, unit, source)
-    return Utilization(basis, rate and flops * rate, stated_peak and stated_peak * device.known_count)
+    if rate is None:
+        missing = f"no {unit} are counted: add `work: {{{unit}: …}}` or trial.count({unit}=…)"
+        return Utilization(basis, None, problem=missing)
+    flops_per_s, stated_peak = flops * rate, peak_flops(str(device.model), precision)
+    if flops_per_s > peak:
+        excess = f"{flops_text(flops_per_s)} exceed the measured peak of {flops_text(peak)} in {precision}"
+        overstated = "overstated FLOPs, a different precision (set flops_precision)"
+        cause = overstated if source == STATED else "an error of the count"
+        problem = f"{excess}: {cause}, or a busy host while the peak was measured"
+        return Utilization(basis, flops_per_s, problem=problem)
+    datasheet = flops_per_s / (stated_peak * device.known_count) if stated_peak else None
+    return Utilization(basis, flops_per_s, flops_per_s / peak, datasheet)
 
 
 def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
@@ -175,8 +147,11 @@ def roofline(attempt: Attempt) -> Roofline | None:
         return None
     if used is None or used.mfu is None or examples_per_s is None or memory <= 0 or attempt.cell.settings.compile:
         return None
-    share = bytes_moved * examples_per_s / memory
-    return Roofline(used.mfu, share, input_share(attempt) or 0.0) if share <= 1 else None
+    moved, wait = bytes_moved * examples_per_s / memory, input_share(attempt) or 0.0
+    if moved > 1:
+        return None
+    share, cause = (wait, INPUT) if wait >= LEAST_SHARE else max((moved, MEMORY), (used.mfu, COMPUTE))
+    return Roofline(cause if share >= LEAST_SHARE else OVERHEAD, share, moved, wait)
 
 
 def input_share(attempt: Attempt) -> float | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
-from raybench.core.text import format_value
+from raybench.core.text import format_value, names_text
 from raybench.results.attempt import Attempt
 
 
@@ -16,6 +18,11 @@ class ChangedValue:
     name: str
     base: tuple[str, ...]
     new: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.name == "workload.digest":
+            return "the files of the training code"
+        return f"{self.name}: {' → '.join(names_text(side, separator=', ') or '–' for side in (self.base, self.new))}"
 
 
 def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:
@@ -29,14 +36,16 @@ def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[
 
 def _values(runs: Iterable[Attempt]) -> Mapping[str, set[str]]:
     """Return what runs were made with: software, machine, fields of their cells."""
-    values: dict[str, set[str]] = {}
+    runs, values = list(runs), dict[str, set[str]]()
+    sources: list[Mapping[str, Any]] = []
     for run in runs:
-        found = {**run.versions, "driver": run.hardware.get("driver")}
-        found["OMP_WAIT_POLICY"] = run.runtime_conditions.get("OMP_WAIT_POLICY")
-        found |= {f"host.{name}": run.host.get(name) for name in ("name", "kernel")}
-        leaves = run.cell.leaves().items()
-        found |= {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}
-        for name, value in found.items():
-            if value not in (None, ""):
-                values.setdefault(name, set()).add(format_value(value))
+        waiting = run.runtime_conditions.get("OMP_WAIT_POLICY")
+        sources += [run.versions, {"driver": run.hardware.get("driver"), "OMP_WAIT_POLICY": waiting}]
+        sources.append({f"host.{name}": run.host.get(name) for name in ("name", "kernel")})
+    for cell in {id(run.cell): run.cell for run in runs}.values():
+        leaves = cell.leaves().items()
+        sources.append({name: each for name, each in leaves if name != "version" and not name.startswith("compared.")})
+    for name, value in chain.from_iterable(source.items() for source in sources):
+        if value not in (None, ""):
+            values.setdefault(name, set()).add(format_value(value))
     return values

@@ -14,7 +14,7 @@ from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, host_of, measure_all
+from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
@@ -161,21 +161,10 @@ class Comparison:
         return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
 
 
-Source = tuple[Sequence[Attempt], GridRequest]
-"""The attempts of a grid, and its request."""
-
-
 def as_versions(base: Source, new: Source) -> Source:
     """Return results of two sessions as one grid with the axis `version`."""
-    attempts: list[Attempt] = []
-    cells = []
-    for version, (own_attempts, request) in ((BASE, base), (NEW, new)):
-        attempts += [replace(each, trial=f"{version}-{each.trial}") for each in own_attempts]
-        cells += [
-            replace(cell, cell_id=f"{version}-{cell.cell_id}", axes={**cell.axes, VERSION_AXIS: version})
-            for cell in request.cells
-        ]
-    return attempts, replace(new[1], cells=cells, baseline={VERSION_AXIS: BASE})
+    attempts, request = as_one_grid(VERSION_AXIS, [(BASE, base), (NEW, new)])
+    return attempts, replace(request, baseline={VERSION_AXIS: BASE})
 
 
 def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | None = None) -> Comparison:
@@ -211,17 +200,15 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         [run for each in bases if each.index in news for run in each.completed],
         [run for new in news.values() for run in new.completed],
     ]
-    changes = tuple(_change(labels[base.index], base, news.get(base.index), judge) for base in bases)
+    changes = tuple(judge.change(labels[base.index], base, news.get(base.index)) for base in bases)
     further = tuple(labels[each.index] for each in only_in_new)
     what = limits, unit, judge.metric, judge.higher_is_better, changes, further
     return Comparison(*what, tuple(changed_values(*sides)), _are_same(*sides), answer.trust.cautions)
 
 
-def is_decided(new: Measured, base: Measured, slowdown: Estimate | None, request: GridRequest) -> Certainty:
+def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
     """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
-    verdict = Verdict.MISSING if base.completed and not new.completed else Verdict.UNDECIDED
-    if slowdown:
-        verdict = _judge(Limits(**request.limits or {}), request, (base, new)).judge(base, new, slowdown)[0]
+    verdict = _judge(Limits(**request.limits or {}), request, (base, new)).change("", base, new).verdict
     return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
 
 
@@ -245,41 +232,47 @@ class _Judge:
     higher_is_better: bool
     alpha: float
 
-    def judge(
-        self, base: Measured, new: Measured, slowdown: Estimate
-    ) -> tuple[Verdict, str, int | None, Difference | None, bool | None]:
-        """Return the verdict, the reason and the number of repeats of one that is undecided, and the quality.
-
-        Args:
-            base, new: the configuration in both versions.
-            slowdown: the mean of log(new/base).
-        """
-        verdict, reason, repeats = self._speed(slowdown, min(len(base.times), len(new.times)))
-        quiet = difference(_without_load(new), _without_load(base), floor=max(base.time_rounding, new.time_rounding))
-        if verdict is not (self._speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
+    def change(self, label: str, base: Measured, new: Measured | None) -> Change:
+        """Return a configuration in both versions, with its verdict."""
+        times = [cost_summary(each.times) if each else None for each in (base, new)]
+        base_s, new_s = (each.value if each else None for each in times)
+        change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason="no time of a completed run of base")
+        if base.completed and (new is None or not new.completed):
+            return replace(change, verdict=Verdict.MISSING, reason=_ending(new))
+        floor = max(each.time_rounding for each in (base, new) if each)
+        if new is None or (slowdown := difference(new.times, base.times, floor=floor)) is None:
+            return change
+        runs = len(new.times), len(base.times)
+        speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
+        if bounds := self._bounds(slowdown):
+            speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
+        verdict, reason, repeats = self._of_speed(slowdown, min(runs))
+        quiet = difference(_without_load(new), _without_load(base), floor=floor)
+        if verdict is not (self._of_speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
-        estimate = quality_estimate(new, base, self.metric)
-        if estimate is None:
-            return verdict, reason, repeats, None, None
-        sides = new.qualities[self.metric], base.qualities[self.metric]
+        kept: bool | None = None
+        estimate, limit = quality_estimate(new, base, self.metric), self.limits.loss(self.metric)
+        if estimate and estimate.error is not None and limit is not None:
+            if not self.metric.endswith("/accuracy"):
+                limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
+            loss = -estimate.value if self.higher_is_better else estimate.value
+            kept = loss + self._margin(estimate, ALPHA) < limit
+            if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
+                verdict, reason, repeats = Verdict.WORSE, "", None
+            elif verdict is Verdict.WITHIN and self.limits.needs_quality and not kept:
+                verdict, reason = Verdict.UNDECIDED, f"{self.metric} is not shown to stay within its limit"
+                logged = min(len(each.qualities[self.metric]) for each in (base, new))
+                repeats = estimate.repeats_until(abs(limit - loss), logged, self._probability(estimate))
+        more = None if repeats is None else repeats - min(runs)
+        wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
+        more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
         quality = quality_difference(new, base, self.metric)
-        limit = self.limits.loss(self.metric)
-        if limit and not self.metric.endswith("/accuracy"):
-            limit *= abs(fmean(each.value for each in sides[1]))
-        if limit is None or estimate.error is None or estimate.df is None:
-            return verdict, reason, repeats, quality, None
-        loss = -estimate.value if self.higher_is_better else estimate.value
-        is_kept = loss + self._margin(estimate, ALPHA) < limit
-        if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
-            verdict, reason, repeats = Verdict.WORSE, "", None
-        elif verdict is Verdict.WITHIN and self.limits.needs_quality and not is_kept:
-            verdict, reason = Verdict.UNDECIDED, f"{self.metric} is not shown to stay within its limit"
-            repeats = estimate.repeats_until(abs(limit - loss), min(map(len, sides)), self._probability(estimate))
-        return verdict, reason, repeats, quality, is_kept
+        return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
 
-    def _speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
+    def _of_speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
+        """Return the verdict on the mean of log(new/base), and the reason and the repeats of one that is undecided."""
         limit = math.log1p(self.limits.slowdown)
-        if (bounds := self.bounds(slowdown)) is None:
+        if (bounds := self._bounds(slowdown)) is None:
             return Verdict.UNDECIDED, "one run of a version gives no interval", None
         if slowdown.value > limit and bounds[0] > (limit if self.limits.strict else 0.0):
             return Verdict.SLOWER, "", None
@@ -288,7 +281,7 @@ class _Judge:
         repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, self._probability(slowdown))
         return Verdict.UNDECIDED, f"it may be up to {math.expm1(bounds[1]):.0%} slower", repeats
 
-    def bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
+    def _bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
         """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""
         if (ends := slowdown.interval()) is None:
             return None
@@ -297,30 +290,11 @@ class _Judge:
 
     def _margin(self, estimate: Estimate, alpha: float) -> float:
         """Return the margin of a one-sided test, which also holds if the number of repeats followed from the runs."""
-        assert estimate.df is not None and estimate.error is not None
+        assert estimate.error is not None
         return quantile(estimate.df, 1 - alpha * estimate.alpha / ALPHA) * estimate.error
 
     def _probability(self, estimate: Estimate) -> float:
         return 1 - self.alpha * estimate.alpha / ALPHA
-
-
-def _change(label: str, base: Measured, new: Measured | None, judge: _Judge) -> Change:
-    seconds = [summary.value if (summary := cost_summary(each.times)) else None for each in (base, new) if each]
-    base_s, new_s = seconds[0], seconds[1] if new else None
-    if base.completed and (new is None or not new.completed):
-        return Change(label, base_s, None, None, Verdict.MISSING, reason=_ending(new))
-    slowdown = difference(new.times, base.times, floor=max(base.time_rounding, new.time_rounding)) if new else None
-    if new is None or slowdown is None:
-        return Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason="no time of a completed run of base")
-    runs = len(new.times), len(base.times)
-    speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
-    if bounds := judge.bounds(slowdown):
-        speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
-    verdict, reason, repeats, quality, kept = judge.judge(base, new, slowdown)
-    more = None if repeats is None else repeats - min(runs)
-    wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
-    more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
-    return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
 
 
 def _without_load(measured: Measured) -> list[Sample]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 _A100 = {"fp32": 19.5, "tf32": 156.0, "bf16": 312.0, "fp16": 312.0}
 _H100 = {"fp32": 67.0, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}
@@ -39,6 +40,7 @@ _TERAFLOPS: Mapping[str, Mapping[str, float]] = {
 """TFLOP/s by precision of a whole GPU or TPU chip, by its model's name; slices of a GPU have none."""
 
 
+@cache
 def peak_flops(model: str, precision: str) -> float | None:
     """The stated peak of one accelerator in FLOP/s; None if it is not known."""
     rates = next((rates for name, rates in _TERAFLOPS.items() if re.fullmatch(name, model)), {})

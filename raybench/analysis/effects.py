@@ -13,7 +13,7 @@ from raybench.analysis.answer import Effect, EffectPart
 from raybench.analysis.intervals import EffectEstimate, Residual, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import as_difference, as_ratio, price_factor, scaled
+from raybench.analysis.ratios import as_difference, as_ratio, scaled
 from raybench.core.text import format_value
 from raybench.devices import hosted
 
@@ -43,6 +43,11 @@ class _Row:
     speed: EffectEstimate | None
     quality: Mapping[str, EffectEstimate]
 
+    @property
+    def timed(self) -> list[tuple[Measured, Measured]]:
+        """The matched sets of which both sides have a time."""
+        return [pair for pair in self.pairs if all(each.times for each in pair)]
+
 
 def effects(
     configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str], residuals: Residuals
@@ -57,7 +62,8 @@ def effects(
             if format_value(value) == format_value(other):
                 continue
             pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
-            rows.append(_row(axis, value, other, pairs, metrics, residuals))
+            found = _speed(pairs, residuals), _qualities(pairs, metrics, residuals)
+            rows.append(_Row(axis, value, other, pairs, *found))
     dependent = _dependences(rows, matching, metrics)
     made = [
         _effect(row, matching, metrics, residuals, dependent.get(number))
@@ -70,19 +76,16 @@ def effects(
     return sorted(made, key=lambda each: -largest[each.axis])
 
 
-def _row(
-    axis: str,
-    value: Any,
-    other: Any,
-    pairs: Sequence[tuple[Measured, Measured]],
-    metrics: Sequence[str],
-    residuals: Residuals,
-) -> _Row:
-    speed = intervals.effect(
-        [(reference.times, own.times) for own, reference in pairs],
-        residuals.times,
-        max((each.time_rounding for pair in pairs for each in pair), default=0.0),
-    )
+def _speed(pairs: Sequence[tuple[Measured, Measured]], residuals: Residuals) -> EffectEstimate | None:
+    """Return the effect on the speed over matched sets; None without a set of which both sides have a time."""
+    rounding = max((each.time_rounding for pair in pairs for each in pair), default=0.0)
+    return intervals.effect([(reference.times, own.times) for own, reference in pairs], residuals.times, rounding)
+
+
+def _qualities(
+    pairs: Sequence[tuple[Measured, Measured]], metrics: Sequence[str], residuals: Residuals
+) -> dict[str, EffectEstimate]:
+    """Return the effect on each metric that both sides of a set have."""
     quality = {}
     for metric in metrics:
         sides = [
@@ -95,7 +98,7 @@ def _row(
             if any(metric in each.alike for pair in pairs for each in pair):
                 estimate = replace(estimate, mean=replace(estimate.mean, error=None), table=None)
             quality[metric] = estimate
-    return _Row(axis, value, other, pairs, speed, quality)
+    return quality
 
 
 def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> dict[int, str]:
@@ -106,10 +109,10 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
     probabilities: dict[object, float] = {}
     for number, row in enumerate(rows):
         main = row.quality.get(metrics[0]) if metrics else None
-        for table in (each.table for each in (row.speed, main) if each):
-            for axis in matching.axes if table else ():
-                groups = [format_value(own.axes.get(axis)) for own, _ in _timed(row)]
-                if table is None or axis == row.axis or axis in matching.ties or len(groups) != table.values.shape[1]:
+        for table in (each.table for each in (row.speed, main) if each and each.table):
+            for axis in matching.axes:
+                groups = [format_value(own.axes.get(axis)) for own, _ in row.timed]
+                if axis == row.axis or axis in matching.ties or len(groups) != table.values.shape[1]:
                     continue
                 names = sorted(set(groups))
                 if len(names) > 1:
@@ -121,11 +124,6 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
         assert isinstance(key, tuple)
         found.setdefault(key[0], key[1])
     return found
-
-
-def _timed(row: _Row) -> list[tuple[Measured, Measured]]:
-    """Return the matched sets of which both sides have a time."""
-    return [(own, reference) for own, reference in row.pairs if own.times and reference.times]
 
 
 def _amounts(row: _Row) -> tuple[float, float] | None:
@@ -150,21 +148,18 @@ def _effect(
 ) -> Effect:
     jobs = dict.fromkeys(own.job for own, _ in row.pairs)
     job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if len(jobs) > 1 else ""
+    axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
     ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
-    least, most = (min(ratios), max(ratios)) if ratios else (None, None)
-    opposite = bool(row.speed and ratios) and _is_opposite(row.speed, min(ratios), max(ratios), depends_on)
-    compared = _timed(row) or row.pairs
-    runs = min((len(each.times) or len(each.completed) for pair in compared for each in pair), default=0)
-    main = metrics[0] if metrics else ""
+    is_unknown = row.speed is not None and row.speed.table is None and row.speed.mean.error is None
+    opposite = is_unknown and min(ratios) < 1 / LEAST_OPPOSITE and max(ratios) > LEAST_OPPOSITE
+    opposite |= depends_on is not None and _changes_sign(row.speed)
+    runs = min((len(each.times) or len(each.completed) for pair in row.timed or row.pairs for each in pair), default=0)
     points = [each.value for each in row.quality[main].sets] if main in row.quality else []
-    quality_opposite = bool(
-        depends_on and main in row.quality and (table := row.quality[main].table) and table.changes_sign()
-    )
-    axis = job_axis or depends_on or ""
+    quality_opposite = depends_on is not None and _changes_sign(row.quality.get(main))
     speed = as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None
-    amounts = _amounts(row)
-    prices = [price_factor(own, reference) or math.nan for own, reference in _timed(row)]
-    joules = intervals.effect([(reference.energies, own.energies) for own, reference in row.pairs]) if speed else None
+    amounts = _amounts(row) if speed else None
+    prices = [(own.price_per_hour or 0.0, other.price_per_hour or 0.0) for own, other in row.timed]
+    joules = intervals.effect([(other.energies, own.energies) for own, other in row.pairs]) if amounts else None
     return Effect(
         axis=row.axis,
         value=row.value,
@@ -172,18 +167,20 @@ def _effect(
         sets=len(row.speed.sets) if row.speed else len(row.pairs),
         runs=runs,
         speed=speed,
-        efficiency=scaled(speed, amounts[1] / amounts[0]) if amounts else None,
-        price=scaled(speed, geometric_mean(prices)) if amounts and not any(map(math.isnan, prices)) else None,
-        energy=as_ratio(joules.mean, runs=(runs, runs)) if joules and amounts else None,
-        least=least,
-        most=most,
+        efficiency=scaled(speed, amounts[1] / amounts[0]) if speed and amounts else None,
+        price=scaled(speed, geometric_mean(other / own for own, other in prices))
+        if speed and amounts and all(map(all, prices))
+        else None,
+        energy=as_ratio(joules.mean, runs=(runs, runs)) if joules else None,
+        least=min(ratios, default=None),
+        most=max(ratios, default=None),
         rates=_rates(row),
         varies=bool(axis) or opposite,
         parts=_parts(row, axis, residuals) if axis else (),
         quality={
             metric: as_difference(estimate.mean, metric, (runs, runs))
             for metric, estimate in row.quality.items()
-            if not job_axis and not (quality_opposite and metric == main)
+            if not job_axis and not (metric == main and quality_opposite)
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
@@ -197,20 +194,16 @@ def _effect(
 
 def _rates(row: _Row) -> tuple[float, float] | None:
     """Return the geometric means per second of both sides over the matched sets; None if a side counted nothing."""
-    sides = [[fmean(sample.value for sample in side.paces) for side in pair if side.paces] for pair in _timed(row)]
+    sides = [[fmean(sample.value for sample in side.rates) for side in pair if side.rates] for pair in row.timed]
     if not sides or any(len(pair) < 2 for pair in sides):
         return None
-    own, other = (math.exp(-fmean(each)) for each in zip(*sides, strict=True))
+    own, other = (math.exp(fmean(each)) for each in zip(*sides, strict=True))
     return own, other
 
 
-def _is_opposite(speed: EffectEstimate | None, least: float, most: float, depends_on: str | None) -> bool:
-    """Return whether sets have effects of both signs, beyond noise if that is known."""
-    if speed is None or len(speed.sets) < 2:
-        return False
-    if speed.table is None:
-        return speed.mean.error is None and least < 1 / LEAST_OPPOSITE and most > LEAST_OPPOSITE
-    return depends_on is not None and speed.table.changes_sign()
+def _changes_sign(estimate: EffectEstimate | None) -> bool:
+    """Return whether sets have effects of both signs beyond noise."""
+    return bool(estimate and estimate.table and estimate.table.changes_sign())
 
 
 def _parts(row: _Row, axis: str, residuals: Residuals) -> tuple[EffectPart, ...]:
@@ -220,9 +213,8 @@ def _parts(row: _Row, axis: str, residuals: Residuals) -> tuple[EffectPart, ...]
         groups.setdefault(format_value(own.axes.get(axis)), []).append((own, reference))
     parts = []
     for pairs in groups.values():
-        part = _row(row.axis, row.value, row.other, pairs, (), residuals)
         runs = min(len(each.times) for pair in pairs for each in pair)
-        speed = as_ratio(part.speed.mean, runs=(runs, runs)) if part.speed else None
+        speed = as_ratio(part.mean, runs=(runs, runs)) if (part := _speed(pairs, residuals)) else None
         parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed))
     return tuple(parts)
 

@@ -86,14 +86,14 @@ class Estimate:
     """An estimate with its standard error.
 
     Attributes:
-        error, df: None without an interval.
+        error: None without an interval.
         alpha: probability that its interval misses the true value.
         paired: whether it is a mean of differences within repeats.
     """
 
     value: float
     error: float | None = None
-    df: float | None = None
+    df: float = math.inf
     alpha: float = ALPHA
     paired: bool = False
 
@@ -102,7 +102,7 @@ class Estimate:
 
         Of several comparisons from which it was selected (Bonferroni); a factor of 2 for alpha makes a 90% interval.
         """
-        if self.error is None or self.df is None:
+        if self.error is None:
             return None
         half = quantile(self.df, 1 - self.alpha * confidence_factor / (2 * comparisons)) * self.error
         return self.value - half, self.value + half
@@ -120,7 +120,7 @@ class Estimate:
 
     def repeats_until(self, half: float, repeats: int, probability: float | None = None) -> int | None:
         """Return about how many repeats make t·se as small as `half`; None if more than `MOST_REPEATS` do."""
-        if self.error is None or self.df is None or repeats < 2:
+        if self.error is None or repeats < 2:
             return None
         probability = probability or 1 - self.alpha / 2
         for more in range(repeats + 1, MOST_REPEATS + 1):
@@ -146,11 +146,13 @@ def quantile(df: float, probability: float) -> float:
     return float(stdtrit(df, probability))
 
 
-def f_probability(f: float, df1: float, df2: float) -> float:
-    """Return the probability of a larger value of Fisher's F."""
+def f_probability(between: float, within: float, df1: float, df2: float) -> float:
+    """Return the probability of a larger ratio of two mean squares (Fisher's F)."""
     from scipy.special import fdtrc
 
-    return 1.0 if math.isnan(f) else float(fdtrc(df1, df2, f)) if math.isfinite(f) else 0.0
+    if within == 0:
+        return 0.0 if between > 0 else 1.0
+    return float(fdtrc(df1, df2, between / within))
 
 
 def variance(values: Sequence[float], floor: float = 0.0) -> float:
@@ -166,7 +168,7 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Estimate:
     return Estimate(fmean(values), math.sqrt(variance(values, floor) / len(values)), len(values) - 1)
 
 
-def residual(sides: Iterable[Sequence[Sample]], floor: float = 0.0) -> Residual | None:
+def residual(sides: Iterable[Sequence[Sample]]) -> Residual | None:
     """Return the variance pooled over configurations, within machines; None with one run each."""
     squares, df = 0.0, 0
     for side in sides:
@@ -174,22 +176,40 @@ def residual(sides: Iterable[Sequence[Sample]], floor: float = 0.0) -> Residual 
             if len(values) > 1:
                 squares += variance(values) * (len(values) - 1)
                 df += len(values) - 1
-    return Residual(max(squares / df, floor), df) if df else None
+    return Residual(squares / df, df) if df else None
 
 
 def difference(
-    side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None = None, floor: float = 0.0
+    side: Sequence[Sample],
+    other: Sequence[Sample],
+    pooled: Residual | None = None,
+    floor: float = 0.0,
+    comparisons: int = 1,
 ) -> Estimate | None:
     """Return the mean of a side minus that of the other; None if a side is empty.
 
     Paired by repeat if the sides alternated on one machine in at least `LEAST_PAIRED` repeats. Otherwise Welch's, with
     at most 2n − 2 degrees of freedom of the smaller side; or, with 3 runs on a side, the pooled variance if its
     degrees of freedom make the interval shorter. All these choices depend on the plan, not on the values.
+
+    Of sides that were selected from several `comparisons` it has the variance pooled over these, since Bonferroni's
+    correction needs more degrees of freedom than a pair has.
     """
     side, other, stopping = _as_decided(side, other)
     if not side or not other:
         return None
-    return at_every_look(_difference(side, other, None if stopping else pooled, floor), stopping)
+    is_selected = comparisons > 1
+    estimate = _difference(side, other, None if stopping or is_selected else pooled, floor)
+    estimate = at_every_look(estimate, stopping)
+    is_one_machine = all(len(_by_host(each)) == 1 for each in (side, other))
+    # A single run's own noise is not known.
+    if not is_selected or pooled is None or not is_one_machine or min(len(side), len(other)) < 2:
+        return estimate
+    return replace(estimate, error=_pooled_error(pooled, side, other), df=pooled.df)
+
+
+def _pooled_error(pooled: Residual, side: Sequence[Sample], other: Sequence[Sample]) -> float:
+    return math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
 
 
 def _as_decided(
@@ -222,27 +242,12 @@ def _difference(side: Sequence[Sample], other: Sequence[Sample], pooled: Residua
         return _welch(means[0], means[1], floor)
     sides = [[each.value for each in runs] for runs in (side, other)]
     least = min(map(len, sides))
-    if pooled and LEAST_POOLED <= least < LEAST_PAIRED and _is_shorter(pooled, least):
-        error = math.sqrt(pooled.variance * (1 / len(sides[0]) + 1 / len(sides[1])))
+    # The interval with the pooled variance is the shorter one, whatever the values.
+    is_shorter = pooled and quantile(pooled.df, 1 - POOLED_ALPHA / 2) < quantile(2 * least - 2, 1 - ALPHA / 2)
+    if pooled and is_shorter and LEAST_POOLED <= least < LEAST_PAIRED:
+        error = _pooled_error(pooled, side, other)
         return Estimate(fmean(sides[0]) - fmean(sides[1]), error, pooled.df, POOLED_ALPHA)
     return _welch(sides[0], sides[1], floor)
-
-
-def best_difference(
-    side: Sequence[Sample], other: Sequence[Sample], pooled: Residual | None, floor: float = 0.0
-) -> Estimate | None:
-    """Return the difference of a side that was selected as the best of several.
-
-    With the variance pooled over the candidates: Bonferroni's correction needs more degrees of freedom than a pair has.
-    """
-    side, other, _ = _as_decided(side, other)
-    estimate = difference(side, other, floor=floor)
-    if estimate is None or pooled is None or max(len(_by_host(each)) for each in (side, other)) > 1:
-        return estimate
-    if min(len(side), len(other)) < 2:  # a single run's own noise is not known
-        return estimate
-    error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
-    return Estimate(estimate.value, error, pooled.df, estimate.alpha, estimate.paired)
 
 
 def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
@@ -250,19 +255,11 @@ def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
 
     Every common repeat of one side ended before the next one of the other began.
     """
-    if len({each.host for each in (*side, *other)}) > 1:
+    hosts, pairs = {each.host for each in (*side, *other)}, _pairs(side, other)
+    spans = [[time for each in pair for time in (each.started, each.ended) if time is not None] for pair in pairs]
+    if len(hosts) > 1 or len(pairs) < LEAST_PAIRED or any(len(span) < 4 for span in spans):
         return False
-    pairs = _pairs(side, other)
-    if len(pairs) < LEAST_PAIRED:
-        return False
-    spans = []
-    for pair in pairs:
-        times = [time for each in pair for time in (each.started, each.ended)]
-        known = [time for time in times if time is not None]
-        if len(known) < len(times):
-            return False
-        spans.append((min(known), max(known)))
-    return all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
+    return all(max(earlier) <= min(later) for earlier, later in pairwise(spans))
 
 
 def _pairs(side: Sequence[Sample], other: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
@@ -283,11 +280,6 @@ def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) 
     df = error**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True))
     # Without this cap, 2 runs against 5 to 10 cover 89 to 94 %.
     return Estimate(value, math.sqrt(error), min(df, 2.0 * least - 2))
-
-
-def _is_shorter(pooled: Residual, least: int) -> bool:
-    """Return whether a pooled interval is shorter than Welch's of as many runs, whatever the values."""
-    return quantile(pooled.df, 1 - POOLED_ALPHA / 2) < quantile(2 * least - 2, 1 - ALPHA / 2)
 
 
 def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
@@ -317,29 +309,23 @@ class EffectEstimate:
     table: TwoWayTable | None = None
 
 
-@dataclass(frozen=True)
 class TwoWayTable:
     """Differences by repeat and matched set, and their mean squares.
 
     Attributes:
-        values: one row per repeat, one column per set.
+        values: one row per repeat, one column per set; at least 2 of both.
         ms_repeats: mean square of repeats.
         ms_residual: residual mean square.
     """
 
-    values: NDArray[np.float64]
-    ms_repeats: float
-    ms_residual: float
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64], floor: float = 0.0) -> TwoWayTable:
-        """Return the table of at least 2 repeats and 2 sets; `floor` is the least variance of one value."""
+    def __init__(self, values: NDArray[np.float64], floor: float = 0.0) -> None:
+        """Compute the mean squares; `floor` is the least variance of one value."""
         n, m = values.shape
         rows, columns, middle = values.mean(axis=1), values.mean(axis=0), values.mean()
         rest = values - rows[:, None] - columns[None, :] + middle
-        ms_repeats = m * float(((rows - middle) ** 2).sum()) / (n - 1)
-        ms_residual = float((rest**2).sum()) / ((n - 1) * (m - 1))
-        return cls(values, max(ms_repeats, floor), max(ms_residual, floor))
+        self.values = values
+        self.ms_repeats = max(m * float(((rows - middle) ** 2).sum()) / (n - 1), floor)
+        self.ms_residual = max(float((rest**2).sum()) / ((n - 1) * (m - 1)), floor)
 
     @property
     def df(self) -> int:
@@ -352,8 +338,7 @@ class TwoWayTable:
         """The mean over sets. Sets share what happens in a repeat, so they are independent only if a test allows it."""
         n, m = self.values.shape
         value = float(self.values.mean())
-        f = self.ms_repeats / self.ms_residual if self.ms_residual else math.inf if self.ms_repeats else math.nan
-        if f_probability(f, n - 1, self.df) < 0.5:
+        if f_probability(self.ms_repeats, self.ms_residual, n - 1, self.df) < 0.5:
             return Estimate(value, math.sqrt(self.ms_repeats / m / n), n - 1, paired=True)
         together = (self.ms_repeats + (m - 1) * self.ms_residual) / m
         # The test hardly sees what two repeats share, whatever the number of sets.
@@ -361,16 +346,12 @@ class TwoWayTable:
         return Estimate(value, math.sqrt(together / (n * m)), df, alpha, paired=True)
 
     def dependence(self, groups: Sequence[int]) -> float:
-        """Return the p value of equal means in groups of sets."""
+        """Return the p value of equal means in two or more groups of sets."""
         n = len(self.values)
         columns = self.values.mean(axis=0)
         members = [columns[[g == group for g in groups]] for group in sorted(set(groups))]
         between = n * sum(len(each) * (float(each.mean()) - float(columns.mean())) ** 2 for each in members)
-        if len(members) < 2:
-            return 1.0
-        if self.ms_residual == 0:
-            return 0.0 if between > 0 else 1.0
-        return f_probability(between / (len(members) - 1) / self.ms_residual, len(members) - 1, self.df)
+        return f_probability(between / (len(members) - 1), self.ms_residual, len(members) - 1, self.df)
 
     def changes_sign(self) -> bool:
         """Return whether sets have effects of both signs, beyond noise (Bonferroni)."""
@@ -404,7 +385,7 @@ def effect(pairs: Sequence[Pair], pooled: Residual | None = None, floor: float =
     repeats = sorted(set.intersection(*(set(each) for each in by_repeat)))
     if len(repeats) < 2:
         return EffectEstimate(Estimate(middle), tuple(sets))
-    table = TwoWayTable.of(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
+    table = TwoWayTable(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
     return EffectEstimate(at_every_look(table.mean, known[0][0][0].stopping), tuple(sets), table)
 
 

@@ -79,13 +79,11 @@ class Matching:
         return ties
 
     def _follows(self, axis: str, master: str) -> bool:
-        values: dict[str, set[str]] = {}
-        for each in self._configurations:
-            values.setdefault(format_value(each.axes.get(master)), set()).add(format_value(each.axes.get(axis)))
-        is_function = all(len(each) == 1 for each in values.values())
+        texts = [[texts.get(each, "None") for each in (master, axis)] for texts in self._texts]
+        pairs = {tuple(each) for each in texts}
+        masters, values = (len({pair[place] for pair in pairs}) for place in range(2))
         names = list(self.axes)
-        is_mutual = len({text for each in values.values() for text in each}) == len(values)
-        return is_function and (not is_mutual or names.index(master) < names.index(axis))
+        return masters == len(pairs) and (values < masters or names.index(master) < names.index(axis))
 
     def tied_to(self, axes: Collection[str]) -> set[str]:
         """Return axes with those whose values follow from them."""

@@ -30,6 +30,9 @@ Configurations with different batch sizes leave out different incomplete last ba
 
 PERCENT = 100.0
 
+FLOAT32_DIGITS = 6
+"""Decimal digits that every 32-bit number keeps."""
+
 EXAMPLES = Unit("examples", 1_000, "examples")
 
 SHORT_EPOCH_S = 0.05
@@ -47,28 +50,22 @@ _WORK = re.compile(
 _OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
 """Those that do not change what a pass over the data contains."""
 
-_INFORMATIVE = {TrialStatus.COMPLETED, TrialStatus.TIMEOUT, TrialStatus.OOM, TrialStatus.DIVERGED}
-"""Statuses of runs that tried to reach the target; others, such as failed, say nothing about it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Try:
     """A run towards the target.
 
     Attributes:
-        seconds: training time to the target or, if it was not reached, of the run.
-        whole_s: training time of all the epochs that it was given, which a miss takes.
-        joules: energy to the target or, if it was not reached, of the run; None if not measured.
-        whole_j: energy of all the epochs that it was given.
+        seconds: training time to the target or, if it was not reached, of the run; and that of all the epochs that it
+            was given, which a miss takes.
+        joules: the same of the energy; None if not measured.
         rounding: variance of its log time due to the epochs, at whose ends alone the target can be reached.
     """
 
     sample: Sample
     reached: bool
-    seconds: float
-    whole_s: float
-    joules: float | None = None
-    whole_j: float | None = None
+    seconds: tuple[float, float]
+    joules: tuple[float | None, float | None] = (None, None)
     rounding: float = 0.0
 
 
@@ -81,7 +78,7 @@ class Measured:
         job: its workload, data and kind; different jobs are never compared.
         kind: the values that change the work of a command's epoch, if this is not counted.
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
-        paces: logs of the seconds of one of what is counted, such as a token; without runs that did not count it.
+        rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
         tries: runs towards the target.
@@ -98,7 +95,7 @@ class Measured:
     kind: str = ""
     times: tuple[Sample, ...] = ()
     energies: tuple[Sample, ...] = ()
-    paces: tuple[Sample, ...] = ()
+    rates: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     alike: frozenset[str] = frozenset()
     tries: tuple[Try, ...] = ()
@@ -126,12 +123,6 @@ def repeat_one_another(repeats: Sequence[Attempt]) -> bool:
     return len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats])
 
 
-def counted_attempts(cell: PlannedCell, attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
-    """Return the attempt that counts for each requested repeat on each machine, in order of repeat."""
-    counted = (run for run in latest(attempts).values() if run.repeat < cell.repeats)
-    return tuple(sorted(counted, key=lambda run: (run.repeat, host_of(run))))
-
-
 def host_of(run: Attempt) -> str:
     """Return the name and the id of the machine of a run; two machines may have the same name."""
     return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
@@ -143,7 +134,7 @@ def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
     for run in attempts:
         steady = timing.paced_epochs(run)[0] if run.status == TrialStatus.COMPLETED else []
         for name in steady[0].counts if steady else ():
-            units[name] = units.get(name, 0) + all(epoch.counts.get(name, 0) > 0 for epoch in steady)
+            units[name] = units.get(name, 0) + all(epoch.count(name) > 0 for epoch in steady)
     return {name: runs for name, runs in units.items() if runs}
 
 
@@ -223,13 +214,10 @@ def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
     return median(each_s / work for each_s, work in zip(seconds, works, strict=True) if work) or None
 
 
-def joules_per_unit(run: Attempt, unit: Unit, part: str = energy.DEVICE) -> float | None:
+def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules = energy.steady(run, part)
-    if joules is None:
-        return None
-    works = [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
-    if not works or not all(works):
+    joules, works = energy.steady(run), [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
+    if joules is None or not works or not all(works):
         return None
     return joules / fmean(work for work in works if work)
 
@@ -243,22 +231,14 @@ def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 
-@dataclass(frozen=True)
-class RoundingSteps:
-    """The steps to which the source of a grid rounded seconds and metrics, such as 0.01."""
-
-    seconds: float = 0.0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> RoundingSteps:
-        """Return the steps that all numbers of some runs are multiples of."""
-        seconds = [each for run in runs for each in timing.steady_seconds(run)]
-        values: dict[str, list[float]] = {}
-        for run in runs:
-            for name, value in run.last_metrics.items():
-                values.setdefault(name, []).append(value)
-        return cls(rounding(seconds), {name: scale(name, rounding(listed)) for name, listed in values.items()})
+def rounding_steps(runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> tuple[float, dict[str, float]]:
+    """Return the steps to which the source of a grid rounded seconds, and each metric, such as 0.01."""
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in run.last_metrics.items():
+            values.setdefault(name, []).append(value)
+    seconds = rounding(each for run in runs for each in timing.steady_seconds(run))
+    return seconds, {name: scale(name, rounding(listed)) for name, listed in values.items()}
 
 
 def sample_of(run: Attempt, value: float, stopping: Stopping | None = None) -> Sample:
@@ -282,21 +262,24 @@ def measure(
     unit: Unit,
     target: Target | None,
     scale: Callable[[str, float], float],
-    steps: RoundingSteps,
+    steps: tuple[float, Mapping[str, float]],
     stopping: Stopping | None = None,
 ) -> Measured:
     """Return the numbers of a configuration's runs."""
-    counted = counted_attempts(cell, attempts)
+    requested = (run for run in latest(attempts).values() if run.repeat < cell.repeats)
+    counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
     completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
-    seconds = [(run, seconds_per_unit(run, unit)) for run in completed]
-    joules = [(run, joules_per_unit(run, unit)) for run in completed]
-    rates = [(run, timing.rate(run, unit.counted)) for run in completed]
+
+    def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
+        values = ((run, number(run)) for run in completed)
+        return tuple(sample_of(run, math.log(value), stopping) for run, value in values if value)
+
     qualities: dict[str, list[Sample]] = {}
     for run in completed:
         own = sample_of(run, 0.0, stopping)
         for name, value in run.last_metrics.items():
             if math.isfinite(value):
-                qualities.setdefault(name, []).append(replace(own, value=scale(name, value)))
+                qualities.setdefault(name, []).append(replace(own, value=_in_float32(scale(name, value))))
     same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
     if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
         same = {name for name in same if not name.endswith("accuracy")}
@@ -308,15 +291,15 @@ def measure(
         axes=cell.axes,
         job=f"{job_of(first) if first and first.cell else named} {kind}",
         kind=kind,
-        times=tuple(sample_of(run, math.log(value), stopping) for run, value in seconds if value),
-        energies=tuple(sample_of(run, math.log(value), stopping) for run, value in joules if value),
-        paces=tuple(sample_of(run, -math.log(value), stopping) for run, value in rates if value),
+        times=logs(lambda run: seconds_per_unit(run, unit)),
+        energies=logs(lambda run: joules_per_unit(run, unit)),
+        rates=logs(lambda run: timing.rate(run, unit.counted)),
         qualities={name: tuple(samples) for name, samples in qualities.items()},
         alike=frozenset(same),
         tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
         price_per_hour=cell.price_per_hour,
-        time_rounding=_time_rounding(completed, steps.seconds),
-        quality_rounding={name: _quality_rounding(name, completed, steps) for name in qualities},
+        time_rounding=_time_rounding(completed, steps[0]),
+        quality_rounding={name: _quality_rounding(name, completed, steps[1]) for name in qualities},
         stops=any(run.stops for run in completed),
         attempts=counted,
         completed=completed,
@@ -331,6 +314,21 @@ def stopping_of(request: GridRequest) -> Stopping | None:
     return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
+Source = tuple[Sequence[Attempt], GridRequest]
+"""The attempts of a grid, and its request."""
+
+
+def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
+    """Return several results of one grid as one with a further axis, whose value each of them has with it."""
+    attempts: list[Attempt] = []
+    cells: list[PlannedCell] = []
+    request = GridRequest("")
+    for number, (value, (own, request)) in enumerate(sources):
+        attempts += [replace(run, trial=f"{number}-{run.trial}") for run in own]
+        cells += [replace(c, cell_id=f"{number}-{c.cell_id}", axes={**c.axes, axis: value}) for c in request.cells]
+    return attempts, replace(request, cells=cells)
+
+
 def measure_all(
     attempts: Iterable[Attempt], request: GridRequest
 ) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
@@ -339,10 +337,11 @@ def measure_all(
     for attempt in attempts:
         by_cell.setdefault(attempt.cell_id, []).append(attempt)
     runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
+    every_run = [run for each in runs for run in each]
     stopping = stopping_of(request)
-    scale = percent_scale(run for each in runs for run in each)
-    unit = choose_unit([run for each in runs for run in each], request.unit)
-    steps = RoundingSteps.of([run for each in runs for run in each], scale)
+    scale = percent_scale(every_run)
+    unit = choose_unit(every_run, request.unit)
+    steps = rounding_steps(every_run, scale)
     measured = [
         measure(index, cell, own, unit, request.target, scale, steps, stopping)
         for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
@@ -356,29 +355,32 @@ def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
     return (step / median(seconds)) ** 2 / 12 if seconds else 0.0
 
 
-def _quality_rounding(name: str, runs: Sequence[Attempt], steps: RoundingSteps) -> float:
+def _in_float32(value: float) -> float:
+    """Return a metric without the digits in which sums of 32-bit numbers differ by the order of their terms."""
+    return float(f"{value:.{FLOAT32_DIGITS}g}")
+
+
+def _quality_rounding(name: str, runs: Sequence[Attempt], steps: Mapping[str, float]) -> float:
     """Return the variance of a metric due to rounding to whole examples or, if their number is unknown, digits."""
     examples = next((run.cell.data.examples.val for run in runs if run.cell.data.examples.val), None)
     if name == "val/accuracy" and examples:
         return 1 / (12 * examples**2)
-    return steps.metrics.get(name, 0.0) ** 2 / 12
+    return steps.get(name, 0.0) ** 2 / 12
 
 
 def _try_of(run: Attempt, target: Target, stopping: Stopping | None) -> Try | None:
-    """Return a run's try to reach the target; None if its status says nothing about it."""
+    """Return a run's try to reach the target; None if it failed, which says nothing about it."""
     seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
-    reached = seconds is not None
-    if not reached and run.status not in _INFORMATIVE:
+    reached, status = seconds is not None, TrialStatus.parse(run.status)
+    if not (reached or (status and status.is_result)):
         return None
-    whole = _of_all_epochs(run, trained, timing.steady(run))
     total_j = energy.total(run)
+    whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))
     return Try(
         sample_of(run, math.log(seconds) if seconds else 0.0, stopping),
         reached,
-        trained if seconds is None else seconds,
-        whole,
-        energy.to_target(run) if reached else total_j,
-        None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run)),
+        (trained if seconds is None else seconds, _of_all_epochs(run, trained, timing.steady(run))),
+        (energy.to_target(run) if reached else total_j, whole_j),
         ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
     )
 

@@ -20,10 +20,9 @@ from raybench.analysis.answer import Ratio, Summary, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.intervals import Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, measure_all
+from raybench.analysis.measured import Measured, Source, as_one_grid, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary
 from raybench.core.labels import configuration_label
-from raybench.results.attempt import Attempt
 from raybench.results.executions import MILLISECONDS, as_name
 from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
@@ -83,22 +82,20 @@ class OverTime:
 
 def over_time(history: GridHistory) -> OverTime:
     """Return the configurations of a grid over its executions."""
-    attempts: list[Attempt] = []
-    cells, last = [], GridRequest("")
+    sources: list[tuple[str, Source]] = []
     for number, execution in enumerate(history.executions):
         request, begin = GridRequest.from_json(execution.request), execution.name[:MILLISECONDS]
         later = (each.name for each in history.executions[number + 1 :] if each.origin == execution.origin)
         end = next(later, "~")[:MILLISECONDS]
         own = [
-            replace(run, trial=f"{number} {run.trial}")
+            run
             for run in history.attempts.values()
             if run.origin == execution.origin and begin <= as_name(run.started or "")[:MILLISECONDS] < end
         ]
         if request and own:
-            axis = {BEGAN: min(run.started or "" for run in own)[:16].replace("T", " ")}
-            cells += [replace(c, cell_id=f"{number} {c.cell_id}", axes={**c.axes, **axis}) for c in request.cells]
-            attempts, last = [*attempts, *own], request
-    measured, unit, _ = measure_all(attempts, replace(last, cells=cells, rule=None, first_look=0))
+            sources.append((min(run.started or "" for run in own)[:16].replace("T", " "), (own, request)))
+    attempts, last = as_one_grid(BEGAN, sources)
+    measured, unit, _ = measure_all(attempts, replace(last, rule=None, first_look=0))
     varied = [axis for axis in Matching(measured, {}).axes if axis != BEGAN]
     found: dict[str, list[Measured]] = {}
     for each in measured:

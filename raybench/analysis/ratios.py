@@ -6,31 +6,24 @@ import math
 from dataclasses import replace
 
 from raybench.analysis.answer import Difference, Ratio, Summary
-from raybench.analysis.intervals import Estimate, Residual, Sample, best_difference, difference, mean
+from raybench.analysis.intervals import Estimate, Residual, Sample, difference, mean
 from raybench.analysis.measured import Measured
 
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
 
-def as_ratio(estimate: Estimate, comparisons: int = 1, runs: tuple[int, int] = (1, 1), factor: float = 1.0) -> Ratio:
-    """Return a difference of logs as a ratio, multiplied by a known factor."""
+def as_ratio(estimate: Estimate, comparisons: int = 1, runs: tuple[int, int] = (1, 1)) -> Ratio:
+    """Return a difference of logs as a ratio."""
     ends = estimate.interval(comparisons)
-    low, high = (None, None) if ends is None else (_exp(ends[0]) * factor, _exp(ends[1]) * factor)
-    return Ratio(_exp(estimate.value) * factor, low, high, *runs, estimate.paired, comparisons)
+    low, high = map(_exp, ends) if ends else (None, None)
+    return Ratio(_exp(estimate.value), low, high, *runs, estimate.paired, comparisons)
 
 
-def scaled(ratio: Ratio | None, factor: float | None) -> Ratio | None:
-    """Return a ratio multiplied by a known factor; None without one."""
-    if ratio is None or factor is None:
-        return None
+def scaled(ratio: Ratio, factor: float) -> Ratio:
+    """Return a ratio multiplied by a known factor."""
     low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
     return replace(ratio, value=ratio.value * factor, low=low, high=high)
-
-
-def price_factor(own: Measured, other: Measured) -> float | None:
-    """Return the price per hour of the other ÷ the own; None if one is not known or free."""
-    return other.price_per_hour / own.price_per_hour if own.price_per_hour and other.price_per_hour else None
 
 
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int], comparisons: int = 1) -> Difference:
@@ -46,14 +39,10 @@ def cost_ratio(
     pooled: Residual | None = None,
     rounding: float = 0.0,
     comparisons: int = 1,
-    factor: float = 1.0,
 ) -> Ratio | None:
-    """Return the cost of the other ÷ the own, above 1 if the own is better; None if one is not known.
-
-    The sides are logs of seconds or joules; `factor` is of the price per hour.
-    """
-    estimate = (best_difference if comparisons > 1 else difference)(other, own, pooled, rounding)
-    return as_ratio(estimate, comparisons, (len(own), len(other)), factor) if estimate else None
+    """Return the cost of the other ÷ the own, from logs of seconds or joules; None if one is not known."""
+    estimate = difference(other, own, pooled, rounding, comparisons)
+    return as_ratio(estimate, comparisons, (len(own), len(other))) if estimate else None
 
 
 def quality_estimate(
@@ -67,7 +56,7 @@ def quality_estimate(
         return None
     sides = own.qualities.get(metric, ()), other.qualities.get(metric, ())
     floor = max(own.quality_rounding.get(metric, 0.0), other.quality_rounding.get(metric, 0.0))
-    return (best_difference if comparisons > 1 else difference)(*sides, pooled, floor)
+    return difference(*sides, pooled, floor, comparisons)
 
 
 def quality_difference(
@@ -84,21 +73,12 @@ def quality_difference(
 
 
 def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
-    """Return the geometric mean of logs of seconds or joules; None without runs."""
+    """Return the geometric mean from logs; None without runs."""
     summary = quality_summary(samples, rounding)
     if summary is None:
         return None
     low, high = (None if each is None else _exp(each) for each in (summary.low, summary.high))
     return Summary(_exp(summary.value), low, high, summary.runs)
-
-
-def rate_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:
-    """Return the geometric mean per second from logs of the seconds of one; None without runs."""
-    cost = cost_summary(samples, rounding)
-    if cost is None:
-        return None
-    low, high = (1 / end if end else None for end in (cost.high, cost.low))
-    return Summary(1 / cost.value, low, high, cost.runs)
 
 
 def quality_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from statistics import fmean, geometric_mean
 
 from raybench.analysis import intervals
-from raybench.analysis.answer import Ratio
+from raybench.analysis.answer import Ratio, Summary
 from raybench.analysis.intervals import Residual, Sample, wilson
 from raybench.analysis.measured import Measured, Try
-from raybench.analysis.ratios import as_ratio
+from raybench.analysis.ratios import as_ratio, scaled
 
 MANY_RUNS = 10
 """Runs of a side from which a difference of times to the target needs no allowance for misses that were not seen."""
@@ -22,15 +23,8 @@ FEW_MISSES = 1.5
 Cost = Callable[[Try], tuple[float | None, float | None]]
 """The cost of a try if it reached the target, or of the try itself; and of all epochs that it was given."""
 
-
-def seconds_of(each: Try) -> tuple[float | None, float | None]:
-    """The cost in seconds."""
-    return each.seconds, each.whole_s
-
-
-def joules_of(each: Try) -> tuple[float | None, float | None]:
-    """The cost in joules."""
-    return each.joules, each.whole_j
+seconds_of: Cost = attrgetter("seconds")
+joules_of: Cost = attrgetter("joules")
 
 
 def successes(measured: Measured, cost: Cost = seconds_of) -> list[Sample]:
@@ -40,25 +34,21 @@ def successes(measured: Measured, cost: Cost = seconds_of) -> list[Sample]:
 
 
 @dataclass(frozen=True)
-class Expected:
-    """The expected cost to reach the target, with a restart after each miss.
+class Expected(Summary):
+    """The expected cost to reach the target of the `runs` that tried, with a restart after each miss.
+
+    The interval is missing with too few runs; without a miss it is that of the time of a success.
 
     Attributes:
-        value, low, high: with the 95% interval; `low` and `high` are None with too few runs. Without a miss it is
-            the interval of the time of a success.
         high_with_misses: the upper end with the misses that so few runs may not have shown.
         success: geometric mean of the costs of the runs that reached it, as ratios are of geometric means.
         miss: mean cost of a miss; that of all epochs if no run missed.
-        reached, tried: numbers of runs.
+        reached: number of runs that reached it.
     """
 
-    value: float
-    low: float | None
-    high: float | None
-    success: float
-    miss: float
-    reached: int
-    tried: int
+    success: float = 0.0
+    miss: float = 0.0
+    reached: int = 0
     high_with_misses: float | None = None
 
     def with_probability(self, probability: float) -> float:
@@ -79,7 +69,7 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
         return None
     miss = fmean(misses) if misses else max(whole or 0.0 for _, _, whole in costs)
     reached, tried = len(successes), len(tries)
-    result = Expected(0.0, None, None, geometric_mean(successes), miss, reached, tried)
+    result = Expected(0.0, None, None, tried, geometric_mean(successes), miss, reached)
     value = result.with_probability(reached / tried)
     result = replace(result, value=value)
     estimate = intervals.mean(list(map(math.log, successes)))
@@ -102,9 +92,9 @@ def target_ratio(
     pooled: Residual | None = None,
     cost: Cost = seconds_of,
     comparisons: int = 1,
-    price_ratio: float = 1.0,
+    factor: float = 1.0,
 ) -> Ratio | None:
-    """Return the expected cost of the other to reach the target ÷ the own; None if one of them never reached it.
+    """Return the expected cost of the other to the target ÷ the own, times a factor; None if one never reached it.
 
     If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a
     difference only if it also holds with the success probabilities at the ends of their intervals, or with many runs.
@@ -113,13 +103,13 @@ def target_ratio(
     if first is None or second is None:
         return None
     runs = len(own.tries), len(other.tries)
-    if first.reached == first.tried and second.reached == second.tried:
-        compare = intervals.best_difference if comparisons > 1 else intervals.difference
-        estimate = compare(successes(other, cost), successes(own, cost), pooled)
+    if first.reached == first.runs and second.reached == second.runs:
+        sides = successes(other, cost), successes(own, cost)
+        estimate = intervals.difference(*sides, pooled, comparisons=comparisons)
         assert estimate is not None
-        ratio = as_ratio(estimate, comparisons, runs, price_ratio)
+        ratio = scaled(as_ratio(estimate, comparisons, runs), factor)
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
-    value = second.value / first.value * price_ratio
+    value = second.value / first.value * factor
     ratio = Ratio(value, None, None, *runs, comparisons=comparisons)
     highs = first.high_with_misses, second.high_with_misses
     if first.low is None or second.low is None or highs[0] is None or highs[1] is None:
@@ -131,7 +121,7 @@ def target_ratio(
 
 def _holds_with_misses(ratio: Ratio, first: Expected, second: Expected) -> bool:
     """Return whether a difference holds with the probabilities of success at the ends of their intervals."""
-    if ratio.low is None or ratio.high is None or min(first.tried, second.tried) >= MANY_RUNS:
+    if ratio.low is None or ratio.high is None or min(first.runs, second.runs) >= MANY_RUNS:
         return True
-    slower = [each.with_probability(wilson(each.reached, each.tried)[0]) / each.success for each in (first, second)]
+    slower = [each.with_probability(wilson(each.reached, each.runs)[0]) / each.success for each in (first, second)]
     return ratio.low / slower[0] > 1 or ratio.high * slower[1] < 1

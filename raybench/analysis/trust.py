@@ -7,20 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from statistics import fmean
 from string import ascii_lowercase
 
-from raybench.analysis.answer import (
-    Answer,
-    Best,
-    Caution,
-    Configuration,
-    Criterion,
-    Effect,
-    Ratio,
-    Trust,
-    TrustLevel,
-)
+from raybench.analysis.answer import Answer, Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.matching import PROCESSES, Matching
@@ -48,7 +39,7 @@ def with_trust(
     measured: Sequence[Measured],
     matching: Matching,
     found: Mapping[int, Sequence[Finding]],
-    further: Iterable[Caution] = (),
+    warnings: Iterable[str] = (),
 ) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     compares_devices = "device" in matching.axes
@@ -61,9 +52,8 @@ def with_trust(
             for each in answer.effects
         ),
     ]
-    cautions: list[Caution] = []
+    found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
-    marks: dict[int, tuple[str, ...]] = {}  # by the id of a part of the answer
     # A configuration that is compared with nothing has its time alone, which any caution could change.
     compared = [(each.index, each.reference) for each in answer.configurations if each.ratio]
     alone = {each.index for each in measured}.difference(*compared)
@@ -74,12 +64,11 @@ def with_trust(
         if not changed and alone.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
-        mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)]
         turns = any(each.is_turned(code, shifts) for each in changed if isinstance(each.part, Best))
-        cautions.append(replace(caution, mark=mark, could_change_best=turns))
         # A ratio to a reference is concerned by its cautions, too.
-        for part in {id(each) for each in (*concerned, *(statement.part for statement in changed))}:
-            marks[part] = (*marks.get(part, ()), mark)
+        parts = {id(each) for each in (*concerned, *(statement.part for statement in changed))}
+        found_cautions.append((replace(caution, could_change_best=turns), parts))
+    further = (Caution("warning", text.rstrip(".")) for text in warnings)
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
         if not caution.could_change_best and caution.code not in ("metric_missing", "seed_unused"):
             notes.append(caution)
@@ -91,9 +80,12 @@ def with_trust(
             for each in statements
             if any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
         }
-        mark = ascii_lowercase[len(cautions) % len(ascii_lowercase)] if parts else ""
-        cautions.append(replace(caution, mark=mark))
-        marks |= {part: (*marks.get(part, ()), mark) for part in parts}
+        found_cautions.append((caution, parts))
+    cautions: list[Caution] = []
+    marks: dict[int, tuple[str, ...]] = {}
+    for (caution, parts), letter in zip(found_cautions, cycle(ascii_lowercase), strict=False):
+        cautions.append(replace(caution, mark=letter if parts else ""))
+        marks |= {part: (*marks.get(part, ()), letter) for part in parts}
     level = TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in answer.best if each.other is not None)
@@ -207,13 +199,11 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
     for (code, text), count in warnings.items():
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(runs))
-    if any(each.energies for each in measured):
-        without = [run for run in runs if energy.total(run) is None]
-        if without:
-            reasons = [reason for run in without for reason in energy.missing_reasons(run)]
-            why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
-            text = f"energy was not measured{why}"
-            yield Caution("energy_missing", text, runs=len(without), of_runs=len(runs))
+    without = [run for run in runs if energy.total(run) is None]
+    if without and any(each.energies for each in measured):
+        reasons = [reason for run in without for reason in energy.missing_reasons(run)]
+        why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
+        yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))
 
 
 def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
@@ -232,8 +222,7 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
         yield Caution("baseline_replaced", f"the baseline {names[0]} has no completed run; {names[1]} replaces it")
-    unknown = [each.index for each in measured if each.completed and any(r.epochs for r in each.completed)]
-    unknown = [index for index in unknown if not measured[index].times]
+    unknown = [each.index for each in measured if not each.times and any(run.epochs for run in each.completed)]
     if unknown and timed:
         labels = ", ".join(rows[index].label for index in unknown)
         yield Caution(

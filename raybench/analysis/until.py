@@ -15,7 +15,7 @@ from raybench.analysis.intervals import Estimate, difference
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, measure_all
 from raybench.core.labels import configuration_label
-from raybench.core.repeats import Progress, percent, spread
+from raybench.core.repeats import Progress, RepeatRule, percent, spread
 from raybench.core.status import TrialStatus
 from raybench.core.text import names_text
 from raybench.results.attempt import Attempt
@@ -33,19 +33,14 @@ class Certainty(IntEnum):
     FINAL = 2
 
 
-IsCertain = Callable[[Measured, Measured, Estimate | None, GridRequest], Certainty]
+IsCertain = Callable[[Measured, Measured, GridRequest], Certainty]
 """How certain a comparison of a configuration with its reference is, in the grid of a request."""
 
 
-def tried(own: Measured, other: Measured) -> int:
-    """Return the number of repeats that both configurations have ended."""
-    ended = [{run.repeat for run in each.attempts if _has_ended(run)} for each in (own, other)]
-    return len(ended[0] & ended[1])
-
-
-def _has_ended(run: Attempt) -> bool:
-    status = TrialStatus.parse(run.status)
-    return status is not None and not status.is_rerun
+def _ended(measured: Measured) -> set[int]:
+    """Return the repeats that have ended and are not run again."""
+    ends = ((run.repeat, TrialStatus.parse(run.status)) for run in measured.attempts)
+    return {repeat for repeat, status in ends if status and not status.is_rerun}
 
 
 def progress(
@@ -63,8 +58,8 @@ def progress(
     ]
     for own, other in compared:
         estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
-        half, needed, count = estimate.half if estimate else None, None, tried(own, other)
-        reached = (is_certain or _is_narrow)(own, other, estimate, request)
+        half, needed, count = estimate.half if estimate else None, None, len(_ended(own) & _ended(other))
+        reached = is_certain(own, other, request) if is_certain else _is_narrow(estimate, rule)
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
             away = abs(estimate.value)
@@ -86,14 +81,13 @@ def progress_of(
     return progress(measured, Matching(measured, request.baseline), request, is_certain)
 
 
-def _is_narrow(own: Measured, other: Measured, estimate: Estimate | None, request: GridRequest) -> Certainty:
+def _is_narrow(estimate: Estimate | None, rule: RepeatRule) -> Certainty:
     """Return whether an interval is as narrow as the rule asks, or gives a verdict if it asks for that."""
-    ends = estimate.interval() if estimate else None
-    if estimate is None or ends is None or request.rule is None:
+    if estimate is None or estimate.half is None:
         return Certainty.OPEN
-    if request.rule.half:
-        return Certainty((ends[1] - ends[0]) / 2 <= request.rule.half)
-    return Certainty(not ends[0] <= 0 <= ends[1] or estimate.is_within(EQUALLY_FAST))
+    if rule.half:
+        return Certainty(estimate.half <= rule.half)
+    return Certainty(abs(estimate.value) > estimate.half or estimate.is_within(EQUALLY_FAST))
 
 
 def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mapping[str, int]:

@@ -14,7 +14,8 @@ from raybench.cli.report import OutputFile, write_file
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.analysis.compare import Comparison, Limits, Source
+    from raybench.analysis.compare import Comparison, Limits
+    from raybench.analysis.measured import Source
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
 

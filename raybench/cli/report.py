@@ -93,7 +93,8 @@ def command(
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         listed = PriceList.read(prices) if prices else None
-        report = build.from_sources(sources, results, everything, grid, chosen, prices=listed, unit=unit)
+        loaded = build.one_grid(sources, results, grid)
+        report = build.from_grid(loaded, chosen, everything, prices=listed, unit=unit)
     if html:
         write_file(html, page(report))
     if data:

@@ -28,7 +28,7 @@ KIND = DeviceKind(
     adapters={"torch": "raybench.devices.cuda:Cuda", "tensorflow": "raybench.devices.tensorflow:Cuda"},
     loop_adapters={"jax": "raybench.devices.jax:Cuda"},
     precisions=("fp32", "tf32", "bf16", "fp16"),
-    status="under PyTorch its tests and four grids ran on one NVIDIA H200, under JAX one; never on several GPUs or "
+    status="under PyTorch its tests and six grids ran on one NVIDIA H200, under JAX one; never on several GPUs or "
     "under TensorFlow",
     probe=probe,
     ray_resource="GPU",

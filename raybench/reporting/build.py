@@ -14,13 +14,12 @@ from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
 from raybench.checks.pretrial import PretrialChecks
 from raybench.core.events import now
-from raybench.core.files import write_atomic
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
-from raybench.reporting.report import Report, as_json, make_report
+from raybench.reporting.report import Report, make_report
 from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
     from raybench.config.prices import PriceList
     from raybench.results.history import GridHistory
 
-HTML, DATA = "report.html", "report.json"
+HTML = "report.html"
+"""The name of the report's page in the folder of a grid."""
 
 
 def load_libraries() -> None:
@@ -87,7 +87,7 @@ def from_attempts(
 def from_grid(
     grid: GridSource, baseline: Mapping[str, Any] | None = None, everything: bool = False, **changes: Any
 ) -> Report:
-    """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
+    """Return the report of a grid that was loaded (`one_grid`).
 
     Args:
         everything: whether to include every configuration with results, not only those of the latest request.
@@ -129,49 +129,6 @@ def with_warnings(report: Report, warnings: Iterable[str]) -> Report:
     return replace(report, answer=replace(report.answer, trust=replace(trust, notes=(*trust.notes, *added))))
 
 
-def from_sources(
-    sources: Sequence[str],
-    results: Path,
-    everything: bool = False,
-    grid: str | None = None,
-    baseline: Mapping[str, Any] | None = None,
-    **changes: Any,
-) -> Report:
-    """Return the report of one grid of which one or several sources have results.
-
-    Args:
-        sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
-        results: the results folder.
-        grid: the grid to report if the sources have several.
-        everything, baseline, changes: see `from_grid`.
-
-    Raises:
-        UsageError: a source cannot be read, or they are of several grids; the message lists them.
-        StoreError: an MLflow store cannot be reached or used.
-    """
-    return from_grid(one_grid(sources, results, grid), baseline, everything, **changes)
-
-
-def files(report: Report) -> dict[str, str]:
-    """Return the files of a report by name: the page, the data, and each figure as an SVG."""
-    from raybench.reporting.figures import rendered_figures
-    from raybench.reporting.page import page
-
-    drawn = rendered_figures(report.answer)
-    figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn.values()}
-    return {HTML: page(report, drawn), DATA: as_json(report), **figures}
-
-
-def write_page(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write the report's page next to the attempts, if one was made.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    if HTML in contents:
-        write_atomic(folder / HTML, contents[HTML])
-
-
 def baseline_in(texts: Iterable[str]) -> dict[str, str]:
     """Return the baseline that a user wrote: a device, or AXIS=VALUE."""
     pairs = (text.partition("=") for text in texts)
@@ -199,10 +156,16 @@ def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]
 
 
 def one_grid(sources: Sequence[str], results: Path, grid: str | None = None) -> GridSource:
-    """Load the one grid of sources; see `from_sources`.
+    """Load the one grid of which one or several sources have results.
+
+    Args:
+        sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
+        results: the results folder.
+        grid: the grid if the sources have several.
 
     Raises:
-        UsageError: there is none, or several of which none is named.
+        UsageError: a source cannot be read, or they are of several grids; the message lists them.
+        StoreError: an MLflow store cannot be reached or used.
     """
     named = [str(folder_of(source, results) or source) for source in sources]
     grids = load_grids(named, grid, "all")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.bottleneck import OVERHEAD
 from raybench.core.labels import axis_label
+from raybench.core.repeats import percent
 from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
@@ -66,8 +67,13 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         texts = ["" if each == "" else NOTHING if each is None else text(each) for each in values]
         return Column(head, texts, numbers if any(each is not None for each in numbers) else (), **options)
 
-    def reached(each: Configuration) -> str | None:
-        return f"{each.to_target.reached}/{each.to_target.tried}" if each.to_target else None
+    def metric_of(name: str) -> Callable[[Configuration], float | None]:
+        return lambda each: each.metrics.get(name)
+
+    def limit(each: Configuration) -> str:
+        if each.limited_share is None or each.limited_by == OVERHEAD:  # its share would be the MFU
+            return each.limited_by
+        return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
 
     columns = [
         column("#", lambda each: each.rank, str, drop=1),
@@ -82,7 +88,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
             column(f"to {goal}, s", lambda each: (to := each.to_target) and to.expected and to.expected.value, drop=3),
-            column("reached", reached, str, drop=1),
+            column("reached", lambda each: (to := each.to_target) and f"{to.reached}/{to.tried}", str, drop=1),
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
     rate = column(f"{unit.counted}/s", lambda each: each.rate and each.rate.value, words.rate_number, drop=1)
@@ -90,8 +96,8 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     if not unit.has_rate:
         columns.append(column(f"s/{unit.label}", lambda each: each.seconds and each.seconds.value, drop=6))
     drop = 2 if unit.has_rate else 4  # tokens/s and MFU are what language models are compared by
-    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, words.percent_text, drop=drop))
-    columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, words.percent_text, drop=9))
+    columns.append(column("MFU", lambda each: each.mfu and each.mfu.share.value, percent, drop=drop))
+    columns.append(column("MFU (data sheet)", lambda each: each.mfu and each.mfu.datasheet, percent, drop=9))
     columns.append(_ratios(words.speed_head(answer), shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
@@ -103,8 +109,8 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
-        columns.append(column(name, partial(_metric, name), drop=13 + number))
-    columns.append(column("limited by", _limit, str, right=False, drop=8))
+        columns.append(column(name, metric_of(name), drop=13 + number))
+    columns.append(column("limited by", limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))
     columns.append(column("cautions", lambda each: ", ".join(each.cautions), str, right=False, drop=1))
@@ -143,13 +149,3 @@ def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
     values = [each.quality.value if each.quality else None for each in shown]
     texts = [NOTHING if value is None else words.metric_text(answer.metric, value, decimals) for value in values]
     return Column(words.metric_name(answer.metric), texts, values)
-
-
-def _limit(each: Configuration) -> str:
-    if not each.limited_by or each.limited_share is None:
-        return each.limited_by
-    return f"{each.limited_by} ({100 * each.limited_share:.0f}%)"
-
-
-def _metric(name: str, each: Configuration) -> float | None:
-    return each.metrics.get(name)

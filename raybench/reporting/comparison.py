@@ -83,10 +83,7 @@ def details(comparison: Comparison) -> Iterator[str]:
         yield f"Only in new: {', '.join(comparison.only_in_new)}."
     if comparison.differences:
         yield "Differences between the two:"
-    for difference in comparison.differences:
-        sides = [names_text(values, separator=", ") or NOTHING for values in (difference.base, difference.new)]
-        is_code = difference.name == "workload.digest"
-        yield "  the files of the training code" if is_code else f"  {difference.name}: {' → '.join(sides)}"
+    yield from (f"  {difference}" for difference in comparison.differences)
 
 
 def as_json(comparison: Comparison) -> str:

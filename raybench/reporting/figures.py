@@ -22,6 +22,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
@@ -149,12 +150,9 @@ def speed(answer: Answer) -> Figure:
     panel, colours = panels[0], _colours(answer)
     references = {each.reference for each in shown}
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
-    points = [_ratio(answer, each) if relative else _seconds(answer, each) for each in shown]
+    points = [_ratio(each) if relative else _seconds(each) for each in shown]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
-    if relative:
-        _speed_axis(panel, [*values, 1.0])
-    else:
-        _scale(panel, values, 10.0)
+    _scale(panel, [*values, 1.0] if relative else values, 4.0 if relative else 10.0, from_zero=not relative)
     for row, (each, point) in enumerate(zip(shown, points, strict=True)):
         colour = colours[each.index]
         if point is None:
@@ -164,12 +162,12 @@ def speed(answer: Answer) -> Figure:
         if relative or panel.get_xscale() == "linear":
             start = 1.0 if relative else 0.0
             panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
-        _interval(panel, row, point.value, point.low, point.high, colour, hollow=each.is_reference)
+        _interval(panel, row, point, colour, hollow=each.is_reference)
         single = [run.to_target_s if answer.target else run.seconds for run in each.runs]
-        middle = _seconds(answer, each)
+        middle = _seconds(each)
         scaled = [point.value * (middle.value / s if relative else s / middle.value) for s in single if s and middle]
         panel.plot(scaled, [row] * len(scaled), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
-        own = _ratio(answer, each)
+        own = _ratio(each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
         rate = words.speed_text(answer, each) if each.rate and not answer.target else ""
         text = ", ".join(filter(None, (text, rate or ("" if relative else words.number(point.value)))))
@@ -195,9 +193,8 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
     """Draw the quality of each configuration with its interval."""
     scale = 100 if words.is_accuracy(answer.metric) else 1
     for row, each in enumerate(shown):
-        if (quality := each.quality) is not None:
-            low, high = (None if end is None else end * scale for end in (quality.low, quality.high))
-            _interval(panel, row, quality.value * scale, low, high, colours[each.index], hollow=each.is_reference)
+        if each.quality:
+            _interval(panel, row, each.quality, colours[each.index], hollow=each.is_reference, scale=scale)
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="right")
@@ -280,7 +277,7 @@ def time_parts(answer: Answer) -> Figure:
             panel.barh(range(len(shown)), shares, left=ends, label=label, color=colour, linewidth=0, height=0.62)
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, (each, parts) in enumerate(zip(shown, sums, strict=True)):
-        mfu = f", MFU {words.percent_text(each.mfu.share.value)}" if each.mfu else ""
+        mfu = f", MFU {percent(each.mfu.share.value)}" if each.mfu else ""
         panel.text(101, row, f"{words.seconds_text(sum(parts.values()))}{mfu}", va="center", fontsize=8.5)
     panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
@@ -295,7 +292,14 @@ def time_parts(answer: Answer) -> Figure:
 
 def time_and_price(answer: Answer) -> Figure:
     """Draw time against price: to the target if there is one, else of a whole run."""
-    points = [(each, *point) for each in rows(answer) if (point := _time_and_price(each, bool(answer.target)))]
+    points = []
+    for each in rows(answer):
+        to = each.to_target
+        seconds, price = each.total_s, each.total_price
+        if to:
+            seconds, price = to.expected.value if to.expected else None, to.price
+        if seconds is not None and price is not None:
+            points.append((each, seconds, price))
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(3.3)
@@ -373,7 +377,7 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         share = scaling.serial.value
         x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
         law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
-        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {words.percent_text(share)}")
+        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {percent(share)}")
     panel.set_xscale("log", base=2)
     panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
     panel.set_yscale("log", base=2)
@@ -412,25 +416,16 @@ FIGURES: Mapping[str, FigureSpec] = {
 """All figures by name, in the order of a report."""
 
 
-def _time_and_price(each: Configuration, to_target: bool) -> tuple[float, float] | None:
-    if to_target:
-        to = each.to_target
-        return (to.expected.value, to.price) if to and to.expected and to.price is not None else None
-    return None if each.total_s is None or each.total_price is None else (each.total_s, each.total_price)
-
-
-def _ratio(answer: Answer, each: Configuration) -> Ratio | None:
+def _ratio(each: Configuration) -> Ratio | None:
     """The ratio by which configurations are ranked; 1 without interval for a reference."""
     if each.is_reference:
         return Ratio(1.0)
-    return (each.to_target.ratio if each.to_target else None) if answer.target else each.ratio
+    return each.to_target.ratio if each.to_target else each.ratio
 
 
-def _seconds(answer: Answer, each: Configuration) -> Summary | None:
+def _seconds(each: Configuration) -> Summary | None:
     """The seconds by which configurations are ranked, with their interval."""
-    if answer.target:
-        return each.to_target.expected if each.to_target else None
-    return each.seconds
+    return each.to_target.expected if each.to_target else each.seconds
 
 
 def _bound(answer: Answer) -> float | None:
@@ -438,8 +433,7 @@ def _bound(answer: Answer) -> float | None:
     target = answer.target
     if target is None or target.metric != answer.metric:
         return None
-    bound = target.at_least if target.at_least is not None else target.at_most
-    return bound / 100 if bound is not None and target.in_percent else bound
+    return target.at_least if target.at_least is not None else target.at_most
 
 
 def _some(configurations: Sequence[Configuration], most: int = MAX_ROWS) -> list[Configuration]:
@@ -459,33 +453,24 @@ def _colours(answer: Answer) -> dict[int, str]:
     return {each.index: by_value[format_value(each.axes.get(axis))] for each in answer.configurations}
 
 
-def _interval(
-    panel: Axes, row: int, value: float, low: float | None, high: float | None, colour: str, hollow: bool
-) -> None:
+def _interval(panel: Axes, row: int, number: Summary, colour: str, hollow: bool, scale: int = 1) -> None:
     """Draw a dot with its interval, or a ring."""
-    if low is not None and high is not None:
-        panel.plot([low, high], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+    if number.low is not None and number.high is not None:
+        ends = [number.low * scale, number.high * scale]
+        panel.plot(ends, [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     face = PAPER if hollow else colour
-    panel.plot([value], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
+    panel.plot([number.value * scale], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
 
 
-def _speed_axis(panel: Axes, values: Sequence[float]) -> None:
-    """Set the axis of speeds: linear with some margin, logarithmic for a wide range."""
-    low, high = min(values), max(values)
-    if high / low > 4:
-        _log(panel, low / 1.12, high * 1.12, "x")
-    else:
-        margin = 0.06 * (high - low) or 0.05
-        panel.set_xlim(low - margin, high + margin)
-
-
-def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x") -> None:
-    """Set a logarithmic scale for a range of more than `times`, else a linear one from 0."""
-    positive = [value for value in values if value > 0]
-    if not positive or max(positive) / min(positive) < times:
-        getattr(panel, f"set_{which}lim")(0, max(positive, default=1) * 1.08)
-    else:
-        _log(panel, min(positive) / 1.25, max(positive) * 1.25, which)
+def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x", from_zero: bool = True) -> None:
+    """Set a logarithmic scale for a range of more than `times`, else a linear one, from 0 or with a margin."""
+    known = [value for value in values if value > 0] or [1.0]
+    low, high = min(known), max(known)
+    if high / low >= times:
+        _log(panel, low / 1.25, high * 1.25, which)
+        return
+    margin = 0.06 * (high - low) or 0.05
+    getattr(panel, f"set_{which}lim")(*((0, high * 1.08) if from_zero else (low - margin, high + margin)))
 
 
 def _log(panel: Axes, low: float, high: float, which: str) -> None:

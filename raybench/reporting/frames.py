@@ -6,7 +6,7 @@ Each column is declared once, with its type, unit, meaning and value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.answer import Answer, Best, Configuration, Criterion, Effect, Summary
 from raybench.core.text import format_value
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class Field(NamedTuple):
-    """A column and the function that gives its value in a row."""
-
-    column: Column
-    value: Callable[[Answer, Any], Any]
+Value = Callable[[Answer, Any], Any]
+Field = tuple[Column, Value]
+"""A column and the function that gives its value in a row."""
 
 
-def _at(path: str) -> Callable[[Answer, Any], Any]:
+def _at(path: str) -> Value:
     """The value at a path of attributes of a row, such as `to_target.reached`; None if one is missing or empty."""
 
     def value(_: Answer, row: Any) -> Any:
@@ -35,18 +33,16 @@ def _at(path: str) -> Callable[[Answer, Any], Any]:
     return value
 
 
-def _field(
-    name: str, dtype: str, unit: str, meaning: str, value: str | Callable[[Answer, Any], Any] | None = None
-) -> Field:
+def _field(name: str, dtype: str, unit: str, meaning: str, value: str | Value = "") -> Field:
     """A column; its value is a function of a row, or a path of attributes, by default its name."""
-    return Field(Column(name, dtype, unit, meaning), value if callable(value) else _at(value or name))
+    return Column(name, dtype, unit, meaning), value if callable(value) else _at(value or name)
 
 
-def _interval(prefix: str, unit: str, meaning: str, value: str | Callable[[Answer, Any], Any] = "") -> Iterator[Field]:
+def _interval(prefix: str, unit: str, meaning: str, value: str | Value = "") -> Iterator[Field]:
     """Yield the columns of a ratio, a difference or a summary and of the ends of its interval."""
     find = value if callable(value) else _at(value or prefix)
 
-    def part(name: str) -> Callable[[Answer, Any], Any]:
+    def part(name: str) -> Value:
         return lambda answer, row: getattr(find(answer, row), name, None)
 
     stem = f"{prefix}_" if prefix != "ratio" else ""
@@ -137,7 +133,7 @@ _BEST = (
 _GRID = Column("grid", TEXT, "", "the grid's name")
 
 TABLES: Mapping[str, Sequence[Column]] = {
-    name: (_GRID, *(field.column for field in fields))
+    name: (_GRID, *(column for column, _ in fields))
     for name, fields in (("comparison", _COMPARISON), ("effects", _EFFECTS), ("best", _BEST))
 }
 """Columns of each table; the axes of the grid have columns by their own names in the comparison, after the label."""
@@ -171,7 +167,7 @@ def best(answers: Sequence[Answer]) -> DataFrame:
 
 
 def _row(answer: Answer, row: Any, fields: Iterable[Field]) -> dict[str, Any]:
-    return {"grid": answer.grid} | {field.column.name: field.value(answer, row) for field in fields}
+    return {"grid": answer.grid} | {column.name: value(answer, row) for column, value in fields}
 
 
 def _dtype(axis: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -95,20 +95,16 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
 
 def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
     """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
-    # A label is wrapped between its parts and after "vs.": decay 0 stays together, unless a part is too long.
-    splits = [
-        re.split("(?<=[,.]) ", text) if column.kind == LABEL else []
-        for text, column in zip(texts, columns, strict=True)
-    ]
-    texts = [
-        " ".join(part if len(part) > size else part.replace(" ", NO_BREAK) for part in parts) or text
-        for text, parts, size in zip(texts, splits, sizes, strict=True)
-    ]
-    cells = [textwrap.wrap(text, size, break_on_hyphens=False) for text, size in zip(texts, sizes, strict=True)]
+    cells: list[list[str]] = []
+    for text, column, size in zip(texts, columns, sizes, strict=True):
+        # A label is wrapped between its parts and after "vs.": decay 0 stays together, unless a part is too long.
+        parts = re.split("(?<=[,.]) ", text) if column.kind == LABEL else []
+        joined = " ".join(part if len(part) > size else part.replace(" ", NO_BREAK) for part in parts)
+        cells.append(textwrap.wrap(joined or text, size, break_on_hyphens=False))
     height = max(map(len, cells))
     cells = [[""] * (height - len(lines)) + lines if bottom else lines for lines in cells]
-    for parts in zip_longest(*cells, fillvalue=""):
-        aligned = zip(parts, columns, sizes, strict=True)
+    for line in zip_longest(*cells, fillvalue=""):
+        aligned = zip(line, columns, sizes, strict=True)
         texts = [text.rjust(size) if column.right else text.ljust(size) for text, column, size in aligned]
         yield (" " * GAP).join(texts).rstrip().replace(NO_BREAK, " ")
 

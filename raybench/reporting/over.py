@@ -18,12 +18,8 @@ def sentences(over: OverTime) -> Iterator[str]:
     for series in over.series:
         for level in series.levels[1:]:
             what = "slower" if level.speed and level.speed.value < 1 else "faster"
-            texts = [
-                f"{each.name} {' → '.join(', '.join(side) or 'none' for side in (each.base, each.new))}"
-                for each in level.differences
-            ]
             speed = ratio_text(level.speed, "95% CI ")
-            besides = f" ({names_text(texts)})" if texts else ""
+            besides = f" ({names_text(list(map(str, level.differences)))})" if level.differences else ""
             yield f"{series.label}: {what} since {level.since}, {speed} the speed before{besides}."
     if all(len(each.levels) < 2 for each in over.series):
         executions = max(len(each.sessions) for each in over.series)

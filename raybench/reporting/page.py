@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import plural, printable
 from raybench.reporting import figures, words
-from raybench.reporting.columns import configuration_columns, effect_columns
-from raybench.reporting.layout import Column
+from raybench.reporting.columns import configuration_columns, effect_columns, rows
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -18,11 +16,10 @@ if TYPE_CHECKING:
     from raybench.reporting.report import Report
 
 
-def page(report: Report, drawn: Mapping[str, figures.RenderedFigure] | None = None) -> str:
+def page(report: Report) -> str:
     """Return the report as an HTML page in one file."""
     module: Any = template().module
-    shown = figures.rendered_figures(report.answer) if drawn is None else drawn
-    return printable(str(module.page(report, shown)).lstrip())
+    return printable(str(module.page(report, figures.rendered_figures(report.answer))).lstrip())
 
 
 def overview(answer: Answer) -> str:
@@ -55,8 +52,9 @@ def template() -> Template:
         words.table_caption,
         plural,
         effect_columns,
+        configuration_columns,
+        rows,
         about,
-        all_columns,
     )
     templates.filters.update({each.__name__: each for each in filters})
     return templates.get_template("page.html.j2")
@@ -68,8 +66,3 @@ def about(report: Report) -> list[str]:
     runs = f"{plural(answer.status.completed, 'run')} of {plural(len(answer.configurations), 'configuration')}"
     workload = answer.workload if answer.workload != answer.grid else ""
     return [each for each in (report.made[:10], workload, runs, words.hardware_text(answer)) if each]
-
-
-def all_columns(report: Report) -> list[Column]:
-    """Return the table of configurations."""
-    return configuration_columns(report.answer, report.rows)

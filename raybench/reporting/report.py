@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from functools import cached_property
 from typing import Any
 
-from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.answer import Answer
 from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
-from raybench.reporting.columns import rows
 from raybench.results.attempt import Attempt
 
 VERSION = 1
@@ -44,23 +42,14 @@ class Report:
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     clocks: Sequence[str] = ()
 
-    @cached_property
-    def rows(self) -> Sequence[Configuration]:
-        """The configurations in the order of the table."""
-        return rows(self.answer)
-
 
 def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", grid_file: str = "") -> Report:
     """Return the report of an answer."""
-    machines: Counter[str] = Counter()
+    runs = list(attempts)
+    on_hosts = [run for run in runs if run.host]
+    machines = Counter(_machine(run) for run in on_hosts if run.cell.device != CellDevice())
     versions: dict[str, Counter[str]] = {}
-    clocks: set[str] = set()
-    for run in attempts:
-        if run.host and run.status == TrialStatus.COMPLETED:
-            clocks.add(run.clock or "trial")
-        device = run.cell.device
-        if run.host and device != CellDevice():
-            machines[_machine(run)] += 1
+    for run in runs:
         for name, version in run.versions.items():
             if isinstance(version, (str, int, float)):
                 versions.setdefault(str(name), Counter())[str(version)] += 1
@@ -70,7 +59,7 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
         grid_file,
         [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()],
         {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
-        sorted(clocks),
+        sorted({run.clock or "trial" for run in on_hosts if run.status == TrialStatus.COMPLETED}),
     )
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from raybench.core.files import write_atomic
 from raybench.core.text import plural
 from raybench.errors import UsageError, nearest
 from raybench.reporting import build, frames
 from raybench.reporting.text import report_text
 from raybench.results import columns as c
-from raybench.sources import Attempts, load_grids
 from raybench.sources.result_tables import GridSource, Record, tables
 
 if TYPE_CHECKING:
@@ -220,36 +217,3 @@ class Results:
         from raybench.reporting.page import overview
 
         return "\n".join(map(overview, self._answers))
-
-
-def load(source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest") -> Results:
-    """Load results; see `raybench.load`."""
-    return Results(load_grids(source, grid, attempts))
-
-
-def write_report(
-    source: Results | str | Path | Sequence[str | Path],
-    html: str | Path,
-    results: str | Path,
-    grid: str | None,
-    baseline: str | Mapping[str, Any] | None,
-    prices: str | Path | None,
-    unit: str,
-) -> Path:
-    """Write the report of results as a page; see `raybench.report`."""
-    from raybench.config.prices import PriceList
-    from raybench.reporting.page import page
-
-    changes: dict[str, Any] = {"prices": PriceList.read(Path(prices)) if prices else None, "unit": unit}
-    chosen = {"device": baseline} if isinstance(baseline, str) else baseline
-    if isinstance(source, Results):
-        report = build.from_grid(source.grid, chosen, **changes) if chosen or prices or unit else source.report
-    else:
-        sources = [source] if isinstance(source, (str, Path)) else source
-        report = build.from_sources(list(map(str, sources)), Path(results), grid=grid, baseline=chosen, **changes)
-    path = Path(html)
-    try:
-        write_atomic(path, page(report))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
-    return path

@@ -26,6 +26,7 @@ from raybench.analysis.ratios import scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import named_value
+from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -94,12 +95,8 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
     # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
     narrow = ratio.high < 10 * ratio.low
     decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
-    low, high = (
-        _end(end, decimals if ratio.low <= 1 <= ratio.high else _beside_1(end, decimals))
-        for end in (ratio.low, ratio.high)
-    )
-    ends = f"{low}–{high}"
-    return f"{_end(ratio.value, decimals)}x ({prefix}{ends})"
+    low, high = (_end(end, _beside_1(end, decimals)) for end in (ratio.low, ratio.high))
+    return f"{_end(ratio.value, decimals)}x ({prefix}{low}–{high})"
 
 
 def _beside_1(end: float, decimals: int | None) -> int | None:
@@ -149,22 +146,22 @@ def difference_text(difference: Difference | None, metric: str) -> str:
     """Format a difference with its interval, if there is one; that of accuracies in points: −0.2 (−0.5 to +0.1)."""
     if difference is None:
         return NOTHING
-    value, ends = _difference_parts(difference, metric)
-    return signed(*value) + (f" ({signed(*ends[0])} to {signed(*ends[1])})" if ends else "")
+    value, ends, decimals = _difference_parts(difference, metric)
+    texts = [signed(each, decimals) for each in (value, *ends)]
+    return f"{texts[0]} ({texts[1]} to {texts[2]})" if ends else texts[0]
 
 
-def _difference_parts(difference: Difference, metric: str) -> tuple[tuple[float, int], list[tuple[float, int]] | None]:
-    """The value and the ends of the interval of a difference in printed units, each with its decimals."""
+def _difference_parts(difference: Difference, metric: str) -> tuple[float, list[float], int]:
+    """The value and the ends of the interval of a difference in printed units, and their decimals."""
     scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
     value = difference.value * scale
-    if difference.low is None or difference.high is None:
+    if difference.low is None or difference.high is None or difference.low == difference.high:
         decimals = max(least, _decimals(value, value, 2, abs(value)))
-        return (value, min(decimals, 2) if is_accuracy(metric) else decimals), None
-    low, high = difference.low * scale, difference.high * scale
+        return value, [], min(decimals, 2) if is_accuracy(metric) else decimals
+    ends = [difference.low * scale, difference.high * scale]
     if is_accuracy(metric):  # no two accuracies differ by more than 100 points
-        low, high = max(low, -100.0), min(high, 100.0)
-    decimals = max(least, _decimals(low, high, digits, max(abs(low), abs(high))))
-    return (value, decimals), [(low, decimals), (high, decimals)]
+        ends = [max(ends[0], -100.0), min(ends[1], 100.0)]
+    return value, ends, max(least, _decimals(ends[0], ends[1], digits, max(map(abs, ends))))
 
 
 def signed(value: float, decimals: int) -> str:
@@ -179,8 +176,8 @@ def target_text(target: Target) -> str:
     if bound is None:
         return target.metric
     if target.is_accuracy:
-        percent = bound if target.in_percent else 100 * bound
-        return f"{percent:.4g}% {metric_name(target.metric)}"
+        shown = bound if target.in_percent else 100 * bound
+        return f"{shown:.4g}% {metric_name(target.metric)}"
     return f"{target.metric} {format_value(bound)}"
 
 
@@ -262,6 +259,9 @@ CRITERIA = {
     ),
 }
 
+PROBES = {"product": "matrix product"}
+"""Words for the operations by which a peak was measured; the others are words already."""
+
 WITHIN = {"time": "in", "price": "for", "energy": "with"}
 """Prepositions of what is spent."""
 
@@ -333,12 +333,17 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
     if 1 < len(names) == len(ranked) - 1:
         rest = [f"No other configuration is distinguishable from it in {quantity}."]
+    fewer = [each for each in ranked if each.to_target and each.to_target.reached < each.to_target.tried]
+    if Criterion.FIRST_TO_TARGET in best.ratios and configuration not in fewer and fewer:
+        missed = [(each, each.to_target) for each in fewer if each.to_target]
+        counts = [f"{name_of(answer, each.index, best.workload)} ({to.reached} of {to.tried})" for each, to in missed]
+        rest.append(f"Reached in fewer runs by {names_text(counts)}.")
     rest += _break_even(answer, best)
     if best.unproven and best.unproven != (best.other,):
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
-        known = f"With {plural(runs, 'run')} each, {own} is known to beat {names_text(names)}"
-        rest.append(f"{known} only if no run misses the target.")
+        never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
+        rest.append(f"{own} beats {names_text(names)} {never}.")
     return BestText(
         f"{head}: {own}{' (the reference)' if configuration.is_reference else ''}:",
         f"{'; '.join(parts)}{_marks(best)}.",
@@ -406,7 +411,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
             other, once = "", next((end for end in (ONCE, NO_INTERVAL) if text.endswith(end)), once)
         counts_own = answer.unit.counted not in ("", "examples")
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
-            mfu = f", MFU {percent_text(configuration.mfu.share.value)}" if configuration.mfu else ""
+            mfu = f", MFU {percent(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
         if criterion is Criterion.CHEAPEST and not is_reached(answer) and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
@@ -445,12 +450,12 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     is_equal = is_percent and not float(number_text.removesuffix("%"))
     words = CRITERIA[criterion].equal if is_equal else forms[is_percent].format(number_text)
     words = f"{words} {other}" if other else words.rpartition(" ")[0]
-    if ratio.has_interval and not ratio.excludes_1 and not is_equal:
+    if ratio.has_interval and not ratio.excludes(1) and not is_equal:
         words += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' energy')}"
     words += interval
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
-    if ratio.holds_if_no_miss and ratio.excludes_1:
+    if ratio.holds_if_no_miss and ratio.excludes(1):
         words += " as long as no run misses the target"
     return words
 
@@ -475,29 +480,24 @@ def _in_percent(ratio: Ratio) -> tuple[str, str]:
 
 def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
-    (value, decimals), ends = _difference_parts(difference, metric)
+    value, ends, decimals = _difference_parts(difference, metric)
     name, than = metric_name(metric), f" than {other}" if other else ""
+    amount, points = f"{abs(value):.{decimals}f}", " points" if is_accuracy(metric) else ""
+    found, *texts = (signed(each, decimals) for each in (value, *ends))
     if difference.is_equal and not difference.is_significant:
-        found = f" ({signed(value, decimals)})" if float(f"{value:.{decimals}f}") else ""
-        return f"equal {name} within 1 point{found}"
-    interval = ""
-    if ends and difference.is_significant:
-        low, high = sorted(abs(end) for end, _ in ends)
-        interval = f" (95% CI {low:.{decimals}f}–{high:.{decimals}f})"
-    elif ends:
-        points = " points" if is_accuracy(metric) else ""
-        interval_text = f"{signed(*ends[0])} to {signed(*ends[1])}{points}"
-        if not float(f"{value:.{decimals}f}"):
-            return f"{name} not distinguishable (95% CI {interval_text})"
-        return f"{name} {signed(value, decimals)}{points}, not distinguishable from equal (95% CI {interval_text})"
-    amount = f"{abs(value):.{decimals}f}"
-    once = "" if ends else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
+        return f"equal {name} within 1 point" + (f" ({found})" if float(amount) else "")
+    if ends and not difference.is_significant:
+        interval = f"(95% CI {' to '.join(texts)}{points})"
+        if not float(amount):
+            return f"{name} not distinguishable {interval}"
+        return f"{name} {found}{points}, not distinguishable from equal {interval}"
+    once = "" if difference.has_interval else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
     if not float(amount):
         return f"the same {name}{once}"
+    interval = f" (95% CI {'–'.join(f'{each:.{decimals}f}' for each in sorted(map(abs, ends)))})" if ends else once
     if name == "accuracy":
-        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}{once}"
-    points = " points" if is_accuracy(metric) else ""
-    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}{once}"
+        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}"
+    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}"
 
 
 # Effects
@@ -560,7 +560,9 @@ def effects_note(answer: Answer) -> str:
     fewer = [each for each in answer.effects if each.sets < most[each.axis]]
     names = names_text([f"{effect_name(each)} ({each.sets} of {most[each.axis]})" for each in fewer])
     is_mean = any(each.sets > 1 and (each.speed or each.quality) for each in answer.effects)
-    means = "Values are means over the other settings, geometric for speeds and rates." if is_mean else ""
+    means = (
+        "Values are means over pairs that differ in nothing else, geometric for speeds and rates." if is_mean else ""
+    )
     few = f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
     return f"{means} {few}".strip()
 
@@ -580,13 +582,13 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     other, share = format_value(most.other), float(most.other) / float(most.value)
     parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
     for place, speed in parts or [("", most.speed)]:
-        if (efficiency := scaled(speed, share)) is None or speed is None:
+        if speed is None:
             continue
         facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
-        facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
+        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
-            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes_1)
+            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))
             if ratio and not is_equal and not parts:
                 facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0].removesuffix(ONCE))
         per = f" per {answer.unit.label}" if len(facts) > 1 else ""
@@ -597,14 +599,14 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
         yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
     shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
     if known := sorted(share for share in shares if share is not None):
-        ends = join_words(list(dict.fromkeys(map(percent_text, (known[0], known[-1])))), "to")
+        ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
         yield f"The exchange of gradients takes {ends} of a step with {name}."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
         yield f"By Amdahl's law, a serial share of {share_text(serial, '{}% (95% CI {}–{}%)')}: {limit}."
     elif serial and serial.high is not None and serial.high > 0:
-        yield f"By Amdahl's law, the serial share is at most {percent_text(serial.high)} (upper end of its 95% CI)."
+        yield f"By Amdahl's law, the serial share is at most {percent(serial.high)} (upper end of its 95% CI)."
 
 
 def plural_noun(noun: str) -> str:
@@ -626,7 +628,10 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    sentences = [first, *_mfu_problems(answer), _selection_text(answer)]
+    to_target = (
+        "Times to the target include compilation, but not start-up and evaluation." if is_reached(answer) else ""
+    )
+    sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
 
 
@@ -647,7 +652,10 @@ def _selection_text(answer: Answer) -> str:
     most = max(chosen, default=1)
     if most <= 1 or answer.decision:
         return ""
-    return f"The answer's intervals differ: they pool all runs' spread and allow for choosing the best of {most + 1}."
+    return (
+        "The intervals in the sentences above differ: they pool the spread of all runs and allow for choosing the best "
+        f"of {most + 1}."
+    )
 
 
 def hardware_text(answer: Answer) -> str:
@@ -666,33 +674,31 @@ def hardware_text(answer: Answer) -> str:
     return "; ".join(named)
 
 
-def percent_text(share: float) -> str:
-    """Format a share: 41%, 0.32%."""
-    return f"{number(100 * share, 2)}%"
-
-
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
     """Format a share with its interval, if there is one: 41% (39–43)."""
     if share is None:
         return NOTHING
     if share.low is None or share.high is None:
-        return percent_text(share.value)
+        return percent(share.value)
     decimals = _decimals(100 * share.low, 100 * share.high, 2, 100 * share.value)
     return form.format(*(f"{100 * each:.{decimals}f}" for each in (share.value, share.low, share.high)))
 
 
 def _peak_text(mfu: Mfu) -> str:
-    return f"{flops_text(mfu.basis.peak)} ({mfu.basis.precision} {mfu.basis.probe})"
+    return f"{flops_text(mfu.basis.peak)} ({mfu.basis.precision} {PROBES.get(mfu.basis.probe, mfu.basis.probe)})"
 
 
 def peaks_text(answer: Answer) -> str:
     """The peaks that MFU refers to, and how the FLOPs are known unless they were counted."""
-    known = [each.mfu for each in answer.configurations if each.mfu]
-    peaks = list(dict.fromkeys(map(_peak_text, known)))
-    if not peaks:
+    known = [(each.axes.get("device", ""), each.mfu) for each in answer.configurations if each.mfu]
+    if not known:
         return ""
+    has_devices = len(answer.axes.get("device", ())) > 1
+    peaks = list(
+        dict.fromkeys(f"{device} {_peak_text(mfu)}" if has_devices else _peak_text(mfu) for device, mfu in known)
+    )
     text = f"MFU of the measured peak, {names_text(peaks)}"
-    sources = dict.fromkeys(each.basis.source for each in known if each.basis.source != COUNTED)
+    sources = dict.fromkeys(mfu.basis.source for _, mfu in known if mfu.basis.source != COUNTED)
     return f"{text}; FLOPs: {join_words(list(sources))}" if sources else text
 
 
@@ -747,10 +753,8 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
 def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, level = answer.trust.cautions, answer.trust.level
-    if not cautions and not answer.status.completed:
-        return ""
     if not cautions:
-        return "Too few runs to tell a difference from noise." if level == TrustLevel.DOUBTFUL else "No cautions."
+        return "No cautions about the measurement." if answer.status.completed else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         return f"{plural(len(cautions), 'caution')} that could change these numbers:"
     if level == TrustLevel.DOUBTFUL:

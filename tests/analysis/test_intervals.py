@@ -91,7 +91,7 @@ def test_effect_of_one_pair():
 
 def test_effect_by_hand():
     """Two repeats of two sets: without what they share in a repeat, (n − 1)·m degrees of freedom."""
-    table = TwoWayTable.of(np.array([[0.10, 0.14], [0.12, 0.10], [0.11, 0.12]]))
+    table = TwoWayTable(np.array([[0.10, 0.14], [0.12, 0.10], [0.11, 0.12]]))
     assert table.ms_repeats == pytest.approx(2 * np.var([0.12, 0.11, 0.115], ddof=1))
     assert table.df == 2
     estimate = table.mean
@@ -101,7 +101,7 @@ def test_effect_by_hand():
 
 
 def test_degrees_of_freedom_with_shared_repeats():
-    table = TwoWayTable.of(np.array([[0.1, 0.101], [0.2, 0.199], [0.3, 0.302]]))
+    table = TwoWayTable(np.array([[0.1, 0.101], [0.2, 0.199], [0.3, 0.302]]))
     assert table.mean.df == 2
 
 

@@ -14,16 +14,14 @@ SHAPES = {
     "mnist_cnn": (28, 28, 1),
     "digits_cnn": (8, 8, 1),
 }
-FRAMEWORKS = [
-    pytest.param("torch", marks=pytest.mark.slow),
-    pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.tensorflow]),
-    pytest.param("torch_xla", marks=[pytest.mark.slow, pytest.mark.xla]),
-]
+TORCH = pytest.param("torch", marks=pytest.mark.slow)
+TENSORFLOW = pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.tensorflow])
+XLA = pytest.param("torch_xla", marks=[pytest.mark.slow, pytest.mark.xla])
 FORWARD = {"davidnet": 758_523_904, "katnoria_cnn": 6_818_304, "mnist_cnn": 2_591_200, "digits_cnn": 4_166_912}
 PARAMETERS = {"davidnet": 6_573_120, "katnoria_cnn": 111_498, "mnist_cnn": 250_698, "digits_cnn": 75_114}
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS[:2])  # torch_xla counts as torch
+@pytest.mark.parametrize("framework", [TORCH, TENSORFLOW])  # torch_xla counts as torch
 def test_every_framework_counts_the_same_work(framework):
     found = call(framework, "roofline_side:count", on=framework, shapes=SHAPES)
     assert {name: work["flops"] for name, work in found.items()} == FORWARD
@@ -52,15 +50,11 @@ def test_values_moved_by_keras_include_flatten():
     assert found == OF_A_SMALL_MODEL | {"train_flops": None, "values": 32 + 48 + 96 + 96 + 53}
 
 
-@pytest.mark.parametrize("reentrant", [None, True, False])
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        {"layers": 4, "width": 128, "heads": 4, "context": 64, "vocabulary": 256},
-        {"layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 65},
-        {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocabulary": 50_257},
-    ],
-)
+SMALL = {"layers": 4, "width": 128, "heads": 4, "context": 64, "vocabulary": 256}
+GPT_2 = {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocabulary": 50_257}
+
+
+@pytest.mark.parametrize(("sizes", "reentrant"), [(SMALL, None), (SMALL, True), (SMALL, False), (GPT_2, None)], ids=str)
 def test_gpt_flops_are_those_of_the_formula(sizes, reentrant):
     """Every pair of positions counts; activations that are recomputed do not."""
     width, context = sizes["width"], sizes["context"]
@@ -82,7 +76,7 @@ def test_layers_of_keras_beside_convolutions_and_dense_ones():
     assert call("tensorflow", "roofline_side:count_keras_kinds") == [2 * 6 * 6 * 8 * 9, LSTM]
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", [TENSORFLOW, XLA])  # with torch in tests/test_run.py
 def test_the_check_on_this_machine(framework, tmp_path):
     found = call(framework, "roofline_side:measure", on=framework, kind=KINDS[framework], folder=str(tmp_path))
     assert found["work"]["flops"] == FORWARD["digits_cnn"]

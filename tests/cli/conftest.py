@@ -68,7 +68,7 @@ def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials run in this process, as with `--inline`, but as results of the grid itself."""
-    monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_: InlineExecutor())
+    monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_, **__: InlineExecutor())
 
 
 @pytest.fixture

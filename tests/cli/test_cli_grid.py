@@ -14,7 +14,7 @@ from raybench import load
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
-TROUBLES = WORKLOADS / "troubles.py"
+BAD_ENDINGS = (WORKLOADS / "bad_endings.py").read_text()
 SECRET = "s3cret-w0rd"
 DEAD = f"http://me:{SECRET}@127.0.0.1:9"
 
@@ -28,11 +28,11 @@ def table(said):
 def troubled(tmp_path):
     """Makes a grid file for a workload that ends badly."""
     (tmp_path / "lab").mkdir()
-    (tmp_path / "lab" / "mine.py").write_text(TROUBLES.read_text())
+    (tmp_path / "lab" / "mine.py").write_text(BAD_ENDINGS)
 
     def make(attribute):
         path = tmp_path / "lab" / "bad.yaml"
-        path.write_text(f"name: bad\nworkload: mine.py:{attribute}\nepochs: 1\nbatch_size: 16\n")
+        path.write_text(f"name: bad\nworkload: mine.py:{attribute}\nepochs: 1\n")
         return path
 
     return make
@@ -53,7 +53,7 @@ def test_one_line_per_reason_of_skipped_trials(raybench, grid):
 
 @pytest.mark.slow
 @pytest.mark.mlflow
-@pytest.mark.usefixtures("store")
+@pytest.mark.usefixtures("store", "small_probes")
 def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     """Checks, MLflow and figures included."""
     first = raybench("grid", digits)
@@ -116,7 +116,7 @@ def test_what_no_machine_here_can_run(grid, digits):
 
 def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     file, code = troubled("raising"), tmp_path / "lab" / "mine.py"
-    code.write_text(TROUBLES.read_text().replace('raise KeyError("no such thing")', "np.reshape(np.zeros(3), 2)"))
+    code.write_text(BAD_ENDINGS.replace('raise KeyError("no such thing")', "np.reshape(np.zeros(3), 2)"))
     line = 1 + next(n for n, text in enumerate(code.read_text().splitlines()) if "np.reshape" in text)
     error = f"ValueError: cannot reshape array of size 3 into shape (2,) ({code}:{line})"
     stopped = grid(file, "--repeats", 3)
@@ -139,7 +139,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     grid(file, "--repeats", 3, "--retry", "failed")
     assert len(list(Path("raybench-results/bad/attempts").rglob("error.txt"))) == 7
 
-    code.write_text(TROUBLES.read_text())
+    code.write_text(BAD_ENDINGS)
     edited = grid(file)
     assert (
         edited.lines[0].startswith("bad  1 configuration x 1 repeat = 1 trial  ·  cpu: ") and "KeyError" in edited.out
@@ -158,6 +158,7 @@ def test_divergence_is_a_result(grid, troubled):
     "source", ["option", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("variable", "file"))]
 )
 def test_grid_with_a_dead_store(raybench, digits, monkeypatch, source, migrated_database):
+    monkeypatch.setattr("raybench.tracking.writer.LAST_PAUSE_S", 0.01)
     options = []
     if source == "option":
         options = ["--tracking-uri", DEAD]

@@ -108,6 +108,7 @@ def test_wrong_use_of_two_commands(raybench, words, message):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -132,6 +133,7 @@ flops_precision: "{dtype}"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("small_probes")
 def test_mfu_of_stated_flops(raybench, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "own.yaml").write_text(STATED)

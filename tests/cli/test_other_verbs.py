@@ -107,9 +107,6 @@ def test_schema_accepts_the_shipped_grids(raybench):
 
 
 def test_shipped_grids_plan_by_name(raybench):
-    for name in GRIDS:
-        said = raybench("plan", name.removesuffix(".yaml"))
-        assert (said.status, said.err) == (0, ""), name
     spec = load_grid(Path("quickstart"))
     plan = raybench("plan", "quickstart", "--set", "axes.device=[cpu]")
     assert f": {len(spec.axes['batch_size']) * 2 * spec.repeats} trials, " in plan.lines[0]

@@ -106,43 +106,42 @@ def test_a_command_runs_where_the_user_runs_it(project):
 
 
 @pytest.mark.parametrize(
-    ("name", "more", "count"),
+    ("workload", "more", "used", "unused"),
     [
-        ("code/train.py", "", 2),
-        ("code/mingpt/layers.py", "", 2),
-        ("code/never.py", "", 1),
-        ("code/vocab/a.txt", "inputs: [vocab]\n", 2),
-        ("code/configurator.py", "", 2),
-        ("code/never.py", "inputs: ['*.py']\n", 2),
-        ("data/words.txt", "inputs: [../data/words.txt]\n", 2),
+        (COMMAND, "", ["code/train.py", "code/mingpt/layers.py", "code/configurator.py"], "code/never.py"),
+        (
+            COMMAND,
+            "inputs: [vocab, 'nev*.py', ../data/words.txt]\n",
+            ["code/vocab/a.txt", "code/never.py", "data/words.txt"],
+            "code/late.py",
+        ),
+        (
+            "mine.py:train",
+            "epochs: 1\n",
+            ["code/mine.py", "code/helper.py", "code/parts/inner.py", "code/presets/small.py"],
+            "code/never.py",
+        ),
     ],
 )
-def test_an_edit_makes_new_trials_of_a_command(project, name, more, count):
-    assert len(project.run(COMMAND, more)) == 1
-    project.edit(name)
-    assert len(project.run(COMMAND, more)) == count
+def test_an_edit_of_a_used_file_makes_new_trials(project, workload, more, used, unused):
+    (end,) = project.run(workload, more)
+    assert end["status"] == "completed", end["error"]
+    project.edit(unused)
+    assert len(project.run(workload, more)) == 1
+    for number, name in enumerate(used, 2):
+        project.edit(name)
+        assert len(project.run(workload, more)) == number, name
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [("mine.py", 2), ("helper.py", 2), ("parts/inner.py", 2), ("presets/small.py", 2), ("never.py", 1)],
-)
-def test_an_edit_makes_new_trials_of_a_function(project, name, count):
-    ends = project.run("mine.py:train", "epochs: 1\n")
-    assert [end["status"] for end in ends] == ["completed"], ends[0]["error"]
-    project.edit(f"code/{name}")
-    assert len(project.run("mine.py:train", "epochs: 1\n")) == count
-
-
-@pytest.mark.parametrize("name", ["late.py", "presets/large.py"])
-def test_module_imported_in_training_joins_the_identity(forked, name):
+def test_module_imported_in_training_joins_the_identity(forked):
     (end,) = forked.run("mine.py:train", "epochs: 1\n")
     assert end["status"] == "completed", end["error"]
     (note,) = [text for text in end["warnings"] if text.startswith("loaded during training, so edits make new trials")]
-    assert str(forked.folder / "code" / name) in note
     assert len(forked.run("mine.py:train", "epochs: 1\n")) == 1
-    forked.edit(f"code/{name}")
-    assert len(forked.run("mine.py:train", "epochs: 1\n")) == 2
+    for number, name in enumerate(("code/late.py", "code/presets/large.py"), 2):
+        assert str(forked.folder / name) in note
+        forked.edit(name)
+        assert len(forked.run("mine.py:train", "epochs: 1\n")) == number
 
 
 @pytest.mark.slow

@@ -1,25 +1,29 @@
 """A grid on a Ray cluster of two nodes, of which the second shares nothing with the driver but the network."""
 
 import re
-import shutil
 import subprocess
 import sys
 import time
 
 import pytest
-from support import WORKLOADS
 from support.two_nodes import TwoNodes, missing
 
 from raybench.results.folder import ATTEMPTS, event_files, read_events
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.cluster]
 
-WORKLOAD = WORKLOADS / "checkpointed.py"
+TRAIN = """
+import time
 
+
+def train(trial, *, pause: float):
+    trial.checkpoint(lambda path: path.write_text("saved"), lambda path: path.read_text())
+    for epoch in trial.epochs():
+        time.sleep(pause)
+        trial.log({"train/loss": 1.0})
+"""
 COMMON = """
-workload: checkpointed.py:both
-framework: torch
-batch_size: 64
+workload: mine.py:train
 threads: 1
 devices:
   any: {kind: cpu, cpus: 1}
@@ -32,22 +36,22 @@ name: placed
 {COMMON}
 epochs: 2
 repeats: 2
+params: {{pause: 0.1}}
 axes: {{device: [any, there, nowhere]}}
 overrides:
-- {{when: {{device: there}}, set: {{learning_rate: 0.01}}}}
-- {{when: {{device: nowhere}}, set: {{learning_rate: 0.02}}}}
+- {{when: {{device: there}}, set: {{params: {{pause: 0.2}}}}}}
+- {{when: {{device: nowhere}}, set: {{params: {{pause: 0.3}}}}}}
 """
 
 LEAVING = f"""
 name: leaving
 {COMMON}
 epochs: 6
-steps_per_epoch: 300
 checkpoint_every: 1
-axes: {{device: [any, there], learning_rate: [0.1]}}
-include: [{{device: any, learning_rate: 0.2}}]
+axes: {{device: [any, there], params.pause: [2.0]}}
+include: [{{device: any, params.pause: 1.9}}]
 overrides:
-- {{when: {{device: there}}, set: {{momentum: 0.5}}}}
+- {{when: {{device: there}}, set: {{params: {{pause: 2.1}}}}}}
 """
 
 
@@ -73,7 +77,7 @@ class Grid:
     def __init__(self, cluster, name, text):
         self.folder = cluster.results / name
         self.folder.mkdir()
-        shutil.copy(WORKLOAD, self.folder)
+        (self.folder / "mine.py").write_text(TRAIN)
         (self.folder / "grid.yaml").write_text(text)
         command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", cluster.address]
         command += ["--no-checks", "--no-tracking"]

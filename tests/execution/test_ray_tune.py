@@ -14,49 +14,54 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import ROOT, WORKLOADS
+from support import ROOT
 from support.outcomes import RecordingListener
 from support.processes import LOOPBACK, all_gone, listening
 
+import raybench
 from raybench.config import load_grid
 from raybench.results.folder import ATTEMPTS, event_files, read_events
 from raybench.run import Options, run_grid
-
-TROUBLES = WORKLOADS / "troubles.py"
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
 GRID = """
 name: troubles
-workload: mine.py:chosen
+workload: mine.py:train
 epochs: 2
-batch_size: 16
 retries: 1
-threads: 1
-axes:
-  device: [cpu, tpu]
-  learning_rate: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+axes: {learning_rate: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}
 overrides:
 - {when: {learning_rate: 0.3}, set: {timeout: 2s}}
 """
 
-CHOOSE = """
-
-class Chosen(torch.nn.Linear):
-    def forward(self, inputs):
-        # Each cell has its own trouble, told apart by the one thing in which they differ.
-        if torch.is_grad_enabled():
-            import gc
-
-            optimizers = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.optim.SGD)]
-            rate = round(optimizers[0].param_groups[0]["lr"], 3)
-            {0.2: raises, 0.3: hangs, 0.4: is_killed, 0.5: fills_memory, 0.7: kills_its_worker}.get(rate, nothing)()
-            if rate == 0.6:
-                return super().forward(inputs) * float("nan")
-        return super().forward(inputs)
+TRAIN = """
+import json, os, signal, time
+from pathlib import Path
 
 
-chosen = Workload(model=lambda: Chosen(1, 2), data=data)
+def kill(*generations):
+    pid = os.getpid()
+    for _ in generations:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(") ")[1].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(600)
+
+
+def train(trial, *, learning_rate: float):
+    attempts = trial.output_dir.parents[1].glob("*.jsonl")
+    for epoch in trial.epochs():
+        if learning_rate == 0.2:
+            raise KeyError("no such thing")
+        if learning_rate == 0.3:
+            time.sleep(600)
+        if learning_rate == 0.4:
+            kill()
+        if learning_rate == 0.5:
+            bytearray(1 << 60)
+        if learning_rate == 0.7 and len(list(attempts)) == 1:
+            kill("fork server", "worker")
+        trial.log({"train/loss": float("nan") if learning_rate == 0.6 else 1.0})
 """
 
 
@@ -79,7 +84,7 @@ def processes():
 def outcome(tmp_path_factory, ray_executor):
     """One grid in which each cell ends in its own way."""
     folder = tmp_path_factory.mktemp("ray")
-    (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
+    (folder / "mine.py").write_text(TRAIN)
     (folder / "grid.yaml").write_text(GRID)
     watch = RecordingListener()
     options = Options(folder / "results", checks=False, tracking=None, report=False)
@@ -102,7 +107,6 @@ def test_statuses_of_all_trials(outcome):
         0.6: "diverged",
         0.7: "completed",
     }
-    assert [each.skip for each in result.report.answer.configurations if each.axes["device"] == "tpu"] == ["no TPU"] * 7
     assert result.exit_status == 1
 
 
@@ -143,35 +147,21 @@ def test_no_process_of_a_trial_is_left(outcome):
     assert all_gone([event["host"]["pid"] for event in watch.events if event["event"] == "trial_started"], 20)
 
 
-def start(folder, text, **environment):
-    """Start the command on a grid of workloads in troubles.py; each run has the mark in its environment."""
-    shutil.copy(TROUBLES, folder / "troubles.py")
-    (folder / "g.yaml").write_text(text)
-    command = [sys.executable, "-m", "raybench", "grid", "g.yaml", "--results", "results", "--no-checks"]
-    environ = {**os.environ, **dict([MARK.split("=")]), **environment}
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "umask": 0}
-    return subprocess.Popen(command, cwd=folder, env=environ, start_new_session=True, **output)
+LONG = """
+import time
 
 
-def events(folder, kind):
-    found = [event for path in event_files(folder, ATTEMPTS) for event in read_events(path, [])]
-    return sorted((event for event in found if event["event"] == kind), key=lambda event: event["t"])
-
-
-def wait_for(what, driver):
-    deadline = time.monotonic() + 300
-    while not what():
-        assert time.monotonic() < deadline
-        assert driver.poll() is None, driver.stdout.read()
-        time.sleep(0.1)
-
-
-def wait_until_nothing_runs():
-    deadline = time.monotonic() + 30
-    while processes() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert processes() == [], "of all that the command started"
-
+def train(trial):
+    folder, state = trial.output_dir.parents[1], [0]
+    attempt = len(list(folder.glob("*.jsonl")))
+    trial.checkpoint(lambda path: path.write_text(str(state[0])), lambda path: state.insert(0, int(path.read_text())))
+    for epoch in trial.epochs():
+        if epoch == attempt + 1 or folder.name.endswith("-r1"):
+            time.sleep(600)
+        state[0] += epoch
+        trial.log({"train/loss": state[0]})
+"""
+"""Waits in the third epoch of its first attempt, in the fourth of its second, and in each of its second repeat."""
 
 LITTLE_MEMORY = """import sys
 if "raybench.execution.ray_process" in sys.orig_argv:
@@ -179,6 +169,52 @@ if "raybench.execution.ray_process" in sys.orig_argv:
     ray._private.utils.estimate_available_memory = lambda: 150_000_000
 """
 """Makes a Ray believe that its machine has little memory now, as a virtual machine whose memory grows with its use."""
+
+
+CHECKPOINT = "attempts/*/checkpoints/epoch-00000{}.rank-0"
+
+
+class Command:
+    """`raybench grid` in a folder, to be watched and killed; what it starts has the mark in its environment."""
+
+    def __init__(self, folder, temporary):
+        self.results, self._folder = folder / "results" / "long", folder
+        (folder / "long.py").write_text(LONG)
+        (folder / "g.yaml").write_text(
+            "name: long\nworkload: long.py:train\nepochs: 4\nrepeats: 2\ncheckpoint_every: 1\n"
+        )
+        (folder / "sitecustomize.py").write_text(LITTLE_MEMORY)
+        path = os.pathsep.join([str(folder), str(ROOT)])
+        own = {"PYTHONPATH": path, "RAY_AUTH_MODE": "disabled", "TMPDIR": str(temporary)}
+        self._environ = os.environ | dict([MARK.split("=")]) | own
+
+    def start(self):
+        command = [sys.executable, "-m", "raybench", "grid", "g.yaml", "--results", "results", "--no-checks"]
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "umask": 0}
+        self.process = subprocess.Popen(command, cwd=self._folder, env=self._environ, start_new_session=True, **how)
+
+    def events(self, kind):
+        found = [event for path in event_files(self.results, ATTEMPTS) for event in read_events(path, [])]
+        return sorted((event for event in found if event["event"] == kind), key=lambda event: event["t"])
+
+    def wait_for(self, attempts, there="attempts"):
+        """Wait until so many attempts have begun and something is in the grid's folder."""
+        deadline = time.monotonic() + 300
+        while len(self.events("trial_started")) < attempts or not any(self.results.glob(there)):
+            assert time.monotonic() < deadline
+            assert self.process.poll() is None, self.process.stdout.read()
+            time.sleep(0.1)
+
+    def ended(self, status):
+        """Its output, after it has ended with this status and nothing that it started runs any more."""
+        output, _ = self.process.communicate(timeout=120)
+        assert self.process.returncode == status, output
+        assert "Traceback" not in output
+        deadline = time.monotonic() + 30
+        while processes() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert processes() == [], "of all that the command started"
+        return " ".join(output.split())
 
 
 @pytest.fixture
@@ -189,35 +225,18 @@ def short_folder():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.mlflow
-def test_running_grid_is_private_and_ctrl_c_keeps_finished(tmp_path, mlflow_results, short_folder):
-    """It cannot be reached from other machines, nor its files by other users."""
-    (tmp_path / "sitecustomize.py").write_text(LITTLE_MEMORY)
-    python_path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    environment = {"PYTHONPATH": python_path, "RAY_AUTH_MODE": "disabled", "TMPDIR": str(short_folder)}
-    text = "name: stop\nworkload: troubles.py:stopping\nbatch_size: 16\nrepeats: 2\n"
-    driver = start(tmp_path, text, **environment)
-    wait_for(lambda: len(events(tmp_path / "results" / "stop", "trial_started")) == 2, driver)
-    process = psutil.Process(driver.pid)
+def check_privacy(process, folder):
+    """A running grid cannot be reached from other machines, nor its files by other users."""
     places = listening(process)
     assert places and all(place.ip.startswith(LOOPBACK) for place in places)
-    folders = list(short_folder.iterdir())
-    assert folders and {stat.S_IMODE(folder.lstat().st_mode) for folder in folders} == {0o700}
-    tokens = [token.read_text() for token in short_folder.rglob("token")]
+    folders = list(folder.iterdir())
+    assert folders and {stat.S_IMODE(each.lstat().st_mode) for each in folders} == {0o700}
+    tokens = [token.read_text() for token in folder.rglob("token")]
     lines = [" ".join(each.cmdline()) for each in process.children(recursive=True) if each.is_running()]
     assert tokens and not any(token in line for token in tokens for line in lines)
-    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does, to all that run in front
-    output, _ = driver.communicate(timeout=120)
-    assert driver.returncode == 130, output
-    assert "Traceback" not in output
-    wait_until_nothing_runs()
-    ends = events(tmp_path / "results" / "stop", "trial_ended")
-    assert [event["status"] for event in ends] == ["completed", "killed"]
-    with contextlib.closing(sqlite3.connect(tmp_path / "results" / "mlflow.db")) as store:
-        states = dict(store.execute("select status, count(*) from runs group by status").fetchall())
-    assert states.keys() == {"FINISHED", "KILLED"}
 
 
+@pytest.mark.mlflow
 @pytest.mark.parametrize(
     ("name", "reported"),
     [
@@ -226,17 +245,37 @@ def test_running_grid_is_private_and_ctrl_c_keeps_finished(tmp_path, mlflow_resu
         pytest.param("raybench.execution.ray_process", "ended by SIGKILL", marks=pytest.mark.exhaustive),
     ],
 )
-def test_death_of_ray_ends_command_with_remedy(tmp_path, mlflow_results, name, reported):
-    driver = start(tmp_path, "name: gone\nworkload: troubles.py:hanging\nbatch_size: 16\n")
-    wait_for(lambda: events(tmp_path / "results" / "gone", "trial_started"), driver)
-    for process in psutil.Process(driver.pid).children(recursive=True):
+def test_killed_commands_continue_and_ctrl_c_keeps_finished(tmp_path, mlflow_results, short_folder, name, reported):
+    """The same command three times: it is killed amid an epoch, then Ray is, and at last it is stopped by a person."""
+    command = Command(tmp_path, short_folder)
+    command.start()
+    command.wait_for(1, CHECKPOINT.format(2))
+    command.process.kill()
+    command.ended(-signal.SIGKILL)
+
+    command.start()
+    command.wait_for(2, CHECKPOINT.format(3))
+    for process in psutil.Process(command.process.pid).children(recursive=True):
         if process.name() == name or name in process.cmdline():
             process.kill()
             break
-    output, _ = driver.communicate(timeout=60)
-    words = " ".join(output.split())
-    assert driver.returncode == 1, output
-    assert reported in words and "run the same command again" in words and "Traceback" not in words
-    wait_until_nothing_runs()
-    (end,) = events(tmp_path / "results" / "gone", "trial_ended")
-    assert (end["status"], end["error"]["type"]) == ("lost", "RayGone")
+    words = command.ended(1)
+    assert reported in words and "run the same command again" in words
+    assert command.events("trial_ended")[-1]["error"]["type"] == "RayGone"
+
+    command.start()
+    command.wait_for(4)
+    check_privacy(psutil.Process(command.process.pid), short_folder)
+    os.killpg(command.process.pid, signal.SIGINT)  # as a terminal does, to all that run in front
+    command.ended(130)
+    ends = [(event["attempt"], event["status"]) for event in command.events("trial_ended")]
+    assert ends == [(1, "lost"), (2, "lost"), (3, "completed"), (1, "killed")]
+    assert [(each["epoch"], each["of_attempt"]) for each in command.events("trial_resumed")] == [(2, 1), (3, 2)]
+    losses = [each["metrics"]["train/loss"] for each in command.events("epoch_ended") if each["attempt"] == 3]
+    assert losses == [0, 1, 3, 6], "as if nothing had been"
+    assert list(command.results.glob("attempts/*/checkpoints")) == [], "finished trials need none"
+    with contextlib.closing(sqlite3.connect(tmp_path / "results" / "mlflow.db")) as store:
+        states = store.execute("select distinct status from runs").fetchall()
+    assert {state for (state,) in states} == {"FINISHED", "FAILED", "KILLED"}
+    stored = raybench.load(f"sqlite:///{tmp_path}/results/mlflow.db").trials.set_index("status")
+    assert "resumed" in stored.loc["completed", "findings"]

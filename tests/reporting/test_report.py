@@ -69,10 +69,3 @@ def test_later_warnings_are_notes_once():
         "the disk is full",
         "MLflow is away",
     ]
-
-
-def test_files_of_a_report():
-    made = grid()
-    files = build.files(build.from_attempts(made.attempts, made.request()))
-    assert list(files)[:2] == ["report.html", "report.json"]
-    assert "figure_speed.svg" in files and "figure_learning.svg" in files

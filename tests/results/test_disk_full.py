@@ -105,7 +105,8 @@ def test_grid_on_a_full_disk_continues_later(disk, grid, ray_executor):
 @pytest.mark.slow
 @pytest.mark.mlflow
 @pytest.mark.parametrize("is_new", [False, True])
-def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_database, is_new):
+def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, monkeypatch, migrated_database, is_new):
+    monkeypatch.setattr("raybench.tracking.writer.LAST_PAUSE_S", 0.01)
     disk.mount("remount,size=4m")
     path = disk.folder / "runs.db"
     disk.fill(leave=800_000) if is_new else shutil.copy(migrated_database, path)

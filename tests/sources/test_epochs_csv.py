@@ -160,7 +160,7 @@ def test_parts_are_subtracted_from_the_epoch(tmp_path):
 
 def answer(tmp_path, text):
     (tmp_path / "mine.csv").write_text(text)
-    return build.from_sources([str(tmp_path / "mine.csv")], tmp_path).answer
+    return build.from_grid(build.one_grid([str(tmp_path / "mine.csv")], tmp_path)).answer
 
 
 def test_runs_with_devices_and_targets_are_compared(tmp_path):
@@ -200,7 +200,7 @@ def test_trial_names_and_attempts_in_a_csv(tmp_path):
     found = load(tmp_path, head + "".join(rows) + "exp-r3,1,10.3,cpu,2\n").trials
     assert found.groupby("device")["cell"].nunique().to_dict() == {"cpu": 1, "gpu": 1}
     assert found["repeat"].tolist() == [0, 1, 0, 1]
-    report = build.from_sources([str(tmp_path / "mine.csv")], tmp_path)
+    report = build.from_grid(build.one_grid([str(tmp_path / "mine.csv")], tmp_path))
     assert [(each.planned, each.completed) for each in report.answer.configurations] == [(2, 2)] * 2
 
 

@@ -9,7 +9,7 @@ from support.machines import GRID, TRIALS, import_archive, results_of
 
 import raybench
 from raybench.errors import UsageError
-from raybench.reporting.build import from_sources
+from raybench.reporting.build import from_grid, one_grid
 from raybench.results.archive import write_archive
 from raybench.results.history import GridHistory
 from raybench.tracking.store import store_from_uri
@@ -29,7 +29,7 @@ def machines(tmp_path_factory):
 
 
 def summary(sources):
-    answer = from_sources([str(source) for source in sources], Path("none")).answer
+    answer = from_grid(one_grid([str(source) for source in sources], Path("none"))).answer
     return sorted((each.axes.get("device", "cpu"), each.completed) for each in answer.configurations)
 
 
@@ -86,4 +86,4 @@ def test_wrong_sources_are_one_message(machines, tmp_path, monkeypatch, sources,
     (tmp_path / "empty").mkdir()
     shutil.copytree(machines / "a" / GRID, tmp_path / "two" / "other")
     with pytest.raises(UsageError, match=message):
-        from_sources([each.format(machines) for each in sources], Path("none"))
+        one_grid([each.format(machines) for each in sources], Path("none"))

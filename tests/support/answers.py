@@ -265,8 +265,8 @@ def devices_with_target() -> Answer:
 
 def one_run_each() -> Answer:
     """As `quick_start`, with one run each: no interval."""
-    note = Caution("one_run", "one run each: no interval", "set `repeats: 3` or more", configurations=(0, 1))
-    return replace(quick_start(runs=1), trust=Trust(TrustLevel.DOUBTFUL, (), (note,)))
+    caution = Caution("one_run", "one run each: no interval", "set `repeats: 3` or more", configurations=(0, 1))
+    return replace(quick_start(runs=1), trust=Trust(TrustLevel.DOUBTFUL, (caution,)))
 
 
 def several_workloads() -> Answer:
@@ -299,7 +299,6 @@ def several_workloads() -> Answer:
             Best(3, 2, {Criterion.FASTEST: ratio(3.1, runs=1)}, workload="cnn"),
         ),
         effects=(Effect("device", "gpu", "cpu", 2, 1, None, 0.44, 3.1, varies=True),),
-        trust=Trust(TrustLevel.DOUBTFUL),
         status=Status(4, 4),
         metric="val/accuracy",
     )

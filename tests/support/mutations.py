@@ -1,11 +1,10 @@
 """Damaged versions of a good file, drawn by Hypothesis, and a command that must report them in one message."""
 
 import io
-import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from copy import deepcopy
 from typing import Any
@@ -141,8 +140,3 @@ def cases(number: int) -> Callable[[Any], Any]:
 def one_of(choices: Sequence[Any], content: bytes) -> Any:
     """One of several options, chosen by the content of the case."""
     return choices[crc32(content) % len(choices)]
-
-
-def json_lines(values: Iterable[Any]) -> bytes:
-    """Values as lines of JSON."""
-    return "".join(f"{json.dumps(value)}\n" for value in values).encode()

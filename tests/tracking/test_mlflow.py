@@ -19,8 +19,9 @@ from raybench.tracking.writer import INCOMPLETE, catch_up, fill
 
 
 @pytest.fixture
-def grid(tmp_path, request):
+def grid(tmp_path, request, monkeypatch):
     """The folder of a grid whose name no other test has."""
+    monkeypatch.setattr(writing, "LAST_PAUSE_S", 0.01)
     folder = tmp_path / request.node.name.replace("[", "-").replace("]", "")
     folder.mkdir()
     return folder
@@ -225,7 +226,6 @@ def test_store_that_comes_back_gets_everything(tmp_path, grid, migrated_database
 
 def test_broken_installation_of_mlflow_stops_nothing(own_store, grid, monkeypatch):
     monkeypatch.setitem(sys.modules, "raybench.tracking.mlflow", None)
-    monkeypatch.setattr(writing, "LAST_PAUSE_S", 0.01)
     told: list[str] = []
     writer = FileWriter(own_store, grid, warn=told.append)
     assert not writer.wait_open()

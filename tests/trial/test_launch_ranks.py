@@ -70,8 +70,8 @@ def epochs_of(told):
 @pytest.mark.parametrize(
     ("attribute", "devices", "one_device", "where"),
     [
-        ("plain", 2, {"replicas": 1}, "device"),
         ("learning", 2, {"replicas": 2}, "host"),
+        pytest.param("plain", 2, {"replicas": 1}, "device", marks=pytest.mark.exhaustive),
         pytest.param("learning", 3, {"replicas": 3}, "device", marks=pytest.mark.exhaustive),
     ],
 )
@@ -115,8 +115,8 @@ def test_rank_0_ends_training_at_the_target(template, tmp_path):
         ("greedy", "", "oom", "RuntimeError", "allocate"),
         ("killed", "", "lost", "Killed", "SIGKILL"),
         ("raising", "", "failed", "KeyError", "only in rank 1"),
-        ("train", "greedy", "oom", "RuntimeError", "allocate"),
-        ("train", "killed", "lost", "Killed", "SIGKILL"),
+        pytest.param("train", "greedy", "oom", "RuntimeError", "allocate", marks=pytest.mark.exhaustive),
+        pytest.param("train", "killed", "lost", "Killed", "SIGKILL", marks=pytest.mark.exhaustive),
         pytest.param("train", "raising", "failed", "KeyError", "only in rank 1", marks=pytest.mark.exhaustive),
         pytest.param("train", "leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.exhaustive),
         ("train", "hanging", "timeout", "Timeout", "rank 1 is at ranked.py:"),
@@ -139,7 +139,7 @@ def test_end_of_a_rank_ends_the_trial(template, tmp_path, attribute, trouble, st
 @pytest.mark.parametrize(
     ("trouble", "warning"),
     [
-        ("raising", "not measured in rank 1: 'only in rank 1'"),
+        pytest.param("raising", "not measured in rank 1: 'only in rank 1'", marks=pytest.mark.exhaustive),
         ("killed", "not measured in rank 1: killed by SIGKILL"),
         pytest.param("hanging", "not measured in rank 1: took longer", marks=pytest.mark.exhaustive),
     ],

@@ -34,16 +34,12 @@ MOST_WAITED = 0.99
 """Largest waiting fraction used to estimate its cost."""
 
 
-@detects(
-    "short_warmup",
-    condition="steps after the warm-up (epochs, if steps are not timed) began slow, which lengthens the run by 2% or "
-    "more, in most repeats",
-    remedy="set more `warmup_epochs`",
-    caution=True,
-    recurs=True,
-)
+@detects("set more `warmup_epochs`", caution=True, recurs=True)
 def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a slow start, from the times of steps if they were recorded."""
+    """In most repeats, steps after the warm-up began slow, which lengthens the run by 2% or more.
+
+    Epochs are looked at if steps were not timed.
+    """
     steady = run.steady
     steps = [epoch.step_s for epoch in steady]
     by_steps = bool(steps) and all(steps)
@@ -64,15 +60,13 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects(
-    "input_bound",
-    condition=f"the run waited for input during {LEAST_SHARE:.0%} of the steady epochs",
-    remedy="set `input: device` if the data fit on the device; load faster in your own training loop, for example with "
-    "more workers of a `DataLoader`",
+    "set `input: device` if the data fit on the device; load faster in your own training loop, for example with more "
+    "workers of a `DataLoader`",
     caution=True,
     of_hardware=True,
 )
 def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect waiting for the next batch, which measures the host rather than the device."""
+    """The run waited for input during {LEAST_SHARE:.0%} of the steady epochs."""
     share = input_share(run)
     if share is not None and share >= LEAST_SHARE:
         yield Finding(
@@ -83,14 +77,9 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
         )
 
 
-@detects(
-    "unsynchronised_clock",
-    condition="the device worked on after the clock had stopped, or its own clock shows more than the host's",
-    remedy="do not trust its times: the device's `synchronize` has to wait for all work",
-    caution=True,
-)
-def unsynchronised(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a clock that does not wait for the device.
+@detects("do not trust its times: the device's `synchronize` has to wait for all work", caution=True)
+def unsynchronised_clock(run: Attempt, context: Context) -> Iterator[Finding]:
+    """The device worked on after the clock had stopped, or its own clock shows more than the host's.
 
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
     first epoch is left out, because a fetch may have to be compiled there.
@@ -100,23 +89,16 @@ def unsynchronised(run: Attempt, context: Context) -> Iterator[Finding]:
         waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
         if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
             share = waited_s / took_s if took_s else float(count)
-            yield Finding(
-                f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
-                f"{waited_s:.3g} s",
-                share,
-                too_short=share,
-            )
-            return
-        device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
-        if device_s > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
+            text = f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
+            text += f"{waited_s:.3g} s"
+        else:
+            device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
+            if device_s <= took_s * (1 + BEYOND) + BEYOND_LEAST_S:
+                continue
             share = device_s / took_s - 1 if took_s else float(count)
-            yield Finding(
-                f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's "
-                "own",
-                share,
-                too_short=share,
-            )
-            return
+            text = f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's"
+        yield Finding(text, share, too_short=share)
+        return
 
 
 def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
@@ -129,29 +111,21 @@ def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterab
 
 
 @detects(
-    "output_buffered",
-    condition="the lines of several epochs of a command arrived together",
-    remedy="let the program write its output after each line (`fflush()` in awk and C, `$| = 1` in Perl, or "
-    "`stdbuf -oL` before the command), or run again on a quiet machine",
+    "let the program write its output after each line (`fflush()` in awk and C, `$| = 1` in Perl, or `stdbuf -oL` "
+    "before the command), or run again on a quiet machine",
     caution=True,
 )
 def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a program whose output is buffered, so that the first of several epochs has the time of all."""
+    """The lines of several epochs of a command arrived together."""
     together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
     if together:
         text = f"the run's output had up to {max(together)} epochs at once, whose times are not known singly"
         yield Finding(text, float(max(together)))
 
 
-@detects(
-    "short_epochs",
-    condition=f"epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when their lines arrive: "
-    "there is no ratio",
-    remedy="make an epoch several rounds of the program, so that it takes longer",
-    caution=True,
-)
+@detects("make an epoch several rounds of the program, so that it takes longer", caution=True)
 def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect epochs that are too short for the arrival of lines."""
+    """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
     seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
     if is_too_short(run) and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
@@ -159,14 +133,9 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")
 
 
-@detects(
-    "off_budget",
-    condition=f"a run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows",
-    remedy="make its epochs or steps shorter, so that training ends closer to the budget",
-    caution=True,
-)
+@detects("make its epochs or steps shorter, so that training ends closer to the budget", caution=True)
 def off_budget(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a training that ended before its budget was spent, or long after."""
+    """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
     budget_s = run.cell.budget.get("seconds") if run.cell.budget else None
     sections = timing.TRAINING if run.cell.budget and run.cell.budget.get("compile", True) else timing.STEADY
     trained_s = sum(timing.seconds_of_each(run.epochs, sections))

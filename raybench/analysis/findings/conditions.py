@@ -20,8 +20,8 @@ SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_b
 THROTTLED_TIME = 0.05
 """Largest fraction of the epochs' time with a throttled GPU: one sample in twenty."""
 
-SLOWER_CLOCK = 0.85
-"""Cores count as throttled below this fraction of their first frequency; under the same load it varies by percents."""
+SLOWED_BY = 0.15
+"""Fall of the cores' frequency from which they count as throttled; under the same load it varies by percents."""
 
 AT_WORK = 0.5
 """Least utilization of a run's cores for an informative frequency: idle cores clock down."""
@@ -48,16 +48,9 @@ MOST_TAKEN = 0.8
 """Largest fraction of the cores taken by others at which the cost can be estimated."""
 
 
-@detects(
-    "few_threads",
-    condition="the host computes, with fewer threads than its machine has cores, and the grid does not compare "
-    "`threads` or `cpus`",
-    remedy="remove `threads` and `cpus` from the grid file to use all cores",
-    caution=True,
-    of_hardware=True,
-)
+@detects("remove `threads` and `cpus` from the grid file to use all cores", caution=True, of_hardware=True)
 def few_threads(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect fewer threads than cores; the possible gain is at most their ratio."""
+    """The host computes with fewer threads than it has cores, and the grid does not compare `threads` or `cpus`."""
     if not _is_hosted(run) or set(context.axes) & {"threads", "cpus", "count"}:
         return
     threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
@@ -69,15 +62,11 @@ def few_threads(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, cores / threads, too_long=cores / threads - 1)
 
 
-@detects(
-    "busy_host",
-    condition=f"other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs, or during "
-    f"the whole run if these took less than {LEAST_S} s",
-    remedy="run again with `--rerun` on a quiet machine",
-    caution=True,
-)
+@detects("run again with `--rerun` on a quiet machine", caution=True)
 def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect other programs on the run's cores.
+    """Other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs.
+
+    If these took less than `LEAST_S`, it is during the whole run.
 
     The cost is estimated as what they took and, if the host computes, as much again as they kept one core busy. Threads
     that spin can lose more. If the others took nearly all, the cost is not known. With one thread it is at
@@ -98,42 +87,30 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
     yield Finding(text, share, too_long=lost)
 
 
-@detects(
-    "steal",
-    condition=f"a hypervisor gave {STOLEN:.0%} of the cores' time to others",
-    remedy="use a machine with dedicated cores, or more `repeats` at other times",
-    caution=True,
-)
+@detects("use a machine with dedicated cores, or more `repeats` at other times", caution=True)
 def steal(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect time that a hypervisor took from the run's cores."""
+    """A hypervisor gave {STOLEN:.0%} of the cores' time to others."""
     share = core_share(run, "steal_s")
     if share >= STOLEN:
         text = f"the hypervisor gave {share:.0%} of the run's cores to other machines"
         yield Finding(text, share, too_long=_lost(share, share))
 
 
-@detects(
-    "stopped",
-    condition=f"the run or its whole machine was stopped for {STOPPED:.0%} of the time of its epochs",
-    remedy="run again with `--rerun`",
-    caution=True,
-)
+@detects("run again with `--rerun`", caution=True)
 def stopped(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a stopped run or machine, such as by SIGSTOP or a paused virtual machine; its times contain the stop."""
+    """The run or its whole machine was stopped for {STOPPED:.0%} of the time of its epochs.
+
+    The stop may be by SIGSTOP or by a paused virtual machine; the times contain it.
+    """
     stopped_s, seconds = audited(run, "host", "stopped_s") or 0.0, audited(run, "seconds") or 0.0
     if stopped_s > STOPPED * seconds > 0:
         text = f"the run or its whole machine was stopped for {stopped_s:.0f} s"
         yield Finding(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
 
 
-@detects(
-    "cores_shared",
-    condition="other trials ran on the same machine at the same time",
-    remedy="remove `cpus` from the grid file, so that trials run one at a time",
-    caution=True,
-)
+@detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True)
 def cores_shared(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect other trials at the same time on the same machine."""
+    """Other trials ran on the same machine at the same time."""
     if context.overlap is None:
         if run.runtime_conditions.get("exclusive") is False:
             yield Finding("the run used a part of its machine, and other trials may have run at the same time", 1.0)
@@ -143,34 +120,32 @@ def cores_shared(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, context.overlap, too_long=context.overlap)
 
 
-@detects(
-    "throttled",
-    condition=f"heat or too little power slowed a GPU down during {THROTTLED_TIME:.0%} of the epochs, or busy cores "
-    f"ended {1 - SLOWER_CLOCK:.0%} below their first frequency",
-    remedy="improve cooling or power supply, and run again",
-    caution=True,
-)
+@detects("improve cooling or power supply, and run again", caution=True)
 def throttled(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect throttled GPUs and falling core frequencies; a throttled GPU is assumed to keep half its speed."""
-    reason, share = _worst(run)
+    """Heat or low power slowed a GPU down during {THROTTLED_TIME:.0%} of the epochs, or busy cores by {SLOWED_BY:.0%}.
+
+    The cores are slowed if their last frequency is below the first. A throttled GPU is assumed to keep half its speed.
+    """
+    shares = [
+        (number_in(share) or 0.0, reason)
+        for gpu in (run.audit or {}).get("gpus") or []
+        for reason, share in mapping_in(mapping_in(gpu).get("throttled")).items()
+        if reason in SLOWED
+    ]
+    share, reason = max(shares, default=(0.0, ""))
     if share >= THROTTLED_TIME:
         text = f"the run's GPU was slowed down ({reason.replace('_', ' ')}) during {share:.0%} of the epochs"
         yield Finding(text, share, too_long=share)
         return
     first, last = audited(run, "host", "mhz", "first"), audited(run, "host", "mhz", "last")
-    if first and last and last < SLOWER_CLOCK * first and core_share(run, "own_cpu_s") >= AT_WORK:
+    if first and last and last < (1 - SLOWED_BY) * first and core_share(run, "own_cpu_s") >= AT_WORK:
         text = f"the run's cores ended at {last:.0f} MHz, after {first:.0f} at the start"
         yield Finding(text, first / last, too_long=first / last - 1)
 
 
-@detects(
-    "energy_shared",
-    condition=f"other processes took {SHARED_ENERGY:.0%} of the processor time on the sockets whose energy was "
-    "measured",
-    remedy="run trials one at a time on a quiet machine to measure their energy alone",
-)
+@detects("run trials one at a time on a quiet machine to measure their energy alone")
 def energy_shared(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect other processes on the sockets whose energy was measured; no time is wrong by it."""
+    """Other processes took {SHARED_ENERGY:.0%} of the processor time on the sockets whose energy was measured."""
     part = energy.DEVICE if _is_hosted(run) else energy.HOST
     others = energy.others_share(run)
     if others is not None and others >= SHARED_ENERGY and energy.total(run, part) is not None:
@@ -179,13 +154,9 @@ def energy_shared(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, others)
 
 
-@detects(
-    "resumed",
-    condition="training was resumed from a checkpoint, in a different process",
-    remedy="run it again with `--rerun` to get the times of a single process",
-)
+@detects("run it again with `--rerun` to get the times of a single process")
 def resumed(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect training that was resumed in a different process."""
+    """Training was resumed from a checkpoint, in a different process."""
     if run.gaps:
         epochs = " and ".join(map(str, run.gaps))
         yield Finding(f"the run was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
@@ -205,17 +176,6 @@ def core_share(run: Attempt, name: str) -> float:
     if total is None or not seconds or not cores or seconds < LEAST_S:
         return 0.0
     return total / (seconds * cores)
-
-
-def _worst(run: Attempt) -> tuple[str, float]:
-    """Return the reason of `SLOWED` with the largest fraction of time of a GPU, and that fraction."""
-    shares = {"": 0.0}
-    for gpu in (run.audit or {}).get("gpus") or []:
-        for reason, value in mapping_in(mapping_in(gpu).get("throttled")).items():
-            if reason in SLOWED:
-                shares[reason] = max(number_in(value) or 0.0, shares.get(reason, 0.0))
-    worst = max(shares, key=lambda reason: shares[reason])
-    return worst, shares[worst]
 
 
 def _is_hosted(run: Attempt) -> bool:

@@ -1,33 +1,28 @@
 """Declaration of findings, and the findings of runs.
 
-A kind of finding is declared once, with its detector, in any module of this package:
+A kind of finding is one function, in any module of this package. Its name is the code of the kind, its docstring says
+when it is reported, with constants of the module in braces:
 
-    @detects(
-        "steal",
-        condition="a hypervisor gave 5% of the cores' time to others",
-        remedy="use a machine with dedicated cores",
-        caution=True,
-    )
-    def steal(run: Attempt, context: Context) -> Iterator[Finding]: ...
+    @detects(remedy="use a machine with dedicated cores", caution=True)
+    def steal(run: Attempt, context: Context) -> Iterator[Finding]:
+        '''A hypervisor gave {STOLEN:.0%} of the cores' time to others.'''
 
 Reports, tables, MLflow's tags and the tables of the documentation come from the declarations.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from raybench.analysis.measured import seconds_since_1970
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
-
-LARGEST_ERROR = 1e6
-"""Limit of the fractions by which a finding may explain a time; only a damaged record gives more."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +60,15 @@ class Context:
     axes: Collection[str] = ()
     overlap: float | None = None
     others: int = 0
-    same: Mapping[str, Finding] = field(default_factory=dict)
+    same: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
 
 
-Detector = Callable[[Attempt, Context], Iterable[Finding]]
+class _Detector(Protocol):
+    """A function that yields the findings of a run."""
+
+    __name__: str
+
+    def __call__(self, run: Attempt, context: Context, /) -> Iterator[Finding]: ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class FindingKind:
     code: str
     condition: str
     remedy: str
-    detector: Detector
+    detector: _Detector
     caution: bool = False
     recurs: bool = False
     of_hardware: bool = False
@@ -102,11 +102,14 @@ def kinds() -> dict[str, FindingKind]:
     return dict(sorted(_DECLARED.items()))
 
 
-def detects(code: str, **attributes: Any) -> Callable[[Detector], Detector]:
-    """Declare a kind of finding with its detector; the attributes are those of `FindingKind`."""
+def detects(remedy: str, **attributes: bool) -> Callable[[_Detector], _Detector]:
+    """Declare a kind of finding by its detector; the attributes are those of `FindingKind`."""
 
-    def declare(detector: Detector) -> Detector:
-        _DECLARED[code] = FindingKind(code, detector=detector, **attributes)
+    def declare(detector: _Detector) -> _Detector:
+        code, constants = detector.__name__, vars(sys.modules[detector.__module__])
+        first, _, _ = (detector.__doc__ or "").partition("\n\n")
+        condition = " ".join(first.split()).rstrip(".").format(**constants)
+        _DECLARED[code] = FindingKind(code, condition[:1].lower() + condition[1:], remedy, detector, **attributes)
         return detector
 
     return declare
@@ -121,18 +124,11 @@ def findings(run: Attempt, context: Context | None = None) -> tuple[Finding, ...
     """
     if not run.attempt:  # it never started
         return ()
-    found = [
-        replace(
-            each,
-            too_long=_valid(each.too_long),
-            too_short=_valid(each.too_short),
-            remedy=each.remedy or kind.remedy,
-            code=kind.code,
-        )
-        for kind in kinds().values()
-        for each in kind.detector(run, context or Context())
-    ]
-    return tuple(sorted(found, key=lambda finding: not kinds()[finding.code].caution))
+    found = []
+    for kind in sorted(kinds().values(), key=lambda kind: not kind.caution):
+        for each in kind.detector(run, context or Context()):
+            found.append(replace(each, code=kind.code, remedy=each.remedy or kind.remedy))
+    return tuple(found)
 
 
 def finding_codes(run: Attempt) -> str | None:
@@ -170,7 +166,8 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
     """Return the fraction of each run's time with other trials on its machine, and their number."""
     overlaps: dict[int, tuple[float, int]] = {}
     for group in in_groups(runs, lambda run: run.host.get("name")):
-        spans = {id(run): span for run in group if (span := span_of(run)) and span[0] < span[1]}
+        times = ((id(run), seconds_since_1970(run.started), seconds_since_1970(run.ended)) for run in group)
+        spans = {key: (start, end) for key, start, end in times if start and end and start < end}
         once = {run.run or id(run): spans[id(run)] for run in group if id(run) in spans}  # a run may be there twice
         starts, ends = np.array([*once.values()]).reshape(-1, 2).T
         for key, (start, end) in spans.items():
@@ -180,19 +177,9 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
     return overlaps
 
 
-def span_of(run: Attempt) -> tuple[float, float] | None:
-    """Return begin and end of a run in seconds since 1970; None if either is not known."""
-    begin, end = map(seconds_since_1970, (run.started, run.ended))
-    return None if begin is None or end is None else (begin, end)
-
-
 def in_groups(runs: Iterable[Attempt], key: Callable[[Attempt], object]) -> Iterator[list[Attempt]]:
     """Yield the runs with equal keys, together."""
     groups: dict[object, list[Attempt]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     yield from groups.values()
-
-
-def _valid(fraction: float | None) -> float | None:
-    return fraction if fraction is not None and 0 <= fraction < LARGEST_ERROR else None

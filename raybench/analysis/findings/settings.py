@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any
 
 from raybench.analysis.findings.finding import Context, Finding, detects, in_groups
@@ -26,7 +25,7 @@ TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
 
 
-def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict[str, Finding]]:
+def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict[str, list[Finding]]]:
     """Return findings of runs with the same results, by the `id` of a run and by code.
 
     Args:
@@ -34,11 +33,11 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
         axes: the axes of the grid that vary.
     """
     completed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.cell]
-    made: dict[int, dict[str, Finding]] = {}
+    made: dict[int, dict[str, list[Finding]]] = {}
 
     def note(code: str, group: Iterable[Attempt], text: str, remedy: str = "") -> None:
         for run in group:
-            made.setdefault(id(run), {}).setdefault(code, Finding(text, 1.0, remedy=remedy))
+            made.setdefault(id(run), {}).setdefault(code, [Finding(text, 1.0, remedy=remedy)])
 
     for axis in axes:
         in_optimizer = axis in OPTIMIZER
@@ -82,48 +81,39 @@ def _optimizers(run: Attempt) -> list[Any]:
     return optimizers if all(optimizers) else []
 
 
-def _noted(code: str, run: Attempt, context: Context) -> Iterator[Finding]:
-    """Yield the finding that `same_results` made."""
-    if finding := context.same.get(code):
-        yield finding
+@detects("pass the setting to the optimizer", caution=True)
+def optimizer_unchanged(run: Attempt, context: Context) -> Iterator[Finding]:
+    """In a training function, the optimizer's learning rate and weight decay do not change with their axis."""
+    yield from context.same.get("optimizer_unchanged", ())
 
 
-detects(
-    "optimizer_unchanged",
-    condition="in a training function the optimizer's learning rate and weight decay are the same for all values of "
-    "the axis `weight_decay` or `learning_rate`",
-    remedy="pass the setting to the optimizer",
-    caution=True,
-)(partial(_noted, "optimizer_unchanged"))
-
-detects(
-    "no_effect",
-    condition="all metrics are the same to the last digit for all values of an axis that affects convergence",
-    remedy="check that the setting is used; if it is meant to change only the speed, ignore this",
-)(partial(_noted, "no_effect"))
-
-detects(
-    "seed_unused",
-    condition="all metrics are the same to the last digit in repeats, which have different seeds",
-    remedy="seed all random generators with `trial.seed`, or `{seed}` in a command: the repeats then show how much "
-    "results vary",
-)(partial(_noted, "seed_unused"))
+@detects("check that the setting is used; if it is meant to change only the speed, ignore this")
+def no_effect(run: Attempt, context: Context) -> Iterator[Finding]:
+    """All metrics are the same to the last digit for all values of an axis that affects convergence."""
+    yield from context.same.get("no_effect", ())
 
 
 @detects(
-    "other_batch_size",
-    condition="in a training function the examples per step of the optimizer differ from `batch_size` by more than 10% "
-    "in every epoch",
-    remedy="`batch_size` is that of a step of the optimizer, over all devices and accumulated gradients: divide it in "
-    "the function",
+    "seed all random generators with `trial.seed`, or `{seed}` in a command: the repeats then show how results vary"
+)
+def seed_unused(run: Attempt, context: Context) -> Iterator[Finding]:
+    """All metrics are the same to the last digit in repeats, which have different seeds."""
+    yield from context.same.get("seed_unused", ())
+
+
+@detects(
+    "`batch_size` is that of a step of the optimizer, over all devices and accumulated gradients: divide it in the "
+    "function",
     caution=True,
 )
 def other_batch_size(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a different number of examples per step of the optimizer than the grid says."""
+    """In a training function, an optimizer's step has over {TOLERANCE:.0%} more or fewer examples than `batch_size`.
+
+    They do in every epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
+    """
     batch = run.cell.settings.batch_size
     if not run.cell.has_own_loop or not batch:
         return
-    # In each epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
     sizes = [_examples_per_step(epoch, batch) for epoch in run.full_epochs]
     if sizes and all(sizes):
         per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
@@ -141,14 +131,9 @@ def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
     return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
 
 
-@detects(
-    "accelerator_unused",
-    condition="in the first epoch of a training function no memory was allocated on its accelerator",
-    remedy="move the model and the batches to `trial.device`",
-    caution=True,
-)
+@detects("move the model and the batches to `trial.device`", caution=True)
 def accelerator_unused(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Detect a training loop that computes on the host."""
+    """In the first epoch of a training function no memory was allocated on its accelerator."""
     if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
         return
     if run.epochs and run.epochs[0].memory_peak_bytes == 0:

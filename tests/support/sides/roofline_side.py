@@ -15,6 +15,9 @@ from raybench.devices.base import Assignment
 from raybench.engines import FRAMEWORKS, open_counts
 from raybench.workloads import read_workload
 
+SMALL_PROBES = (256,), ((8, 32, 16),), (1 << 20,)
+"""One small operation of each kind in the place of `roofline.PRODUCTS`, `CONVOLUTIONS` and `ADDITIONS`."""
+
 
 def count(on, shapes):
     """The work of shipped workloads, from the shape of a picture of each."""
@@ -33,8 +36,7 @@ def _picture(on, shape):
 
 def measure(on, kind, folder):
     """What the check comes to for digits_cnn, with small operations."""
-    roofline.SECONDS, roofline.PRODUCTS, roofline.ADDITIONS = 0.1, (512,), (1 << 24,)
-    roofline.CONVOLUTIONS = roofline.CONVOLUTIONS[:1]
+    roofline.PRODUCTS, roofline.CONVOLUTIONS, roofline.ADDITIONS = SMALL_PROBES
     return roofline.measure(_job(on, kind, folder))
 
 

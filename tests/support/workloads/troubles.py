@@ -117,30 +117,6 @@ def leaves_things():
     print(child.pid, tempfile.gettempdir(), flush=True)
 
 
-def grows():
-    """Takes memory, 64 MiB each tenth of a second, until nothing more is given."""
-    held = []
-    while torch.is_grad_enabled() and len(held) < 100:
-        held.append(torch.ones(16 << 20))
-        time.sleep(0.1)
-    time.sleep(600)
-
-
-def kills_its_worker():
-    """At the first attempt only: above this process are the fork server and the worker."""
-    if len(list(Path(output()).parent.parent.glob("*.jsonl"))) == 1:
-        worker = os.getpid()
-        for _ in range(2):
-            worker = int(Path(f"/proc/{worker}/stat").read_text().rsplit(") ")[1].split()[1])
-        os.kill(worker, signal.SIGKILL)
-        time.sleep(600)
-
-
-def hangs_the_second_time():
-    if "-r1" in output():
-        hangs()
-
-
 def nothing():
     pass
 
@@ -169,8 +145,6 @@ killed = Workload(model=lambda: Trouble(is_killed), data=data)
 patching = Workload(model=lambda: Trouble(patches_json), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
-stopping = Workload(model=lambda: Trouble(hangs_the_second_time), data=data)
 careless = Workload(model=lambda: Trouble(leaves_things), data=data)
-growing = Workload(model=lambda: Trouble(grows), data=data)
 parent = Workload(model=lambda: Trouble(family), data=data)
 infinite = Workload(model=lambda: Infinite(1, 2), data=data)
