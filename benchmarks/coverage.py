@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raybench.analysis.best import best
-from raybench.analysis.effects import Residuals, effects
-from raybench.analysis.intervals import Sample, residual
+from raybench.analysis.effects import effects
+from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Try
 from raybench.analysis.over import LOOK_ALPHA, changes
@@ -82,6 +82,10 @@ def _unequal(rng: np.random.Generator, n: int, k: int) -> Array:
     return rng.normal(0, 1, (n, k)) * scale
 
 
+def _one_noisy(rng: np.random.Generator, n: int, k: int) -> Array:
+    return rng.normal(0, 1, (n, k)) * np.where(np.arange(k) == 0, 0.05, 0.002)
+
+
 def _heavy_tails(rng: np.random.Generator, n: int, k: int) -> Array:
     return 0.03 * rng.standard_t(3, (n, k))
 
@@ -101,6 +105,7 @@ FAMILIES: dict[str, Noise] = {
     "5% of epochs 3x": _slow_epochs,
     "5% of runs 1.5x": _slow_runs,
     "unequal noise 1:6": _unequal,
+    "one noisy of all": _one_noisy,
     "t with 3 df": _heavy_tails,
     "device x repeat 2%": _device_repeat,
 }
@@ -182,12 +187,11 @@ def simulate(
     references = grid.matching.references
     for _ in range(draws):
         measured = grid.draw(rng, noise, repeats)
-        pooled = residual(each.times for each in measured)
         last = len(measured) - 1
-        pair = cost_ratio(measured[last].times, measured[references[last] or 0].times, pooled)
+        pair = cost_ratio(measured[last].times, measured[references[last] or 0].times)
         if pair:
             counts.add("pair", pair.low, pair.high, grid.truth[references[last] or 0] - grid.truth[last])
-        rows = effects(measured, grid.matching, (), Residuals(pooled, {}))
+        rows = effects(measured, grid.matching, ())
         depends, claimed = any(row.parts for row in rows), False
         for row in rows:
             if row.sets > 1 and row.speed and row.axis == "device":
@@ -302,11 +306,10 @@ def targets(
                 )
             )
             sides.append(Measured(side, {}, tries=tries))
-        pooled = residual([each.sample for each in side.tries if each.reached] for side in sides)
         if (time := expected(sides[1].tries)) is not None:
             all_reached = time.reached == time.runs
             counts.add("time", time.low, time.high, math.log(truth(1, 1.0 if all_reached else 0.0)))
-        ratio = target_ratio(sides[1], sides[0], pooled)
+        ratio = target_ratio(sides[1], sides[0])
         if ratio is None:
             continue
         of = success if all(each.reached for side in sides for each in side.tries) else truth
@@ -343,8 +346,7 @@ def scaling(noise: Noise, amounts: Sequence[int], share: float, n: int, draws: i
             Measured(i, {"count": each}, times=tuple(_sample(repeat, float(logs[repeat, i])) for repeat in range(n)))
             for i, each in enumerate(amounts)
         ]
-        pooled = residual(each.times for each in measured)
-        rows = effects(measured, Matching(measured, {}), (), Residuals(pooled, {}))
+        rows = effects(measured, Matching(measured, {}), ())
         efficiency = next(row.efficiency for row in rows if row.value == amounts[-1])
         if efficiency:
             counts.add("efficiency", efficiency.low, efficiency.high, -math.log(truth[-1] * amounts[-1]))
@@ -380,8 +382,7 @@ def quality_table(draws: int, seed: int) -> list[str]:
                 samples = tuple(_sample(repeat, float(each)) for repeat, each in enumerate(measured(side, n)))
                 floor = {METRIC: 1 / (12 * examples**2)}
                 sides.append(Measured(side, {}, qualities={METRIC: samples}, quality_rounding=floor))
-            pooled = residual(each.qualities[METRIC] for each in sides)
-            found = quality_difference(sides[1], sides[0], METRIC, pooled)
+            found = quality_difference(sides[1], sides[0], METRIC)
             if found and found.low is not None and found.high is not None:
                 counts.inside.setdefault("pair", []).append(found.low <= truth <= found.high)
         lines.append(f"{name:<24}{n:>3}{100 * counts.coverage('pair'):>10.1f}")

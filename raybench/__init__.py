@@ -3,10 +3,10 @@
 - `run_grid`: run a grid and get its results.
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
-- `export`: write the results of a grid to one small file, for a different machine.
+- `export`: write the results of a grid to one zip file, for a different machine.
 - `Results`: what `run_grid` and `load` return.
-- `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
-- `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
+- `Trial`, `current_trial`: one run of your own training loop, which reports its epochs to it.
+- `Workload`, `Data`, `Split`: your own workload, in a file that a grid names.
 - `RaybenchError`: the base class of every error that raybench raises on purpose.
 
 The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
@@ -66,8 +66,8 @@ def run_grid(
 ) -> Results:
     """Run the missing trials of a grid and return its results.
 
-    Everything is kept in the results folder: the same call again runs only what is missing. The progress is a
-    live display in a terminal, and lines elsewhere.
+    Everything is kept in the results folder: the same call again runs only the missing trials. Progress is a live
+    display in a terminal, and lines elsewhere.
 
     Args:
         grid: a grid file, or a mapping with the fields of one; paths in a mapping are relative to the current folder.
@@ -77,8 +77,8 @@ def run_grid(
         repeats: repeats of each configuration, instead of the grid's; with `until`, the most.
         until: repeat until each ratio is certain to ± this, such as "5%", or until a "verdict".
         prices: a CSV of prices per hour that replace the grid's.
-        smoke: run a few steps of a few configurations on the CPU, to see whether the grid works; these are not results.
-        synthetic_data: train on generated data of the same shape, without a download: only times mean anything.
+        smoke: run a few steps of a few configurations on the CPU, to test the grid; the results go to NAME~smoke.
+        synthetic_data: train on generated data of the same shape, without a download; only times are real.
         rerun: run every trial again.
         retry: statuses of finished trials to run again, such as `["failed"]`.
         tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
@@ -86,12 +86,11 @@ def run_grid(
         checks: check weight decay and measure the device's peak before the trials.
         keep_going: run every trial even if all so far have failed in the same way.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
-        inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
-            NAME~inline.
+        inline: run trials in this process, without Ray, for a debugger; the results go to a separate grid, NAME~inline.
         progress: show the progress.
 
     Returns:
-        The results of the whole grid, also of trials of earlier calls. Trials that failed do not raise an error:
+        The results of the whole grid, including trials of earlier calls. Failed trials do not raise an error:
         `results.trials["status"]` has their status.
 
     Raises:
@@ -154,8 +153,8 @@ def load(
     Args:
         source: a results folder, or a grid's own folder in it; the file of one attempt (`….jsonl`); an MLflow store, as
             its URI or as its database's file (`….db`); a CSV of epochs (`….csv`); a zip file of `raybench
-            export`. Several of them, such as `["raybench-results", "colab.zip"]`, are united: a run that is in two of
-            them counts once, and machines of one model are hosts of one configuration.
+            export`. Several of them, such as `["raybench-results", "colab.zip"]`, are combined: a run that is in two
+            of them counts once, and machines of one model are hosts of the same configurations.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
             if several users ran the same trial on one store, `latest` is one of theirs.
@@ -195,14 +194,14 @@ def report(
 
     Args:
         source: results, a grid file, the name of a grid in the results folder, or any source of `load`; several of
-            them are united.
+            them are combined.
         html: the page to write.
         results: the results folder.
         grid: the grid to report if the source has several.
         baseline: what the others are compared with, if it is not the grid's: a device, or values by axis, such as
             `{"batch_size": 32}`.
         prices: a CSV of prices per hour that replace the grid's.
-        unit: of rates and prices, such as "tokens"; by default the grid's, or what all runs count.
+        unit: the unit of rates and prices, such as "tokens"; by default the grid's, or one that all runs count.
 
     Returns:
         The path of the page.

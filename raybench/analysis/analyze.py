@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,14 +27,21 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
-from raybench.analysis.effects import Residuals, effects
+from raybench.analysis.effects import effects
 from raybench.analysis.findings.finding import find_all
-from raybench.analysis.intervals import residual
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import PERCENT, Measured, joules_per_unit, measure_all, sample_of, seconds_per_unit
+from raybench.analysis.measured import (
+    PERCENT,
+    Measured,
+    as_logged,
+    joules_per_unit,
+    measure_all,
+    sample_of,
+    seconds_per_unit,
+)
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, joules_of, successes, target_ratio
+from raybench.analysis.targets import expected, joules_of, target_ratio
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -50,8 +58,10 @@ from raybench.results.grid_request import GridRequest, PlannedCell
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
 
-_ERRORS = ("loss", "error", "mse", "msle", "mae", "mape", "perplexity", "ppl", "nll", "bpb", "bpc", "/wer", "/cer")
-"""Ends of the names of metrics of which lower values are better (also of `rmse`)."""
+_ERRORS = re.compile(
+    r"(loss|error|cross_?entropy|mse|msle|mae|mape|perplexity|ppl|nll|bpb|bpc|\b[wc]er)(/|$)", re.IGNORECASE
+)
+"""Names of metrics of which lower values are better (also `rmse` and `Loss/val`)."""
 
 
 def analyze(
@@ -82,7 +92,7 @@ def analyze(
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
-    made_effects = tuple(effects(measured, matching, grid.metrics, grid.residuals)) if is_result else ()
+    made_effects = tuple(effects(measured, matching, grid.metrics)) if is_result else ()
     data = (str(each.content.data.name) for each in request.cells)
     answer = Answer(
         grid=request.name,
@@ -113,18 +123,14 @@ class _Grid:
     def __init__(self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
         self.request = with_needed_repeats(attempts, request)
         self.measured, self.unit, self._scale = measure_all(attempts, self.request)
+        self.request = replace(self.request, target=as_logged(request.target, self._scale))
         self.target = _in_fractions(request.target)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
-        self.residuals = Residuals(
-            residual(each.times for each in self.measured),
-            {name: residual(each.qualities.get(name, ()) for each in self.measured) for name in self.metrics},
-        )
         self.found = find_all([run for each in self.measured for run in each.attempts], self.matching.axes)
-        self._successes = residual(map(successes, self.measured))
         used = [each for own in self.measured for each in map(utilization, own.completed) if each]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
@@ -144,8 +150,8 @@ class _Grid:
         gain: Difference | None = None
         if other:
             floor = max(own.time_rounding, other.time_rounding)
-            ratio = cost_ratio(own.times, other.times, self.residuals.times, floor)
-            gain = quality_difference(own, other, self.metric, self.residuals.qualities.get(self.metric))
+            ratio = cost_ratio(own.times, other.times, rounding=floor)
+            gain = quality_difference(own, other, self.metric)
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
@@ -194,7 +200,7 @@ class _Grid:
             expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
             price=_price(own.price_per_hour, seconds.value if seconds else None),
             energy_j=joules.value if joules else None,
-            ratio=target_ratio(own, other, self._successes) if other else None,
+            ratio=target_ratio(own, other) if other else None,
         )
 
     def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
@@ -237,7 +243,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
         return target.at_least is not None
-    return not metric.endswith(_ERRORS)
+    return not _ERRORS.search(metric)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:

@@ -17,6 +17,9 @@ from typing import Any
 
 from raybench.core.job import Target
 
+LARGE_DIFFERENCE = 1.1
+"""Without an interval, a ratio beyond this is taken as a difference."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -422,10 +425,15 @@ class Best:
     cautions: tuple[str, ...] = ()
 
     @property
+    def close(self) -> set[int]:
+        """Indices of configurations that it is not known to beat."""
+        return {*self.indistinguishable, *self.unproven}
+
+    @property
     def is_open(self) -> bool:
         """Whether noise may have made it the best."""
         compared = [self.quality if each is Criterion.QUALITY else ratio for each, ratio in self.ratios.items()]
-        return bool(self.indistinguishable or self.unproven) or not all(each and each.has_interval for each in compared)
+        return bool(self.close) or not all(each and each.has_interval for each in compared)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import Best, Criterion, Difference, Ratio, Summary
+from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Summary
 from raybench.analysis.intervals import Sample, residual
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
@@ -70,6 +70,8 @@ def best(
             found = _best_by(scale, configurations, matching, metric)
             others = [each for each in of_job if Criterion.QUALITY not in each.ratios]
             same = [each for each in others if (each.configuration, each.other) == (found.configuration, found.other)]
+            # What only the later criterion does not tell apart is named in a sentence of its own.
+            same = [each for each in same if found.close <= each.close]
             if same:
                 of_job[of_job.index(same[0])] = replace(same[0], ratios={**same[0].ratios, **found.ratios})
             else:
@@ -137,14 +139,15 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     unproven: list[int] = []
     for index in order[1:]:
         found = scale.compare(configurations[first], configurations[index], rest)
-        if found and found.has_interval and not found.is_significant:
+        # One run of another configuration does not show that it is worse, unless it is much worse.
+        is_near = isinstance(found, Ratio) and found.runs > 1 and found.value < LARGE_DIFFERENCE
+        if found and not found.is_significant and (found.has_interval or is_near):
             (unproven if isinstance(found, Ratio) and found.excludes(1) else ties).append(index)
     if other is None:
         return Best(first, None, {scale.criterion: None})
     pair = configurations[first], configurations[other]
     found = scale.compare(*pair, comparisons)
-    pooled = residual(each.qualities.get(metric, ()) for each in configurations)
-    quality = found if isinstance(found, Difference) else quality_difference(*pair, metric, pooled)
+    quality = found if isinstance(found, Difference) else quality_difference(*pair, metric)
     ratio = found if isinstance(found, Ratio) else None
     return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven))
 

@@ -14,13 +14,13 @@ from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, measure_all
+from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, is_too_short, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
-from raybench.core.text import format_value
+from raybench.core.text import format_value, plural
 from raybench.errors import UsageError, nearest
 from raybench.results import timing
 from raybench.results.attempt import Attempt, main_metric
@@ -187,7 +187,8 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     measured, unit, _ = measure_all(attempts, request)
     if limits.metric and limits.metric not in (names := {name for each in measured for name in each.qualities}):
         raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
-    matching = Matching(measured, {VERSION_AXIS: BASE})
+    # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
+    matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
     answer = analyze(attempts, request, {VERSION_AXIS: BASE})
     judge = _judge(limits, request, measured)
@@ -200,10 +201,14 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         [run for each in bases if each.index in news for run in each.completed],
         [run for new in news.values() for run in new.completed],
     ]
-    changes = tuple(judge.change(labels[base.index], base, news.get(base.index)) for base in bases)
+    # What neither version can run here decides nothing.
+    both = [(each, news.get(each.index)) for each in bases]
+    runnable = [s for s in both if not request.cells[s[0].index].skip or any(each and each.completed for each in s)]
+    changes = tuple(_with_misses(judge.change(labels[pair[0].index], *pair), *pair) for pair in runnable or both)
     further = tuple(labels[each.index] for each in only_in_new)
     what = limits, unit, judge.metric, judge.higher_is_better, changes, further
-    return Comparison(*what, tuple(changed_values(*sides)), _are_same(*sides), answer.trust.cautions)
+    same = _are_same(*sides) and not any(each.verdict is Verdict.MISSING for each in changes)
+    return Comparison(*what, tuple(changed_values(*sides)), same, answer.trust.cautions)
 
 
 def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
@@ -236,12 +241,15 @@ class _Judge:
         """Return a configuration in both versions, with its verdict."""
         times = [cost_summary(each.times) if each else None for each in (base, new)]
         base_s, new_s = (each.value if each else None for each in times)
-        change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason="no time of a completed run of base")
+        untimed = f"no time of a completed run of {'new' if base.times else 'base'}"
+        change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
         if base.completed and (new is None or not new.completed):
             return replace(change, verdict=Verdict.MISSING, reason=_ending(new))
         floor = max(each.time_rounding for each in (base, new) if each)
         if new is None or (slowdown := difference(new.times, base.times, floor=floor)) is None:
             return change
+        if any(map(is_too_short, (*base.completed, *new.completed))):
+            return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         runs = len(new.times), len(base.times)
         speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
         if bounds := self._bounds(slowdown):
@@ -252,6 +260,7 @@ class _Judge:
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         kept: bool | None = None
         estimate, limit = quality_estimate(new, base, self.metric), self.limits.loss(self.metric)
+        unshown = f"{self.metric or 'the quality'} is not shown to stay within its limit"
         if estimate and estimate.error is not None and limit is not None:
             if not self.metric.endswith("/accuracy"):
                 limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
@@ -260,9 +269,11 @@ class _Judge:
             if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
                 verdict, reason, repeats = Verdict.WORSE, "", None
             elif verdict is Verdict.WITHIN and self.limits.needs_quality and not kept:
-                verdict, reason = Verdict.UNDECIDED, f"{self.metric} is not shown to stay within its limit"
+                verdict, reason = Verdict.UNDECIDED, unshown
                 logged = min(len(each.qualities[self.metric]) for each in (base, new))
                 repeats = estimate.repeats_until(abs(limit - loss), logged, self._probability(estimate))
+        elif verdict is Verdict.WITHIN and self.limits.needs_quality:
+            verdict, reason, repeats = Verdict.UNDECIDED, unshown, None
         more = None if repeats is None else repeats - min(runs)
         wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
         more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
@@ -307,8 +318,30 @@ def _without_load(measured: Measured) -> list[Sample]:
     return [each for each in times if not math.isnan(each.value)]
 
 
+def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change:
+    """Return a change, undecided if it is within the limits and runs of new end without a result more often."""
+    if new is None or change.verdict is not Verdict.WITHIN:
+        return change
+    (base_misses, base_runs), (misses, runs) = _misses(base), _misses(new)
+    if misses * base_runs <= base_misses * runs:
+        return change
+    what = f"complete ({_ending(new)})" if len(new.completed) < runs else "reach the target"
+    return replace(change, verdict=Verdict.UNDECIDED, reason=f"{misses} of {plural(runs, 'run')} of new did not {what}")
+
+
+def _misses(measured: Measured) -> tuple[int, int]:
+    """Return the number of runs that did not complete or, if they stop there, reach the target; and that of all."""
+    reached = {(each.sample.repeat, each.sample.host) for each in measured.tries if each.reached}
+    ended = [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
+    missed = [
+        run.status != TrialStatus.COMPLETED or (run.stops and (run.repeat, host_of(run)) not in reached)
+        for run in ended
+    ]
+    return sum(missed), len(ended)
+
+
 def _ending(new: Measured | None) -> str:
-    """Return why a configuration of the new version has no completed run."""
+    """Return why a run of a configuration of the new version did not complete."""
     if new is None:
         return "new has no such configuration"
     if (ended := next((run for run in new.attempts if run.status != TrialStatus.COMPLETED), None)) is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from raybench.analysis import intervals
 from raybench.analysis.answer import Effect, EffectPart
-from raybench.analysis.intervals import EffectEstimate, Residual, holm
+from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import as_difference, as_ratio, scaled
@@ -22,14 +22,6 @@ DEPENDENCE_ALPHA = 0.01
 
 LEAST_OPPOSITE = 1.1
 """With one run each, sets contradict one another if one is this much faster and one this much slower."""
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """Residual variances of the grid: of log times, and of each metric."""
-
-    times: Residual | None
-    qualities: Mapping[str, Residual | None]
 
 
 @dataclass(frozen=True)
@@ -49,9 +41,7 @@ class _Row:
         return [pair for pair in self.pairs if all(each.times for each in pair)]
 
 
-def effects(
-    configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str], residuals: Residuals
-) -> list[Effect]:
+def effects(configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str]) -> list[Effect]:
     """Return a row per axis and value other than the baseline's, the axis with the largest effect first."""
     rows = []
     for axis, values in matching.axes.items():
@@ -62,11 +52,11 @@ def effects(
             if format_value(value) == format_value(other):
                 continue
             pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
-            found = _speed(pairs, residuals), _qualities(pairs, metrics, residuals)
+            found = _speed(pairs), _qualities(pairs, metrics)
             rows.append(_Row(axis, value, other, pairs, *found))
     dependent = _dependences(rows, matching, metrics)
     made = [
-        _effect(row, matching, metrics, residuals, dependent.get(number))
+        _effect(row, matching, metrics, dependent.get(number))
         for number, row in enumerate(rows)
         if row.speed or row.quality
     ]
@@ -76,15 +66,13 @@ def effects(
     return sorted(made, key=lambda each: -largest[each.axis])
 
 
-def _speed(pairs: Sequence[tuple[Measured, Measured]], residuals: Residuals) -> EffectEstimate | None:
+def _speed(pairs: Sequence[tuple[Measured, Measured]]) -> EffectEstimate | None:
     """Return the effect on the speed over matched sets; None without a set of which both sides have a time."""
     rounding = max((each.time_rounding for pair in pairs for each in pair), default=0.0)
-    return intervals.effect([(reference.times, own.times) for own, reference in pairs], residuals.times, rounding)
+    return intervals.effect([(reference.times, own.times) for own, reference in pairs], rounding)
 
 
-def _qualities(
-    pairs: Sequence[tuple[Measured, Measured]], metrics: Sequence[str], residuals: Residuals
-) -> dict[str, EffectEstimate]:
+def _qualities(pairs: Sequence[tuple[Measured, Measured]], metrics: Sequence[str]) -> dict[str, EffectEstimate]:
     """Return the effect on each metric that both sides of a set have."""
     quality = {}
     for metric in metrics:
@@ -94,7 +82,7 @@ def _qualities(
             if not own.stops and not reference.stops
         ]
         floor = max((each.quality_rounding.get(metric, 0.0) for pair in pairs for each in pair), default=0.0)
-        if estimate := intervals.effect(sides, residuals.qualities.get(metric), floor):
+        if estimate := intervals.effect(sides, floor):
             if any(metric in each.alike for pair in pairs for each in pair):
                 estimate = replace(estimate, mean=replace(estimate.mean, error=None), table=None)
             quality[metric] = estimate
@@ -143,9 +131,7 @@ def _cores(measured: Measured) -> int | None:
     return processes * max(1, device.threads // processes)
 
 
-def _effect(
-    row: _Row, matching: Matching, metrics: Sequence[str], residuals: Residuals, depends_on: str | None
-) -> Effect:
+def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None) -> Effect:
     jobs = dict.fromkeys(own.job for own, _ in row.pairs)
     job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if len(jobs) > 1 else ""
     axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
@@ -176,7 +162,7 @@ def _effect(
         most=max(ratios, default=None),
         rates=_rates(row),
         varies=bool(axis) or opposite,
-        parts=_parts(row, axis, residuals) if axis else (),
+        parts=_parts(row, axis) if axis else (),
         quality={
             metric: as_difference(estimate.mean, metric, (runs, runs))
             for metric, estimate in row.quality.items()
@@ -206,7 +192,7 @@ def _changes_sign(estimate: EffectEstimate | None) -> bool:
     return bool(estimate and estimate.table and estimate.table.changes_sign())
 
 
-def _parts(row: _Row, axis: str, residuals: Residuals) -> tuple[EffectPart, ...]:
+def _parts(row: _Row, axis: str) -> tuple[EffectPart, ...]:
     """Return the effect by the value of the axis that it depends on."""
     groups: dict[str, list[tuple[Measured, Measured]]] = {}
     for own, reference in row.pairs:
@@ -214,7 +200,7 @@ def _parts(row: _Row, axis: str, residuals: Residuals) -> tuple[EffectPart, ...]
     parts = []
     for pairs in groups.values():
         runs = min(len(each.times) for pair in pairs for each in pair)
-        speed = as_ratio(part.mean, runs=(runs, runs)) if (part := _speed(pairs, residuals)) else None
+        speed = as_ratio(part.mean, runs=(runs, runs)) if (part := _speed(pairs)) else None
         parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed))
     return tuple(parts)
 

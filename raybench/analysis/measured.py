@@ -231,6 +231,15 @@ def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 
+def as_logged(target: Target | None, scale: Callable[[str, float], float]) -> Target | None:
+    """Return a target on an accuracy in the unit in which the runs of a grid logged it: a fraction, or percent."""
+    if target is None or not target.is_accuracy or target.in_percent == (scale(target.metric, PERCENT) < PERCENT):
+        return target
+    factor = 1 / PERCENT if target.in_percent else PERCENT
+    bounds = (None if bound is None else round(bound * factor, 9) for bound in (target.at_least, target.at_most))
+    return Target(target.metric, *bounds)
+
+
 def rounding_steps(runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> tuple[float, dict[str, float]]:
     """Return the steps to which the source of a grid rounded seconds, and each metric, such as 0.01."""
     values: dict[str, list[float]] = {}
@@ -343,7 +352,7 @@ def measure_all(
     unit = choose_unit(every_run, request.unit)
     steps = rounding_steps(every_run, scale)
     measured = [
-        measure(index, cell, own, unit, request.target, scale, steps, stopping)
+        measure(index, cell, own, unit, as_logged(request.target, scale), scale, steps, stopping)
         for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
     ]
     return measured, unit, scale

@@ -103,10 +103,10 @@ def target_ratio(
     if first is None or second is None:
         return None
     runs = len(own.tries), len(other.tries)
-    if first.reached == first.runs and second.reached == second.runs:
-        sides = successes(other, cost), successes(own, cost)
-        estimate = intervals.difference(*sides, pooled, comparisons=comparisons)
-        assert estimate is not None
+    sides = successes(other, cost), successes(own, cost)
+    rounding = max(each.rounding for each in (*own.tries, *other.tries))
+    estimate = intervals.difference(*sides, pooled, rounding, comparisons)  # None without a repeat that both have
+    if estimate and first.reached == first.runs and second.reached == second.runs:
         ratio = scaled(as_ratio(estimate, comparisons, runs), factor)
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
     value = second.value / first.value * factor

@@ -11,7 +11,18 @@ from itertools import cycle
 from statistics import fmean
 from string import ascii_lowercase
 
-from raybench.analysis.answer import Answer, Best, Caution, Configuration, Criterion, Effect, Ratio, Trust, TrustLevel
+from raybench.analysis.answer import (
+    LARGE_DIFFERENCE,
+    Answer,
+    Best,
+    Caution,
+    Configuration,
+    Criterion,
+    Effect,
+    Ratio,
+    Trust,
+    TrustLevel,
+)
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.matching import PROCESSES, Matching
@@ -20,9 +31,6 @@ from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM, short_name
 from raybench.core.text import join_words, names_text
 from raybench.results import energy, timing
-
-LARGE_DIFFERENCE = 1.1
-"""Without an interval, a ratio beyond this is taken as a difference."""
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""

@@ -82,8 +82,12 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
 )
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
-@click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
-@click.option("--markdown", type=OutputFile, metavar="FILE", help="Write it as a comment for a pull request.")
+@click.option(
+    "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
+)
+@click.option(
+    "--markdown", type=OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
+)
 @click.option(
     "--interleave",
     is_flag=True,
@@ -125,7 +129,7 @@ def command(
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. Their
     runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times until there is a
     verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
-    the machine may have changed between the two sessions. The options after --interleave apply only with it.
+    the machine may have changed between the two measurements. The options after --interleave apply only with it.
     """
     from raybench.analysis.compare import Limits, as_versions, compare
     from raybench.reporting.comparison import as_json, as_markdown
@@ -146,10 +150,10 @@ def _check_options(interleave: bool) -> None:
     names = {str(each.name): each.opts[0] for each in context.command.params}
     given = [names[each] for each in names if context.get_parameter_source(each) is ParameterSource.COMMANDLINE]
     if interleave and "--grid" in given:
-        raise UsageError("--grid chooses from results, and --interleave runs grid files; leave one of them out")
+        raise UsageError("--grid chooses from results, and --interleave runs grid files; remove one of them")
     of_trials = [*names.values()][[*names].index("interleave") + 1 :]
     if not interleave and (only_then := [name for name in given if name in of_trials]):
-        raise UsageError(f"{only_then[0]} is for trials, and without --interleave none run; add --interleave")
+        raise UsageError(f"{only_then[0]} has no effect without --interleave; add it, or remove {only_then[0]}")
 
 
 def _source(source: str, results: Path, grid: str | None) -> Source:

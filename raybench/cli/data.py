@@ -12,7 +12,7 @@ from raybench.cli.terminal import say
 def command(context: click.Context) -> None:
     """List data sets with their state and digest, or download some.
 
-    They are in the folder RAYBENCH_DATA or in your cache folder. Existing files are used and never changed.
+    They are in the folder that RAYBENCH_DATA names, or in your cache folder. Existing files are used and never changed.
     """
     if context.invoked_subcommand:
         return

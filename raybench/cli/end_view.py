@@ -103,7 +103,9 @@ def _next(outcome: Outcome) -> list[str]:
             lines += [f"Command {attempt.command}"] if attempt.command else []
             lines += [f"  {name}: {line!r}" for name, line in attempt.matched.items()]
     if any(each.clock == "run" for each in completed):
-        lines.append("Times   of whole runs, as no lines end epochs; --epoch (`epoch` in a grid file) is their pattern")
+        lines.append(
+            "Times   of whole runs, as no line ends an epoch; --epoch (`epoch` in a grid file) sets its pattern"
+        )
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
@@ -112,13 +114,13 @@ def _next(outcome: Outcome) -> list[str]:
         lines.append(f"MLflow  {in_a_browser(store) if is_server(store.uri) else ui}")
     if is_inline(outcome.plan.spec.name):
         lines.append(
-            f"These results are those of a separate grid (raybench report {shown_path(outcome.folder)}): "
+            f"These results are in a separate grid (raybench report {shown_path(outcome.folder)}): "
             "for times that count, run the same command without --inline."
         )
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
         retry_options = " ".join(f"--retry {status}" for status in retried)
-        edited = " (not needed after an edit of your code)" if outcome.plan.workload.files else ""
+        edited = " (not needed after editing your code)" if outcome.plan.workload.files else ""
         lines.append(f"After fixing the cause, run the same command with {retry_options}{edited}.")
     return lines

@@ -12,8 +12,8 @@ from raybench.cli.terminal import say
 def command(context: click.Context) -> None:
     """List or build Python environments for frameworks that are not installed next to raybench.
 
-    Each is a virtual environment in the folder RAYBENCH_ENVIRONMENTS or in your cache folder. A device in a grid file
-    uses it with `environment: xla`.
+    Each is a virtual environment in the folder that RAYBENCH_ENVIRONMENTS names, or in your cache folder. A device in a
+    grid file uses one with `environment: xla`.
     """
     if context.invoked_subcommand:
         return

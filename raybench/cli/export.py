@@ -32,9 +32,9 @@ On the other machine:
 def command(grid: str, results: Path, output: str | None) -> int:
     """Write the results of GRID to a zip file for a different machine, or to an MLflow store.
 
-    GRID is a grid file, the name of a grid in the results folder, or its folder. The zip file has the file of each
-    attempt, check and execution; no output, checkpoints, data or code. Trials that still run are left out. In a store,
-    only what is missing is written.
+    GRID is a grid file, the name of a grid in the results folder, or its folder. The zip file has the results, the grid
+    file and the errors of failed trials; no checkpoints, data or code. Trials that still run are left out. In a store,
+    only missing runs are written.
     """
     from raybench.reporting.build import folder_of
     from raybench.results.archive import write_archive
@@ -51,7 +51,7 @@ def command(grid: str, results: Path, output: str | None) -> int:
         return 0
     path = Path(output or f"{folder.name}.zip")
     ended, running = write_archive(folder, path)
-    say(f"written: {path} ({plural(ended, 'attempt')} at trials, {path.stat().st_size / 1000:,.0f} kB)")
+    say(f"written: {path} ({plural(ended, 'run')}, {path.stat().st_size / 1000:,.0f} kB)")
     if running:
-        say(f"{plural(running, 'unfinished attempt')} left out; export again later")
+        say(f"{plural(running, 'unfinished run')} left out; export again later")
     return 0

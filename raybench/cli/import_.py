@@ -24,8 +24,8 @@ Examples:
 def command(sources: tuple[str, ...], results: Path) -> int:
     """Add the results in FILE… to the results folder.
 
-    FILE is a zip file of `raybench export`, or an MLflow store: its URI or its .db file. Nothing in the results folder
-    is changed, and what is known is not added again.
+    FILE is a zip file of `raybench export`, or an MLflow store: its URI or its .db file. Existing results are not
+    changed, and none is added twice.
     """
     from contextlib import ExitStack
 
@@ -47,8 +47,8 @@ def command(sources: tuple[str, ...], results: Path) -> int:
         for source, folder in folders:
             done = import_folder(folder, results, source)
             names[done.grid] = None
-            known = f", {done.known:,} known already" if done.known else ""
-            say(f"{source}: {done.grid}: {plural(done.attempts, 'new attempt')} at trials{known}")
+            known = f", {done.known:,} already there" if done.known else ""
+            say(f"{source}: {done.grid}: {plural(done.attempts, 'new run')}{known}")
     option = "" if results == RESULTS else f" --results {results}"
     for name in names:
         say(f"`raybench report {name}{option}` shows them.")

@@ -36,7 +36,7 @@ until: Decorator = click.option(
     "--until",
     metavar="PERCENT",
     help="Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
-    "shown to be faster, or both to be equal.",
+    "shown to be faster, or both to be equally fast.",
 )
 results: Decorator = click.option(
     "--results",
@@ -46,9 +46,9 @@ results: Decorator = click.option(
     help="Folder for results and, by default, the MLflow store.",
 )
 tracking_uri: Decorator = click.option(
-    "--tracking-uri", metavar="URI", help="MLflow store; otherwise that of the file or of MLFLOW_TRACKING_URI."
+    "--tracking-uri", metavar="URI", help="MLflow store, instead of the one in the file or in MLFLOW_TRACKING_URI."
 )
-rerun: Decorator = click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
+rerun: Decorator = click.option("--rerun", is_flag=True, help="Run all trials again, including finished ones.")
 keep_going: Decorator = click.option(
     "--keep-going", is_flag=True, help="Do not stop if the first trials show that all would fail in the same way."
 )
@@ -83,7 +83,7 @@ _OF_GRID: tuple[Decorator, ...] = (
         "--smoke",
         is_flag=True,
         help="Test whether the grid runs: a few configurations, a few steps each, on the CPU, in a minute or two. The "
-        "results are those of a separate grid, NAME~smoke.",
+        "results go to a separate grid, NAME~smoke.",
     ),
     click.option(
         "--synthetic-data",
@@ -93,8 +93,7 @@ _OF_GRID: tuple[Decorator, ...] = (
     click.option(
         "--inline",
         is_flag=True,
-        help="Run trials in this process without Ray, for a debugger. The results are those of a separate grid, "
-        "NAME~inline.",
+        help="Run trials in this process without Ray, for a debugger. The results go to a separate grid, NAME~inline.",
     ),
 )
 

@@ -44,7 +44,7 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
     is_eager=True,
     expose_value=False,
     callback=_print_schema,
-    help="Print the JSON Schema of a grid file, with which an editor completes and checks one, and exit.",
+    help="Print the JSON Schema of grid files, with which editors complete and check them, and exit.",
 )
 def command(
     spec: GridSpec,
@@ -55,7 +55,7 @@ def command(
     """Show the configurations of the grid in FILE on this machine.
 
     Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
-    and costs are estimated from earlier trials of similar cells. Nothing is started or downloaded.
+    and costs are estimated from earlier trials of similar configurations. Nothing is started or downloaded.
     """
     from raybench import datasets
     from raybench.cli.cell_table import (

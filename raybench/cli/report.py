@@ -56,7 +56,7 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option(
     "--over",
     is_flag=True,
-    help="Show how speeds changed from execution to execution, such as those of a nightly job.",
+    help="Show how speeds changed from one execution of the grid to the next, such as in a nightly job.",
 )
 def command(
     sources: tuple[str, ...],
@@ -76,11 +76,11 @@ def command(
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, a grid's own folder, a zip file of `raybench
     export`, an MLflow store (its URI or its .db file), or a CSV of epochs. Nothing is run.
 
-    Several are united: a run that is in two of them counts once.
+    Several are combined: a run that is in two of them counts once.
     """
     if over:
         if baseline or prices or unit or full or everything:
-            raise UsageError("--over takes --results, --grid, --html and --json alone; leave out the other options")
+            raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
         return _over(sources, results, grid, html, data)
     from raybench.cli.console import page as terminal
     from raybench.config.prices import PriceList
@@ -116,7 +116,7 @@ def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path 
         found = build.one_grid(sources, results, grid)
         shown = over_time(found.history) if found.history else None
     if not (shown and shown.series):
-        raise UsageError("--over: no execution with a completed run in them; name results folders or exports")
+        raise UsageError("--over: the sources have no completed run; name results folders or exports")
     sentences = list(over.sentences(shown))
     if html:
         write_file(html, over.page(shown))

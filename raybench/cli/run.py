@@ -29,7 +29,7 @@ Quote the braces: a shell would expand them itself.
 
 @click.command("run", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--name", metavar="NAME", help="Name of the grid; otherwise that of the script and its axes.")
+@click.option("--name", metavar="NAME", help="Name of the grid; by default the script's name with those of its axes.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
@@ -42,7 +42,7 @@ Quote the braces: a shell would expand them itself.
     "devices",
     multiple=True,
     metavar="KIND",
-    help="Devices to compare, such as cpu; otherwise the machine's accelerator, or the CPU. Repeatable.",
+    help="Devices to compare, such as cpu; by default the machine's accelerator, or the CPU. Repeatable.",
 )
 @click.option(
     "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognised."
@@ -64,10 +64,10 @@ def command(
 ) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
 
-    '{16,64}' and '{1..4}' are axes, named by the option before them. The time of an epoch is measured if its lines are
-    recognised in the output or matched by --epoch, else that of a whole run.
+    '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are timed if their lines are recognised
+    in the output or matched by --epoch; otherwise whole runs are timed.
 
-    `--vs` between two commands compares them: in each repeat they run one after the other, and the first alternates.
+    `--vs` between two commands compares them: in each repeat they run one after the other, in alternating order.
     """
     from raybench.config.one_line import as_yaml, commands_of, expanded_braces, grid_of
     from raybench.devices import hosted
@@ -79,7 +79,7 @@ def command(
     several = len(commands) > 1
     if several and (save or options["baseline"]):
         reason = "a grid file has one command" if save else "the first command is the baseline"
-        raise UsageError(f"{'--save' if save else '--baseline'} does not go with --vs: {reason}")
+        raise UsageError(f"{'--save' if save else '--baseline'} cannot be used with --vs: {reason}")
     executor = make_executor(address, inline=False)
     grids = [grid_of(each, **options) for each in commands.values()]
     braces = next(filter(None, map(expanded_braces, commands.values())), None)
@@ -98,7 +98,7 @@ def command(
     source: Any = grids[0]
     if save:
         if save.exists():
-            raise UsageError(f"{save}: is there already; name a new file, or use `raybench grid {save}`")
+            raise UsageError(f"{save}: exists already; name a new file, or use `raybench grid {save}`")
         if save.absolute().parent != Path.cwd():
             raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
         requested_grid(source)  # a grid that is not valid is not written

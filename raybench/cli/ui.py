@@ -39,7 +39,7 @@ def command(results: Path, tracking_uri: str | None, port: int) -> int:
         return 0
     if store.path and not store.path.exists():
         raise UsageError(f"no runs in {store.path}; run a grid first, or choose the results folder with --results")
-    say(f"Starting the MLflow UI on http://127.0.0.1:{port} (Ctrl-C ends it); store: {store}")
+    say(f"Starting the MLflow UI on http://127.0.0.1:{port} (Ctrl-C stops it); store: {store}")
     say(NO_LOGIN)
     sys.stdout.flush()
     # By the environment, since every user of the machine can read command lines.

@@ -65,7 +65,7 @@ def _work(value: Any, handler: Any) -> Any:
 def _arithmetic(value: Any, handler: Any) -> Any:
     text = handler(_text(value))
     if c.arithmetic(text) is None:
-        raise v.complaint("wanted a number, or numbers and names in braces with + - * / ( )")
+        raise v.complaint("use a number, or numbers and names in braces with + - * / ( )")
     return text
 
 
@@ -94,7 +94,7 @@ class Command(Strict):
         description="The program and its arguments, as a list or one text that is split into words. No shell runs. "
         "{batch_size} stands for the value of a setting or parameter, {args} for --name=value of all that the command "
         "does not name, {settings_file} for a JSON file with all. {count}, {seed}, {device}, {threads}, {framework}, "
-        "{data_dir} and {output_dir} are those of the trial.",
+        "{data_dir} and {output_dir} are values of the trial.",
         examples=[
             "python train.py {args}",
             ["torchrun", "--nproc-per-node={count}", "train.py", "--bs={batch_size}", "{args}"],
@@ -105,28 +105,28 @@ class Command(Strict):
     )
     epoch: Line | None = Field(
         default=None,
-        description="A regular expression for the line of the output that ends an epoch, its last. Its "
-        "first group may be the epoch's number; without one, lines are counted.",
+        description="A regular expression for the line of the output that ends an epoch. Its first group may be the "
+        "epoch's number; without one, lines are counted.",
         examples=[r"^epoch (\d+)", "^Test set:"],
     )
     epoch_begins: Line | None = Field(
         default=None,
         description="The same for the line that begins an epoch. Without `epoch`, it ends the epoch before, and "
-        "the time by which the last epoch is longer than that one is the end of the program. With `epoch`, the time "
-        "between two epochs does not count, and metrics printed there are of the epoch before.",
+        "extra time of the last epoch over that one counts as the program's end. With `epoch`, the time between two "
+        "epochs does not count, and metrics printed there belong to the epoch before.",
         examples=[r"^Epoch (\d+)/"],
     )
     begin: Line | None = Field(
         default=None,
-        description="A regular expression for the first line of the training: what is before it is start-up. Without "
-        "it, the time by which the first epoch is longer than the second counts as start-up. Without `epoch` and known "
-        "output, the result is the time from this line to the program's end.",
+        description="A regular expression for the first line of the training: the time before it is start-up. Without "
+        "it, extra time of the first epoch over the second counts as start-up. Without `epoch` and known output, the "
+        "result is the time from this line to the program's end.",
         examples=["^start training"],
     )
     time: v.Text | None = Field(
         default=None,
-        description="The metric, among `metrics`, with the seconds of an epoch or, without `epoch`, of the training, "
-        "by the program's own clock. By default the times at which its lines arrive.",
+        description="The name under `metrics` of the seconds of an epoch or, without `epoch`, of the training, by the "
+        "program's own clock. By default, the times at which its lines arrive count.",
         examples=["fit_s"],
     )
     work: dict[v.Text, Work] = Field(

@@ -56,11 +56,11 @@ class Repeats(Strict):
     """Repeats until each comparison of a cell with its reference is certain."""
 
     until: v.Certainty = key(
-        "When a configuration needs no more repeats: the 95% interval of its ratio to the reference is at most ± this. "
-        "With `verdict`, it excludes 1, or both are shown to be equally fast within 5%.",
+        "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this; "
+        "with `verdict`, when one is shown to be faster, or both to be equally fast within 5%.",
         "5%",
     )
-    at_least: v.LeastRepeats = key("Repeats of every configuration.", 4, 4)
+    at_least: v.LeastRepeats = key("Fewest repeats of a configuration.", 4, 4)
     at_most: v.Count = key("Most repeats of a configuration.", 10, 10)
 
     @model_validator(mode="after")
@@ -165,9 +165,9 @@ class GridSpec(CellSettings):
         "digits_cnn",
     )
     inputs: list[v.Text] = key(
-        "Further files of your own function or command, an edit of which makes new trials: paths, patterns and "
-        "folders, relative to the folder in which it runs. Its script, files that the command names, and modules of "
-        "yours that are imported count automatically.",
+        "Further files of your own function or command; editing one makes new trials. Paths, patterns and folders, "
+        "relative to the folder in which it runs. Its script, files that the command names, and imported modules of "
+        "yours count automatically.",
         ["vocabulary.txt", "configs/*.json"],
         [],
     )
@@ -185,7 +185,7 @@ class GridSpec(CellSettings):
     )
     flops_per_token: Arithmetic | None = key(
         "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
-        "braces with + - * / ( ). A declared workload's are counted by raybench. Runs keep those of their time: "
+        "braces with + - * / ( ). raybench counts them for declared workloads. Finished runs keep their value: "
         "after a change, add `--rerun`.",
         "6 * {parameters} + 12 * {layers} * {width} * {context}",
         None,
@@ -225,8 +225,8 @@ class GridSpec(CellSettings):
         "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
     )
     metric: v.Text | None = key(
-        "The metric of quality in tables and figures; by default the target's, else the first of a command that is not "
-        "of training data, else val/accuracy.",
+        "The metric of quality in tables and figures; by default the target's, else a command's first metric not of "
+        "training data, else val/accuracy.",
         "val/loss",
         None,
     )
@@ -243,13 +243,13 @@ class GridSpec(CellSettings):
         None,
     )
     include: list[Annotated[Entry, Field(min_length=1)]] = key(
-        "Points added to the grid. Axes that are not named take all their values; other settings apply at these "
-        "points only.",
+        "Configurations added to the grid. Axes that are not named take all their values; other settings apply to "
+        "these configurations only.",
         [{"device": "cpu", "batch_size": 1024}],
         [],
     )
     exclude: list[Condition] = key(
-        "Points removed from the grid: those at which every named axis has the value, or one of the values.",
+        "Configurations removed from the grid: those whose named axes all have the value, or one of the values.",
         [{"device": "tpu", "batch_size": [64, 128]}],
         [],
     )

@@ -124,7 +124,7 @@ def _alternatives(text: str) -> list[Any]:
         return list(range(start, end + (1 if end >= start else -1), 1 if end >= start else -1))
     values = [_value(part) for part in text.split(",")]
     if len({repr(value) for value in values}) < len(values):
-        raise UsageError(f"{{{text}}}: a value is there twice; write each once")
+        raise UsageError(f"{{{text}}}: a value appears twice; write each once")
     return values
 
 

@@ -32,12 +32,12 @@ ARITHMETIC = ("fp32", "tf32")
 
 REFUSED = {
     "model": "write params: {model: …}, on an axis params.model",
-    "replicas": "the batch is divided by a loop of raybench; set count",
-    "examples": "it loads its own data; give it a parameter for their number, under params",
+    "replicas": "only raybench's own loop divides a batch; set count",
+    "examples": "it loads its own data; give it a parameter for their number under params",
 }
 """Settings that only raybench's own loops have."""
 
-_NEEDS_TRIAL = "which a command needs raybench.current_trial() for"
+_NEEDS_TRIAL = "needs raybench.current_trial() in the script of the command"
 
 
 def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
     for name, parameter in info.parameters.items():
         if name not in has_value and parameter.required:
             key = f"{name}: …" if name in PASSED else f"params: {{{name}: …}}"
-            message = f"{info.file}:{info.function_line}: {name} has no default, and the grid no value; add `{key}`"
+            message = f"{info.file}:{info.function_line}: {name} has no default and no value in the grid; add `{key}`"
             yield ("workload",), message
 
 
@@ -131,10 +131,10 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     if command.reports:
         for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics"):
             if getattr(written, name):
-                yield ("workload", name), f"its script reports by raybench.current_trial(); remove {name}"
+                yield ("workload", name), f"the script reports to raybench.current_trial(); remove {name}"
     else:
         if spec.stop_at_target:
-            yield ("stop_at_target",), f"ends the training at an epoch, {_NEEDS_TRIAL}"
+            yield ("stop_at_target",), _NEEDS_TRIAL
         if command.counts_epochs and not command.shows_begin:
             message = (
                 "the first epoch of a command includes its start; set it to 1 or more, or give `begin` under `workload`"
@@ -175,15 +175,16 @@ def _misplaced(info: WorkloadInfo, name: str) -> str | None:
     """The problem of a key that the workload cannot have; None if it can."""
     plain = name.removeprefix(PARAM)
     if not info.own_loop:
-        message = f"params are of a training function of your own; {info.name} has its options under `model`"
+        message = f"params are for your own training function; the options of {info.name} are under `model`"
         return message if plain != name else None
     if plain == name and name in REFUSED:
         return f"not for a {info.own_loop}: {REFUSED[name]}"
     if name == "checkpoint_every" and info.command and not info.command.reports:
-        return f"saves the state of the training, {_NEEDS_TRIAL}"
+        return _NEEDS_TRIAL
     if plain != name and plain in PASSED and (info.command or plain in info.parameters):
         return f"{plain} is a setting of raybench; write it without params"
-    return f"{plain} is a name of raybench" if plain != name and info.command and plain in SPECIAL else None
+    is_reserved = plain != name and info.command and plain in SPECIAL
+    return f"{plain} is reserved by raybench; use a different name" if is_reserved else None
 
 
 def _unused(info: WorkloadInfo, name: str) -> str | None:

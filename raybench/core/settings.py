@@ -305,8 +305,8 @@ class Settings:
     )
     evaluation_batch_size: int | None = setting(
         None,
-        "Examples per batch during evaluation, which change its memory and time, not the result; by default those that "
-        "a device trains on at a time.",
+        "Examples per batch during evaluation: changes memory and time, not the result; by default as many as a device "
+        "trains on at a time.",
         examples=[1000],
         affects=(SPEED,),
         unit="examples",
@@ -389,8 +389,8 @@ class RunOptions:
 
     framework: Literal["torch", "torch_xla", "torch_tpu", "tensorflow", "jax", "none"] | None = setting(
         None,
-        "The framework that trains the model; jax and none only for a training function of your own, by default what "
-        "its file imports.",
+        "The framework that trains the model; jax and none only for your own training function, by default what its "
+        "file imports.",
         examples=["torch", "torch_xla", "tensorflow"],
         affects=(SPEED, LEARNING, DECAY_FORM),
     )
@@ -426,8 +426,8 @@ class RunOptions:
     )
     replicas: int | None = setting(
         None,
-        "Parts of each batch with batch-norm statistics of their own: by default one for each device; a multiple "
-        "divides the batch further.",
+        "Parts of each batch with separate batch-norm statistics: by default one per device; a multiple divides the "
+        "batch further.",
         examples=[1, 8],
         affects=(SPEED, LEARNING, DECAY_FORM),
         ge=1,
@@ -472,8 +472,8 @@ class RunOptions:
     )
     memory_limit: int | None = setting(
         None,
-        "Memory limit of a trial's processes together on the host's cores: bytes, or a text such as 2GiB. A trial that "
-        "needs more ends with status oom. Linux only; also in a device's profile.",
+        "Memory limit of all processes of a CPU trial together: bytes, or a text such as 2GiB. A trial that needs more "
+        "ends with status oom. Linux only; also in a device's profile.",
         examples=["2GiB", 1000000000],
         unit="bytes",
         ge=1,

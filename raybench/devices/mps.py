@@ -21,8 +21,7 @@ KIND = DeviceKind(
     label="Apple GPU",
     adapters={"torch": "raybench.devices.mps:Mps"},
     precisions=("fp32", "bf16", "fp16"),
-    status="never run on an Apple GPU; tests run its detection on a made-up Mac, and its adapter on a made-up "
-    "`torch.mps`",
+    status="never run on an Apple GPU; tests run its detection on a fake Mac, and its adapter on a fake `torch.mps`",
     probe=probe,
     ray_resource="GPU",
 )

@@ -125,8 +125,8 @@ KIND = DeviceKind(
         "torch_tpu": "raybench.devices.torch_tpu:TorchTpu",
     },
     precisions=("fp32", "bf16"),
-    status="never run on a TPU; tests run the part shared with `xla_cpu`, its detection on a made-up file system, and "
-    "TorchTPU's adapter on a made-up module",
+    status="never run on a TPU; tests run the part shared with `xla_cpu`, its detection on a fake file system, and "
+    "TorchTPU's adapter on a fake module",
     probe=probe,
     ray_resource="TPU",
     counts=(1, 2, 4, 8),

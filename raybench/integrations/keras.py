@@ -20,7 +20,7 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     Steps are not timed one by one, and `input_wait` is not measured: with a callback for each step, Keras would fetch
     the metrics from the device after each. `loss` becomes `train/loss` and `val_loss` becomes `val/loss`; an
-    `evaluate` after training with this callback logs `test/loss`. With `checkpoint_every` a lost trial goes on after
+    `evaluate` after training with this callback logs `test/loss`. With `checkpoint_every` a lost trial continues after
     its last epoch.
 
     Args:

@@ -23,7 +23,7 @@ class TrialCallback(Callback):  # type: ignore[misc]
     if that has a `/`; `val_x` becomes `val/x`, `train_x` becomes `train/x`, and others get the name of their data as
     prefix. The sanity check is part of `build`.
 
-    A lost trial goes on after its last epoch if the grid sets `checkpoint_every` and the checkpoint is passed on:
+    A lost trial continues after its last epoch if the grid sets `checkpoint_every` and the checkpoint is passed on:
     `trainer.fit(…, ckpt_path=callback.ckpt_path)`.
 
     Args:

@@ -38,8 +38,8 @@ def attach(trial: Trial, trainer: Trainer) -> None:
 
     `epochs` and `steps_per_epoch` of the grid replace the Trainer's own. Metrics `eval_x` become `val/x`, those of an
     evaluation data set `eval_name_x` become `name/x`, and logged training values `train/x`. A gradient norm that is not
-    finite ends the training as `diverged`, since the Trainer hides a loss that is none. Tokens are counted with
-    `include_num_input_tokens_seen`. With `checkpoint_every` a lost trial goes on after its last epoch. With
+    finite ends the training as `diverged`, since the Trainer hides a loss that is not finite. Tokens are counted with
+    `include_num_input_tokens_seen`. With `checkpoint_every` a lost trial continues after its last epoch. With
     `max_steps`, an epoch is the training between two evaluations or, without any, between two logs.
 
     Args:

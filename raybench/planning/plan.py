@@ -119,13 +119,13 @@ def notes(plan: Plan) -> Iterator[str]:
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     if plan.repeated and not is_smoke(plan.spec.name):
-        yield f"Runs once: {plural(plan.repeated, 'point')} of the grid with the same settings as an earlier one."
+        yield f"Not run again: {plural(plan.repeated, 'combination')} with the same settings as an earlier one."
     workload = plan.workload
     if workload.own_loop and not plan.spec.inputs:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
-        yield f"An edit of {text} starts new runs; that of a different file only if a grid file names it in `inputs`."
+        yield f"Editing {text} starts new runs; editing other files does so only if `inputs` in a grid file names them."
     cores = max((node.cores for node in plan.nodes), default=0)
     writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
     if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):

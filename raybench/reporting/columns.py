@@ -101,7 +101,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     columns.append(_ratios(words.speed_head(answer), shown, lambda each: each.ratio, drop=8 if target else 0))
     if metric:
         columns.append(_quality(answer, shown))
-    if target and words.is_reached(answer):
+    if target and words.is_reached(answer.configurations):
         columns.append(column(f"{currency} to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:

@@ -287,9 +287,16 @@ def best_texts(answer: Answer) -> list[BestText]:
     return [_best_text(answer, best) for best in answer.best]
 
 
-def is_reached(answer: Answer) -> bool:
+def is_reached(configurations: Iterable[Configuration]) -> bool:
     """Return whether a run reached the target, so that the answer is about time, price and energy to it."""
-    return any(each.to_target and each.to_target.reached for each in answer.configurations)
+    return any(each.to_target and each.to_target.reached for each in configurations)
+
+
+def _ranked(answer: Answer, best: Best) -> list[Configuration]:
+    """The configurations of which it is the best: those with its workload and data."""
+    own = answer.configurations[best.configuration]
+    job = own.workload, own.axes.get("data_set")
+    return [each for each in answer.configurations if each.rank and (each.workload, each.axes.get("data_set")) == job]
 
 
 def budget_text(budget: Mapping[str, float], currency: str) -> str:
@@ -304,10 +311,10 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
 def _best_text(answer: Answer, best: Best) -> BestText:
     configuration = answer.configurations[best.configuration]
     target = target_text(answer.target) if answer.target else ""
-    ranked = [each for each in answer.configurations if each.workload == configuration.workload and each.rank]
+    ranked = _ranked(answer, best)
     terms = {
         "target": target,
-        "to": f" to {target}" if is_reached(answer) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
+        "to": f" to {target}" if is_reached(ranked) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
         "metric": metric_name(answer.metric),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
@@ -413,7 +420,8 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
         if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
             mfu = f", MFU {percent(configuration.mfu.share.value)}" if configuration.mfu else ""
             yield speed_text(answer, configuration) + mfu
-        if criterion is Criterion.CHEAPEST and not is_reached(answer) and configuration.price is not None:
+        is_of_unit = criterion is Criterion.CHEAPEST and not is_reached(_ranked(answer, best))
+        if is_of_unit and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
         text = quality_words(best.quality, answer.metric, other)
@@ -441,7 +449,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
     is_better, is_percent = ratio.value >= 1, 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW
     if is_percent:
-        number_text, interval = _in_percent(ratio)
+        number_text, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
     else:
         # A factor for "takes 1.6x as long" is the inverse.
         value = ratio if is_better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
@@ -464,12 +472,19 @@ def _inverse(value: float | None) -> float | None:
     return None if value is None else 1 / value if value else math.inf
 
 
-def _in_percent(ratio: Ratio) -> tuple[str, str]:
-    """A ratio near 1, and its interval: + and − are as in the sentence, unless all of it is on one side."""
-    value = 100 * (ratio.value - 1)
+def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
+    """A ratio near 1, and its interval: + and − are as in the sentence, unless all of it is on one side.
+
+    Of a ratio of 1.25, the speed is 25% more, and a price 20% less, as it is that of the other ÷ the own.
+    """
+
+    def percent(each: float) -> float:
+        return 100 * (1 - 1 / max(each, LEAST) if is_cost else each - 1)
+
+    value = percent(ratio.value)
     if ratio.low is None or ratio.high is None:
         return f"{number(abs(value), 2)}%", ""
-    ends = [100 * (end - 1) for end in (ratio.low, ratio.high)]
+    ends = [percent(end) for end in (ratio.low, ratio.high)]
     decimals = min(_decimals(ends[0], ends[1], 1, max(map(abs, ends))), 3)
     text = f"{abs(value):.{decimals}f}%"
     if ratio.is_significant:
@@ -628,9 +643,8 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    to_target = (
-        "Times to the target include compilation, but not start-up and evaluation." if is_reached(answer) else ""
-    )
+    text = "Times to the target include compilation, but not start-up and evaluation."
+    to_target = text if is_reached(answer.configurations) else ""
     sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
 

@@ -72,7 +72,7 @@ _CELL = [
     Column("device_kind", TEXT, "", "its kind, such as cpu or cuda", "device.kind"),
     Column("device_model", TEXT, "", "the hardware's own model name", "device.model"),
     Column("device_count", WHOLE, "", "number of accelerators, or of cores of a CPU", "device.count"),
-    Column("replicas", WHOLE, "", "parts of each batch with batch-norm statistics of their own", "device.replicas"),
+    Column("replicas", WHOLE, "", "parts of each batch with separate batch-norm statistics", "device.replicas"),
     Column("devices", WHOLE, "", "devices that share each batch, if there are several", "device.devices"),
     Column("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
@@ -106,8 +106,8 @@ _SECTIONS = [
     *(_total(quantity) for quantity in QUANTITIES if quantity.key and quantity.over_epochs),
     Column("setup_s", NUMBER, "s", "from the start of its process to its data"),
     Column("data_s", NUMBER, "s", "loading and preparing the data"),
-    Column("build_s", NUMBER, "s", "making the model and the optimiser"),
-    Column("other_s", NUMBER, "s", "time of its process in no other section"),
+    Column("build_s", NUMBER, "s", "building the model and the optimizer"),
+    Column("other_s", NUMBER, "s", "all other time of its process"),
     Column("wall_s", NUMBER, "s", "from the start of its process to its end"),
     Column("template_import_s", NUMBER, "s", "loading the framework, before its process began"),
 ]
@@ -122,7 +122,9 @@ _EXAMPLES_PER_S = Column(
 )
 _STEPS = (
     Column("steps_per_s", NUMBER, "steps/s", "steps per second of training, without compilation"),
-    Column("step_median_s", NUMBER, "s", "median time of a step, of at most 64 parts of an epoch; if steps are timed"),
+    Column(
+        "step_median_s", NUMBER, "s", "median time of a step, over at most 64 parts of an epoch; if steps are timed"
+    ),
     Column("step_p95_s", NUMBER, "s", "time that 95% of these do not exceed"),
 )
 
@@ -149,7 +151,7 @@ _RESULTS = [
     Column("datasheet_mfu", NUMBER, "fraction", "the same over the peak of the vendor's data sheet, if it is known"),
     Column("memory_share", NUMBER, "fraction", "memory traffic, relative to the probe on its device"),
     Column("input_share", NUMBER, "fraction", "fraction of the steady time that it waited for input"),
-    Column("findings", TEXT, "", "codes of its findings, separated by commas"),
+    Column("findings", TEXT, "", "codes of its cautions and notes, separated by commas"),
     Column("decay_check", TEXT, "", "result of the weight-decay check"),
     Column("decay_factor", NUMBER, "", "the effective decay as a multiple of the declared one"),
     Column("price_per_hour", NUMBER, "currency/h", "price of its device, in the currency of its grid"),

@@ -164,23 +164,23 @@ class Epoch:
     t: str | None
     steps: int = measured(
         Kind.COUNT,
-        "optimiser steps taken; of a training function, batches",
-        Quantity("steps", "steps", "of the optimiser"),
+        "optimizer steps taken; of a training function, batches",
+        Quantity("steps", "steps", "optimizer steps"),
     )
     examples: int = measured(
         Kind.COUNT,
         "examples trained on",
-        Quantity("examples", "examples", "trained on", over_epochs=Combine.SUM, total="examples_done"),
+        Quantity("examples", "examples", "examples trained on", over_epochs=Combine.SUM, total="examples_done"),
         over_ranks=Combine.SUM,
     )
     ledger: Mapping[str, float] = measured(
         Kind.SECONDS,
         "seconds in each section",
-        _section("train", "in steps of training"),
+        _section("train", "time in training steps"),
         # Some loops do not measure it.
         _section("input_wait", "waiting for the next batch; missing if not measured", missing=None),
-        _section("compile", "in the first step of each new shape beyond a steady one"),
-        _section("evaluate", "in evaluation"),
+        _section("compile", "extra time of the first step of each new shape over a steady one"),
+        _section("evaluate", "time in evaluation"),
         _section("compile_evaluate", "compiling for evaluation"),
     )
     cpu_s: float | None = measured(

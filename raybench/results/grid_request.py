@@ -206,7 +206,7 @@ def _device_names(groups: Sequence[Sequence[PlannedCell]]) -> dict[str, str]:
             if any(len(_texts(group, [*chosen, leaf])) > len(_texts(group, chosen)) for group in twins):
                 chosen.append(leaf)
         for cell in cells if twins else ():
-            text = _text(cell, chosen) or f"cell {cell.cell_id:.6}"
+            text = _text(cell, chosen) or f"configuration {cell.cell_id:.6}"
             names[cell.cell_id] = f"{device} ({text})"
     return names
 

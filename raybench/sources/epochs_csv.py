@@ -194,6 +194,7 @@ class _Reader:
             self.problem(from_zero[0].lines[0], "epoch", "0, and other trials of the file count from 1")
         for trial in trials:
             self._check_target(trial)
+            self._check_gaps(trial)
             if self._time != "train_s":
                 self._subtract(trial)
 
@@ -206,6 +207,15 @@ class _Reader:
         elif metric not in self._head:
             hint = close(metric, self._head) or "add it"
             self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}; {hint}")
+
+    def _check_gaps(self, trial: _Trial) -> None:
+        """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
+        numbers = sorted(trial.epochs)
+        number = next((each for place, each in enumerate(numbers, 1) if each != place), 0)
+        if number and (self._time == "elapsed_s" or trial.values.get("target_metric")):
+            needs = "a target" if self._time != "elapsed_s" else "elapsed_s"
+            message = f"{number}, and an epoch before it is missing: {needs} needs all"
+            self.problem(trial.lines[number], "epoch", message)
 
     def _subtract(self, trial: _Trial) -> None:
         """Reduce the times of epochs to training alone, as far as the file has the other parts."""

@@ -14,12 +14,12 @@ def set_current(trial: Trial | None) -> None:
 
 
 def current_trial(*, epochs: float | None = None) -> Trial:
-    """Return the trial that this process runs; outside of raybench a local one, which prints a line per epoch.
+    """Return the trial that this process runs; outside of raybench, a local one that prints one line per epoch.
 
-    In an epoch of a local one it is returned again, so that other modules can report to it too.
+    Inside an epoch of a local trial, the same trial is returned, so that other modules can report to it too.
 
     Args:
-        epochs: outside of raybench, how many epochs are trained, whatever the loop says; always a new trial.
+        epochs: outside of raybench, the number of epochs, whatever the loop says; it always makes a new trial.
     """
     if _current is not None:
         return _current

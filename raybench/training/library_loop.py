@@ -99,7 +99,7 @@ class LibraryLoop:
         number, numbers = trial._epoch.number + 1, trial._numbers
         reached = trial._end_epoch(more and number < numbers)
         if not more and not reached and number < numbers:
-            trial._recorder.warn(f"the loop was left after epoch {number}, {trial._too_early}")
+            trial._recorder.warn(f"the loop was left after epoch {number}{trial._too_early}")
 
     def spends_budget(self) -> bool:
         """Return whether training ends with this step, before the last of its epoch, since its budget is spent."""

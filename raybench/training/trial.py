@@ -114,12 +114,12 @@ class Recorder:
 class Trial:
     """One training run: its loop reports epochs, steps, evaluations and metrics.
 
-    A training function gets it as its first argument, a script by `raybench.current_trial()`. Outside of raybench it
-    prints a line per epoch.
+    A training function gets it as its first argument, a script from `raybench.current_trial()`. Outside of raybench it
+    prints one line per epoch.
 
     Attributes:
-        seed: for random generators; repeats of a cell have different ones.
-        rank, world_size: of this process, among those that train the model together.
+        seed: for random generators; the repeats of a configuration have different ones.
+        rank, world_size: of this process, among the processes that train the model together.
         data_dir: the folder of data sets, as `RAYBENCH_DATA`.
     """
 
@@ -152,7 +152,7 @@ class Trial:
 
     @property
     def output_dir(self) -> Path:
-        """A folder for files of your own; it is created when it is first asked for."""
+        """A folder for your own files; it is created on first use."""
         self._options.output_dir.mkdir(parents=True, exist_ok=True)
         return self._options.output_dir
 
@@ -170,7 +170,7 @@ class Trial:
     # What the loop reports ------------------------------------------------------------------------------------------
 
     def epochs(self, count: float | None = None) -> Iterator[int]:
-        """Iterate over the epochs, numbered from 0, in the place of `range(count)`.
+        """Iterate over the epochs, numbered from 0, instead of `range(count)`.
 
         An epoch ends when the loop asks for the next one. The iteration ends at the target, if the grid sets
         `stop_at_target`, and when the grid's `budget` is spent.
@@ -189,41 +189,41 @@ class Trial:
         examples: int | Callable[[T], int] | None = None,
         steps: int | Callable[[T], int] = 1,
     ) -> Steps[T]:
-        """Iterate over the batches of an epoch, in the place of the batches themselves.
+        """Iterate over the batches of an epoch, instead of the batches themselves.
 
-        The time in which the loop waits for the next batch is `input_wait`. If the grid sets `steps_per_epoch`, the
-        iteration ends after so many steps, and if it sets a `budget`, after the step that spends it. Outside of
-        `epochs()` the iteration is the whole training: it begins again with the batches until all epochs are done.
+        Waiting for the next batch is recorded as `input_wait`. If the grid sets `steps_per_epoch`, the iteration ends
+        after that many steps; if it sets a `budget`, after the step that spends it. Outside of `epochs()` the iteration
+        is the whole training: it starts again with the batches until all epochs are done.
 
         Args:
-            batches: any iterable; an iterator goes on in the next epoch.
+            batches: any iterable; an iterator continues in the next epoch.
             examples: the number of examples in a batch, or a function of the batch, if it is not the first dimension
                 that the arrays of a batch have in common.
             steps: the number of optimizer steps that the loop takes with a batch, or a function of the batch, if it is
-                a stack of several that one compiled call trains on; then an integer in `examples` is that of one step.
+                a stack of several that one compiled call trains on; an integer in `examples` then counts one step.
         """
         self._note_use()
         return Steps(self, batches, examples, steps)
 
     @contextmanager
     def evaluation(self, name: str = "val") -> Iterator[None]:
-        """Charge the enclosed time to evaluation, at any place in the loop and after it.
+        """Count the enclosed time as evaluation, anywhere in the loop or after it.
 
         Args:
             name: of the data; metrics of this evaluation are logged as `{name}/…`.
         """
         self._note_use()
         if self._epoch is None and self._last is None:
-            raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
+            raise RuntimeError("trial.evaluation() before the first epoch: call it inside `for … in trial.epochs()`")
         with self._clock.section("evaluate"):
             yield
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        """Charge the enclosed time to `data`, `build`, `compile` or `checkpoint`."""
+        """Count the enclosed time as `data`, `build`, `compile` or `checkpoint`."""
         self._note_use()
         if name not in SECTIONS:
-            raise ValueError(f"trial.section({name!r}): there are {', '.join(SECTIONS)}")
+            raise ValueError(f"trial.section({name!r}): use one of {', '.join(SECTIONS)}")
         with self._clock.section(name):
             yield
 
@@ -244,7 +244,7 @@ class Trial:
                 self._left[0]["metrics"] |= later
             self._recorder.logged_later(later)
         else:
-            raise RuntimeError("trial.log() before the first epoch: it belongs into `for … in trial.epochs()`")
+            raise RuntimeError("trial.log() before the first epoch: call it inside `for … in trial.epochs()`")
         self._names.update(metrics)
 
     def count(self, **units: Scalar) -> None:
@@ -254,7 +254,7 @@ class Trial:
         """
         self._note_use()
         if self._epoch is None:
-            raise RuntimeError("trial.count() outside of an epoch: it belongs into `for … in trial.epochs()`")
+            raise RuntimeError("trial.count() outside of an epoch: call it inside `for … in trial.epochs()`")
         self._epoch.add(units)
 
     def checkpoint(self, save: Callable[[Path], object], load: Callable[[Path], object]) -> None:
@@ -268,9 +268,7 @@ class Trial:
         """
         self._check_process()
         if self._total is not None:
-            raise RuntimeError(
-                "trial.checkpoint() after trial.epochs(): it belongs before, where training would resume"
-            )
+            raise RuntimeError("trial.checkpoint() after trial.epochs(): call it before, so that training can resume")
         self._state = SavedState(save, load)
 
     # What raybench asks ---------------------------------------------------------------------------------------------
@@ -333,7 +331,7 @@ class Trial:
     def _begin(self, count: float | None) -> None:
         self._check_process()
         if self._total is not None:
-            raise RuntimeError("trial.epochs() a second time: a trial is one training")
+            raise RuntimeError("trial.epochs() a second time: a trial trains once")
         options = self._options
         total = count if options.epochs is None else options.epochs
         if options.budget and options.epochs is None:
@@ -341,7 +339,7 @@ class Trial:
         if total is None:
             raise ValueError("how many epochs? Set `epochs` in the grid file, or write trial.epochs(10)")
         if not isinstance(total, (int, float)) or not total > 0:
-            raise ValueError(f"trial.epochs({total!r}): wanted a number above 0")
+            raise ValueError(f"trial.epochs({total!r}): use a number above 0")
         self._total = total
 
     @property
@@ -352,8 +350,8 @@ class Trial:
 
     @property
     def _too_early(self) -> str:
-        """What a loop that is left early leaves undone."""
-        return f"of {self._numbers} epochs" if math.isfinite(self._numbers) else "before its budget was spent"
+        """The part of a warning that says what a loop that is left early leaves undone."""
+        return f" of {self._numbers}" if math.isfinite(self._numbers) else ", before its budget was spent"
 
     def _resume(self) -> int:
         """Load the state of an earlier attempt, if there is one; return the number of its epochs."""
@@ -389,11 +387,11 @@ class Trial:
         if self._in_steps:
             self._clock.end_epoch(all_ranks=False)
             self._epoch = None
-            self._left = None, f"the loop was left in epoch {number + 1}, which does not count, {self._too_early}"
+            self._left = None, f"the loop was left in epoch {number + 1}{self._too_early}; that epoch does not count"
             return
         fields = self._close(epoch, all_ranks=False)  # an error may have ended this one only
         more = number + 1 < self._numbers
-        self._left = fields, f"the loop was left after epoch {number + 1}, {self._too_early}" if more else ""
+        self._left = fields, f"the loop was left after epoch {number + 1}{self._too_early}" if more else ""
         self._recorder.left(fields)
 
     def _close(self, epoch: EpochRecord, all_ranks: bool = True) -> dict[str, Any]:
@@ -501,7 +499,7 @@ class Steps(Generic[T]):
             for _ in trial._iterate():
                 yield from self._batches_of_epoch(restart=True)
         else:
-            raise RuntimeError("trial.steps() after the last epoch: it belongs into `for … in trial.epochs()`")
+            raise RuntimeError("trial.steps() after the last epoch: call it inside `for … in trial.epochs()`")
 
     def _batches_of_epoch(self, restart: bool) -> Iterator[T]:
         """Yield the batches of one epoch."""

@@ -134,7 +134,7 @@ class Checkpoints:
             "digests": _digests(temporary),
         }
         if not about["digests"] and not current_rank().number:  # other ranks may leave that to rank 0
-            raise ValueError("the function that trial.checkpoint was given wrote nothing at its path")
+            raise ValueError("the save function given to trial.checkpoint wrote nothing to its path")
         (temporary / ABOUT).write_text(json.dumps(about, allow_nan=False))
         shutil.rmtree(path, ignore_errors=True)
         temporary.replace(path)

@@ -41,25 +41,25 @@ class Workload:
             model), or by framework a function or a "module:function".
         dataset: a built-in data set (`raybench data`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
-        data_files: files that `data` reads, relative to the data folder; a change of them makes new trials.
+        data_files: files that `data` reads, relative to the data folder; changing them makes new trials.
         defaults: settings that apply if the grid does not set them, named as in a grid file.
         examples: number of examples used of each split ("train", "val"), if not all.
-        held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
+        held_out: number of examples at the end of the training set to validate on; 0: validate on the test set.
         mean: one number per channel of images with values 0 to 255: (image - mean) / std.
-        std: the same.
+        std: as `mean`.
         loss: from the model's outputs and targets to one loss per example, shape [batch]; None: cross-entropy. For
             several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number per example}; None: {"accuracy": …}. For several
             frameworks, as `loss`.
         metric_names: the names that `metrics` returns, if not only the accuracy.
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
-        data_options: names of the options that `prepare` takes, too.
+        data_options: names of the options that `prepare` takes too.
         prepare: from the data set's data to the model's data; a function or a "module:function".
         parity_tolerance: largest differences between its frameworks, if not raybench's own: of `outputs`, `first_loss`,
             `losses`, `updates` and, after ten steps, `trained`.
-        unit: what an example's inputs are, if they are counted beside examples, such as "tokens".
+        unit: what an example's inputs are, if they are counted next to examples, such as "tokens".
         name: its name; in a user's file, the variable's name.
-        version: raised when the same settings would give other results.
+        version: raised when the same settings would give different results.
     """
 
     model: Callable[..., Any] | Mapping[str, str | Callable[..., Any]]

@@ -7,6 +7,7 @@ import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid
 
 from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
+from raybench.core.job import Target
 from raybench.errors import UsageError
 
 CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
@@ -109,9 +110,63 @@ def test_two_sessions_are_compared_by_their_axes():
     assert [(each.name, each.base, each.new) for each in comparison.differences] == [("torch", ("2.12",), ("2.13",))]
 
 
+EQUAL = [0.001, 0.0, -0.001, 0.0005, 0.0]
+SHORT = {"form": "command", "clock": "output"}
+
+
+@pytest.mark.parametrize(
+    ("further", "limits", "reason"),
+    [
+        ({"status": ["completed"] * 8 + ["diverged"] * 2}, {}, "2 of 10 runs of new did not complete (diverged)"),
+        ({"examples": 0}, {}, "no time of a completed run of new"),
+        ({"metrics": {}}, {"metric": "val/accuracy"}, "val/accuracy is not shown to stay within its limit"),
+        ({"metrics": {}}, {}, ""),
+    ],
+)
+def test_version_that_shows_less_than_base(further, limits, reason):
+    metrics = further.pop("metrics", None)
+    attempts, request = interleaved(EQUAL * 2, **further)
+    for run in attempts if metrics is not None else ():
+        for epoch in run.epochs if run.cell_id == "cell1" else ():
+            epoch.metrics = metrics
+    comparison = compare(attempts, request, Limits(**limits))
+    (change,) = comparison.changes
+    assert change.reason == reason
+    assert comparison.decision is (Decision.UNDECIDED if reason else Decision.KEEP)
+
+
+def test_version_that_no_longer_reaches_its_target_is_not_kept():
+    attempts, request = interleaved(EQUAL, [0.0] * 4 + [0.5])
+    target = Target("val/accuracy", 0.94)
+    stops = {"metric": "val/accuracy", "at_least": 0.94, "at_most": None}
+    for run in attempts:
+        run.cell = replace(run.cell, stop_at_target=stops)
+    (change,) = compare(attempts, replace(request, target=target)).changes
+    assert (change.verdict, change.reason) == (Verdict.UNDECIDED, "1 of 5 runs of new did not reach the target")
+
+
+def test_faster_version_with_too_short_epochs_is_not_missing():
+    grid = MadeUpGrid({"version": "base"})
+    grid.add({"version": "base"}, [0.06] * 3, **SHORT).add({"version": "new"}, [0.03] * 3, **SHORT)
+    (change,) = compare(grid.attempts, grid.request()).changes
+    assert change.verdict is Verdict.UNDECIDED and "too short" in change.reason
+
+
+def test_what_neither_version_can_run_decides_nothing():
+    attempts, request = interleaved(EQUAL)
+    skipped = [
+        replace(each, cell_id=f"gpu {each.cell_id}", axes={**each.axes, "device": "gpu"}, skip="no GPU")
+        for each in request.cells
+    ]
+    cells = [replace(each, axes={**each.axes, "device": "cpu"}) for each in request.cells]
+    comparison = compare(attempts, replace(request, cells=[*cells, *skipped]))
+    assert comparison.decision is Decision.KEEP and len(comparison.changes) == 1
+
+
 def test_missing_configuration_does_not_pass():
     comparison = compare(*as_versions(session(1.0), session(1.0, batches=(64, 128))))
     assert comparison.fails and comparison.changes[0].verdict is Verdict.MISSING
+    assert comparison.decision is Decision.DISCARD, "although the others are the same runs"
     assert comparison.only_in_new == ("batch 128",)
 
 

@@ -58,13 +58,18 @@ def test_degrees_of_freedom_are_capped():
 
 
 @pytest.mark.parametrize(
-    ("runs", "df", "is_pooled"), [(3, 34, True), (3, 4, False), (2, 34, False), (4, 34, False), (1, 34, False)]
+    ("side", "variance", "error"),
+    [
+        ((20.0, 20.0, 20.0), 1e-4, math.sqrt(2e-4 / 3)),
+        ((20.0, 20.0, 20.0), 0.0, math.sqrt(2 * 1e-6 / 3)),
+        ((20.0, 22.0, 24.0), 1e-4, 0.0527),
+    ],
 )
-def test_pooled_variance_serves_three_runs_of_many_configurations(runs, df, is_pooled):
-    side, other = (samples(value * np.linspace(1, 1.02, runs), times=False) for value in (1, 2))
-    estimate = difference(side, other, Residual(1e-4, df))
-    assert (estimate.alpha == intervals.POOLED_ALPHA) == is_pooled
-    assert (estimate.interval() is None) == (runs == 1)
+def test_selected_side_has_the_larger_of_its_own_and_the_pooled_error(side, variance, error):
+    """The least variance is that of rounding."""
+    other, pooled = samples((21.0, 21.0, 21.0), times=False), Residual(variance, 34)
+    estimate = difference(samples(side, times=False), other, pooled, floor=1e-6, comparisons=5)
+    assert (estimate.error, estimate.df) == (pytest.approx(error, rel=2e-3), 34)
 
 
 def test_runs_in_a_later_block_are_unpaired():

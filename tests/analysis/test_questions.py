@@ -9,6 +9,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
+from raybench.core.repeats import RepeatRule
 from raybench.reporting.words import best_texts, scaling_sentences
 from raybench.results import timing
 
@@ -313,6 +314,76 @@ def test_accuracies_in_percent_become_fractions():
     assert answer.target.at_least == 0.94
     assert answer.configurations[0].quality.value == pytest.approx(0.95)
     assert answer.configurations[0].to_target.reached == 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "reached", "never"),
+    [(0.94, (40, 80, 93, 95), (1.0, 0.97, 1.0, 1.0)), (94, (0.4, 0.8, 0.93, 0.95), (0.01, 0.01, 0.01, 0.01))],
+)
+def test_target_is_in_the_unit_of_the_accuracies(bound, reached, never):
+    """1% of a run that learns nothing is not 100%."""
+    grid = MadeUpGrid(target=Target("val/accuracy", bound)).add({"device": "cpu"}, around(2), accuracies=reached)
+    answer = grid.add({"device": "gpu"}, around(1), accuracies=never).answer()
+    assert [each.to_target.reached for each in answer.configurations] == [3, 0]
+    assert answer.target.at_least == 0.94
+    assert answer.best[0].configuration == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_loss"),
+    [("val/RMSE", True), ("Loss/val", True), ("val/cross_entropy", True), ("val/answer", False), ("test/auc", False)],
+)
+def test_direction_of_a_metric(metric, is_loss):
+    grid = MadeUpGrid(budget={"time": 20.0}, metric=metric)
+    grid.add({"batch_size": 32}, around(1)).add({"batch_size": 64}, around(1))
+    for run in grid.attempts:
+        for epoch in run.epochs:
+            epoch.metrics = {metric: 0.2 + (run.cell_id == "cell1") + run.repeat / 1000}
+    assert grid.answer().best[0].configuration == (0 if is_loss else 1)
+
+
+def test_workload_that_never_reaches_the_target_has_no_price_to_it():
+    grid = MadeUpGrid({"device": "cpu"}, target=TARGET)
+    for workload, accuracies in (("easy", LEARNING), ("hard", (0.1, 0.2, 0.3, 0.4))):
+        for device, seconds in (("cpu", 8), ("gpu", 1)):
+            axes = {"workload": workload, "device": device}
+            grid.add(axes, around(seconds), workload=workload, accuracies=accuracies, price=1.0)
+    easy, hard = map(str, best_texts(grid.answer()))
+    assert easy.startswith("First to 94% accuracy and cheapest on easy: ")
+    assert hard.startswith("Fastest and cheapest on hard: gpu: 0 of 3 runs reached")
+
+
+def test_fastest_for_certain_and_cheapest_by_chance_are_two_sentences():
+    grid = MadeUpGrid({"device": "cpu"}).add({"device": "cpu"}, around(100), price=1.0)
+    grid.add({"device": "a"}, around(10), price=2.0).add({"device": "b"}, [20.0, 20.4, 19.8], price=1.0)
+    fastest, cheapest = grid.answer().best
+    assert (list(fastest.ratios), fastest.close) == ([Criterion.FASTEST], set())
+    assert len(cheapest.close) == 1
+
+
+@pytest.mark.parametrize(("seconds", "is_close"), [(1.02, True), (3.0, False)])
+def test_single_run_near_the_best_is_named(seconds, is_close):
+    grid = MadeUpGrid({"device": "cpu"}).add({"device": "cpu"}, around(10)).add({"device": "a"}, around(1))
+    (best,) = grid.add({"device": "b"}, [seconds]).answer().best
+    assert (best.configuration, best.is_open) == (1, is_close)
+
+
+def test_no_repeat_of_both_sides_reached_the_target():
+    grid = MadeUpGrid(target=TARGET, rule=RepeatRule(3, 10))
+    grid.add({"device": "cpu"}, around(2, 2), status=["completed", "lost"], repeats=3)
+    grid.add({"device": "gpu"}, around(1, 2), status=["failed", "completed"], repeats=3)
+    for run in grid.attempts:
+        run.epochs = run.epochs if run.status == "completed" else []
+    gpu = by_label(grid.answer())["gpu"].to_target
+    assert gpu.ratio.value == pytest.approx(2, rel=0.05)
+    assert not gpu.ratio.has_interval
+
+
+def test_time_to_a_target_is_known_to_an_epoch():
+    """Runs that all reach it in epoch 4 could have reached it at the end of another one."""
+    grid = MadeUpGrid(target=TARGET).add({"device": "cpu"}, [2.0, 2.001, 1.999])
+    gpu = by_label(grid.add({"device": "gpu"}, [1.0, 1.001, 0.999]).answer())["gpu"].to_target
+    assert gpu.ratio.high / gpu.ratio.low > 1.1
 
 
 def test_energy_decides_least_energy():

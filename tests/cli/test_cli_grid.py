@@ -85,7 +85,7 @@ def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
     assert said.lines[0].startswith("digits~inline  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
     hint = "raybench report raybench-results/digits~inline"
-    assert said.lines[-1].startswith(f"These results are those of a separate grid ({hint})")
+    assert said.lines[-1].startswith(f"These results are in a separate grid ({hint})")
     assert "2 done" in raybench("plan", digits, "--inline").lines[0]
     assert raybench("report", "digits~inline").status == 0
     smoke = raybench("plan", digits, "--inline", "--smoke")
@@ -129,7 +129,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     assert said.lines[end + 1] == f"  {error}"
     details = Path(said.lines[end + 2].removeprefix("  Details: "))
     assert "Traceback" in details.read_text()
-    assert "--retry failed (not needed after an edit of your code)" in said.lines[-1]
+    assert "--retry failed (not needed after editing your code)" in said.lines[-1]
     report = raybench("report", "bad", "--html", tmp_path / "x.html")
     assert f"Failed (3 runs): raising: {error}." in " ".join(report.lines)
     assert (tmp_path / "x.html").read_text().count("cannot reshape") == 1

@@ -98,7 +98,7 @@ def test_two_commands_are_versions_of_one_grid(raybench, tmp_path, monkeypatch, 
     [
         ("-- a --vs", "--vs separates two commands that differ"),
         ("-- a --vs a", "--vs separates two commands that differ"),
-        ("--save g.yaml -- a --vs b", "--save does not go with --vs: a grid file has one command"),
+        ("--save g.yaml -- a --vs b", "--save cannot be used with --vs: a grid file has one command"),
         ("-- a {1,2} --vs b", "axes is {params.argument_1:[1,2]} in a '{1,2}' and {} in b; to compare"),
     ],
 )
@@ -120,7 +120,7 @@ def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkey
     assert "batch 64 vs. 16" in said.out and "0.5" in said.out
     assert "nothing was left" in raybench("grid", "g.yaml", "--no-tracking").out.lower()
     again = raybench("run", "--save", "g.yaml", "--", "python", "train.py")
-    assert again.status == 2 and "is there already" in again.err
+    assert again.status == 2 and "exists already" in again.err
 
 
 STATED = """

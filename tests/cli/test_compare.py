@@ -43,7 +43,7 @@ def test_as_json(compare, tmp_path):
         (("after", "--max-slowdown", "-1"), "is not a percentage; write, for example, 5%"),
         (("after", "--max-slowdown", "nan"), "is not a percentage; write, for example, 5%"),
         (("gone",), "gone"),
-        (("after", "--until", "3%"), "--until is for trials, and without --interleave none run"),
+        (("after", "--until", "3%"), "--until has no effect without --interleave"),
     ],
 )
 def test_wrong_use(compare, arguments, message):

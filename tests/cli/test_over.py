@@ -53,7 +53,7 @@ def test_a_slowdown_has_its_date_and_the_other_configuration_has_none(nights, ra
 
 def test_wrong_use(nights, raybench):
     for arguments, message in [
-        (("--over", "r0", "--full"), "leave out the other"),
+        (("--over", "r0", "--full"), "remove the other"),
         (("--over", "r2"), "no results of"),
     ]:
         said = raybench("report", *arguments, "--results", "r1")

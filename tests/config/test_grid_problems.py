@@ -74,7 +74,7 @@ VALUES = [
     ("repeats: {until: 5%, at_most: 3}", 3, "at_most 3 is less than at_least 4"),
     ("repeats: {until: verdict, at_most: 12}", 3, "hold for at_most: 10 or less"),
     ("repeats: many", 3, "use a number, such as 3, or {until: 5%"),
-    ("flops_per_token: many", 3, "wanted a number, or numbers and names in braces"),
+    ("flops_per_token: many", 3, "use a number, or numbers and names in braces"),
     ("flops_per_token: 6\nflops_per_example: 6", 1, "has flops_per_token and flops_per_example; remove one"),
     ("budget: 5m", 3, "the text '5m' is not allowed"),
     ("exclude: {device: cpu}", 3, "it should be a valid list"),

@@ -65,7 +65,7 @@ def test_training_stops_at_the_target(tmp_path, metric):
 def test_leaving_early_is_a_warning(tmp_path):
     trained = train(tmp_path, epochs=3, max_steps=13)
     assert [epoch["steps"] for epoch in trained["epochs"]] == [13]
-    assert trained["warnings"] == ["the loop was left after epoch 1, of 3 epochs"]
+    assert trained["warnings"] == ["the loop was left after epoch 1 of 3"]
 
 
 def test_infinite_loss_ends_training(tmp_path):

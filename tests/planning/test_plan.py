@@ -288,7 +288,7 @@ def test_environment_lock_is_part_of_the_cell(plan_of):
 def test_points_that_make_the_same_cell_are_named(plan_of):
     plan = plan_of(HEAD + "axes: {device: [a, b]}\ndevices: {a: {kind: cpu}, b: {kind: cpu}}\n")
     assert len(plan.cells) == 1
-    assert list(notes(plan)) == ["Runs once: 1 point of the grid with the same settings as an earlier one."]
+    assert list(notes(plan)) == ["Not run again: 1 combination with the same settings as an earlier one."]
 
 
 @pytest.mark.parametrize(

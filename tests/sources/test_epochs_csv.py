@@ -153,6 +153,25 @@ def test_elapsed_seconds_that_fall_are_refused(tmp_path):
     assert line == "/mine.csv:3:2: elapsed_s: 4 after 5 in the epoch before"
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("epoch,elapsed_s\n5,50\n10,100\n", "2:1: epoch: 5, and an epoch before it is missing: elapsed_s needs all"),
+        (
+            "epoch,train_s,val/accuracy,target_metric,target_at_least\n"
+            "1,5,0.5,val/accuracy,0.9\n3,5,0.9,val/accuracy,0.9\n",
+            "3:1: epoch: 3, and an epoch before it is missing: a target needs all",
+        ),
+        ("epoch,train_s\n2,5\n4,5\n", ""),
+    ],
+)
+def test_missing_epochs_are_refused_where_they_count(tmp_path, text, line):
+    if line:
+        assert problems(tmp_path, text) == [f"/mine.csv:{line}"]
+    else:
+        assert load(tmp_path, text).epochs["epoch"].tolist() == [2, 4]
+
+
 def test_parts_are_subtracted_from_the_epoch(tmp_path):
     found = load(tmp_path, "epoch,epoch_s,compile_s,input_wait_s\n1,5,2,0.5\n2,3,0,0.5\n").epochs
     assert found["train_s"].tolist() == [2.5, 2.5] and found["epoch_s"].tolist() == [5.0, 3.0]

@@ -288,7 +288,7 @@ def test_epoch_left_after_its_steps_counts():
     trial.finish()
     assert [epoch["steps"] for epoch in kept.epochs] == [5, 5]
     assert kept.epochs[1]["metrics"] == {"test/accuracy": 0.5}
-    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+    assert kept.warnings == ["the loop was left after epoch 2 of 5"]
 
 
 def test_epoch_left_in_a_step_does_not_count():
@@ -303,7 +303,7 @@ def test_epoch_left_in_a_step_does_not_count():
     train()
     trial.finish()
     assert len(kept.epochs) == 1
-    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+    assert kept.warnings == ["the loop was left in epoch 2 of 5; that epoch does not count"]
 
 
 AFTER_THE_STEPS = {
@@ -327,7 +327,7 @@ def test_epoch_continued_after_a_break_counts(use):
             break
     trial.finish()
     assert [epoch["steps"] for epoch in kept.epochs] == [8 if use == "steps" else 3] * 2
-    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+    assert kept.warnings == ["the loop was left after epoch 2 of 5"]
 
 
 @pytest.mark.parametrize("limit", [None, 3])
@@ -341,7 +341,7 @@ def test_loop_left_in_last_step_completes_the_epoch(limit, alone):
     del steps
     trial.finish()
     assert [epoch["steps"] for epoch in kept.epochs] == [limit or len(BATCHES)] * 2
-    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+    assert kept.warnings == ["the loop was left after epoch 2 of 5"]
 
 
 def test_loop_left_with_infinite_loss_has_diverged():
@@ -383,11 +383,11 @@ ERRORS = {
     "log before": (lambda trial: trial.log({"val/a": 1}), RuntimeError, "before the first epoch"),
     "evaluation before": (lambda trial: trial.evaluation().__enter__(), RuntimeError, "before the first epoch"),
     "count outside": (lambda trial: trial.count(tokens=1), RuntimeError, "outside of an epoch"),
-    "section": (lambda trial: trial.section("train").__enter__(), ValueError, "there are data, build, compile"),
+    "section": (lambda trial: trial.section("train").__enter__(), ValueError, "use one of data, build, compile"),
     "steps after": (lambda trial: [list(trial.epochs()), list(trial.steps([1]))], RuntimeError, "after the last epoch"),
     "steps in evaluation": (steps_in_evaluation, RuntimeError, "it counts batches of training"),
     "no amount": (lambda t: [t.count(n=math.nan) for _ in t.epochs()], ValueError, r"trial\.count\(n=…\): the sum"),
-    "checkpoint after": (lambda t: [t.epochs(), t.checkpoint(print, print)], RuntimeError, "belongs before"),
+    "checkpoint after": (lambda t: [t.epochs(), t.checkpoint(print, print)], RuntimeError, "call it before"),
     "no number": (lambda t: [t.log({"val/a": "x"}) for _ in t.epochs()], TypeError, "val/a: wanted a number, not a"),
     "no split": (lambda t: [t.log({"loss": 1}) for _ in t.epochs()], ValueError, "'train/loss' or 'val/loss'"),
     "no unit": (lambda t: [t.count(tokens="x") for _ in t.epochs()], TypeError, r"trial\.count\(tokens=…\): wanted"),
