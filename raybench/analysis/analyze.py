@@ -16,10 +16,8 @@ from raybench.analysis.answer import (
     Answer,
     Configuration,
     Curve,
-    Difference,
     Ending,
     Mfu,
-    Ratio,
     Run,
     Status,
     Summary,
@@ -150,12 +148,7 @@ class _Grid:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
         total_s = _median(map(timing.total, runs))
-        ratio: Ratio | None = None
-        gain: Difference | None = None
-        if other:
-            floor = max(own.time_rounding, other.time_rounding)
-            ratio = cost_ratio(own.times, other.times, rounding=floor)
-            gain = quality_difference(own, other, self.metric)
+        rounding = max(own.time_rounding, other.time_rounding) if other else 0.0
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
@@ -190,8 +183,8 @@ class _Grid:
             energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
-            ratio=ratio,
-            quality_difference=gain,
+            ratio=cost_ratio(own.times, other.times, rounding=rounding) if other else None,
+            quality_difference=quality_difference(own, other, self.metric) if other else None,
             to_target=self._to_target(own, other) if self.target else None,
         )
 
