@@ -492,7 +492,7 @@ ENDS = {
 WITH_TARGET = ("no metric", "no target", "no match", "late target")
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "rank")) for name in ENDS])
 def test_how_a_command_ends(project, name):
     script, workload, status, message = ENDS[name]
     grid = "epochs: 2\n" if "current_trial" in script else ""
@@ -721,7 +721,7 @@ exec(compile("time.sleep(60)", where, "exec"))
     ("trouble", "rank", "message"),
     [
         ("hang", 1, "rank 0 waits at script.py:14; rank 1 is at script.py:14"),
-        ("stop", 1, "rank 1 was stopped by a signal"),
+        pytest.param("stop", 1, "rank 1 was stopped by a signal", marks=pytest.mark.exhaustive),
         ("wait", None, "which rank hangs is not known"),
         ("memory", 1, ", rank 1 3"),
     ],
