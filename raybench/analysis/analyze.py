@@ -16,10 +16,8 @@ from raybench.analysis.answer import (
     Answer,
     Configuration,
     Curve,
-    Difference,
     Ending,
     Mfu,
-    Ratio,
     Run,
     Status,
     Summary,
@@ -88,7 +86,11 @@ def analyze(
     for job in jobs:
         for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
             configurations[index] = replace(configurations[index], rank=rank)
-    names_of_jobs = {each.job: (configurations[each.index].workload, each.kind) for each in measured}
+    of_data = [str(each.axes.get("data_set") or "") for each in measured]
+    names_of_jobs = {
+        each.job: (configurations[each.index].workload, data_set, each.kind)
+        for each, data_set in zip(measured, of_data, strict=True)
+    }
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
@@ -146,12 +148,7 @@ class _Grid:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
         total_s = _median(map(timing.total, runs))
-        ratio: Ratio | None = None
-        gain: Difference | None = None
-        if other:
-            floor = max(own.time_rounding, other.time_rounding)
-            ratio = cost_ratio(own.times, other.times, rounding=floor)
-            gain = quality_difference(own, other, self.metric)
+        rounding = max(own.time_rounding, other.time_rounding) if other else 0.0
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
@@ -186,8 +183,8 @@ class _Grid:
             energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
-            ratio=ratio,
-            quality_difference=gain,
+            ratio=cost_ratio(own.times, other.times, rounding=rounding) if other else None,
+            quality_difference=quality_difference(own, other, self.metric) if other else None,
             to_target=self._to_target(own, other) if self.target else None,
         )
 

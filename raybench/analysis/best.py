@@ -14,6 +14,9 @@ from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, scaled
 from raybench.analysis.targets import Cost, expected, joules_of, seconds_of, successes, target_ratio
 
+LEAST_COMMON = 3
+"""Fewest repeats that all configurations have by which these are ranked, if they have different numbers of them."""
+
 Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
 """Compares two configurations, corrected for a number of comparisons; a ratio is above 1 if the first is better."""
 
@@ -124,8 +127,17 @@ def _costs(
         ratio = cost_ratio(of_unit(own), of_unit(other), pooled, rounding, comparisons)
         return scaled(ratio, factor) if ratio else None
 
+    # If the results decided the number of repeats, later ones may have met a slower machine than those that all have.
+    runs = [own for each in configurations if (own := of_unit(each))]
+    common = set.intersection(*({run.repeat for run in own} for own in runs)) if runs else set()
+    is_decided = all(run.stopping and run.stopping.is_common for own in runs for run in own)
+    is_common = is_decided and len(common) >= LEAST_COMMON
+
+    def compared(each: Measured) -> tuple[Sample, ...]:
+        return tuple(run for run in of_unit(each) if not is_common or run.repeat in common)
+
     totals: dict[int, Summary | None] = {
-        each.index: expected(each.tries, cost) if to_target else cost_summary(of_unit(each)) for each in configurations
+        each.index: expected(each.tries, cost) if to_target else cost_summary(compared(each)) for each in configurations
     }
     return {index: total.value for index, total in totals.items() if total}, compare
 

@@ -191,7 +191,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
     answer = analyze(attempts, request, {VERSION_AXIS: BASE})
-    judge = _judge(limits, request, measured)
+    judge = _Judge(limits, request, measured)
     bases = [each for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
@@ -213,29 +213,20 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
 
 def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
     """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
-    verdict = _judge(Limits(**request.limits or {}), request, (base, new)).change("", base, new).verdict
+    verdict = _Judge(Limits(**request.limits or {}), request, (base, new)).change("", base, new).verdict
     return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
 
 
-def _judge(limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> _Judge:
-    metric = limits.metric or main_metric(dict.fromkeys(n for each in measured for n in each.qualities), request.metric)
-    bases = sum(not cell.skip and format_value(cell.axes.get(VERSION_AXIS)) == BASE for cell in request.cells)
-    alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, bases))
-    return _Judge(limits, metric, is_higher_better(metric, request.target), alpha)
-
-
-@dataclass(frozen=True)
 class _Judge:
-    """What is tested, at which level.
+    """What is tested, at which level."""
 
-    Attributes:
-        alpha: level of a one-sided test if the number of repeats is fixed.
-    """
-
-    limits: Limits
-    metric: str
-    higher_is_better: bool
-    alpha: float
+    def __init__(self, limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> None:
+        logged = dict.fromkeys(name for each in measured for name in each.qualities)
+        self.limits, self.metric = limits, limits.metric or main_metric(logged, request.metric)
+        self.higher_is_better = is_higher_better(self.metric, request.target)
+        bases = sum(not cell.skip and format_value(cell.axes.get(VERSION_AXIS)) == BASE for cell in request.cells)
+        # The level of a one-sided test if the number of repeats is fixed.
+        self.alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, bases))
 
     def change(self, label: str, base: Measured, new: Measured | None) -> Change:
         """Return a configuration in both versions, with its verdict."""

@@ -52,8 +52,7 @@ def effects(configurations: Sequence[Measured], matching: Matching, metrics: Seq
             if format_value(value) == format_value(other):
                 continue
             pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
-            found = _speed(pairs), _qualities(pairs, metrics)
-            rows.append(_Row(axis, value, other, pairs, *found))
+            rows.append(_Row(axis, value, other, pairs, _speed(pairs), _qualities(pairs, metrics)))
     dependent = _dependences(rows, matching, metrics)
     made = [
         _effect(row, matching, metrics, dependent.get(number))

@@ -196,11 +196,10 @@ def is_too_short(run: Attempt) -> bool:
     return run.clock in ("output", "run") and seconds is not None and seconds < SHORT_EPOCH_S
 
 
-def work_of(epoch: Epoch, unit: Unit) -> float | None:
-    """Return the work of an epoch in a unit; None if it is not known."""
-    if not unit.has_rate:
-        return 1.0
-    return epoch.counts.get(unit.name, 0) / unit.amount or None
+def works_of(epochs: Iterable[Epoch], unit: Unit) -> list[float]:
+    """Return the work of each epoch in a unit; empty if one is not known."""
+    works = [epoch.count(unit.name) / unit.amount if unit.has_rate else 1.0 for epoch in epochs]
+    return works if all(works) else []
 
 
 def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
@@ -208,18 +207,14 @@ def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
     if not unit.has_rate:
         return median(timing.steady_seconds(run) or [0.0]) or None
     epochs, seconds = timing.paced_epochs(run)
-    works = [work_of(epoch, unit) for epoch in epochs]
-    if not works or not all(works):
-        return None
-    return median(each_s / work for each_s, work in zip(seconds, works, strict=True) if work) or None
+    works = works_of(epochs, unit)
+    return median(each_s / work for each_s, work in zip(seconds, works, strict=True)) or None if works else None
 
 
 def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules, works = energy.steady(run), [work_of(epoch, unit) for epoch in timing.steady_epochs(run)]
-    if joules is None or not works or not all(works):
-        return None
-    return joules / fmean(work for work in works if work)
+    joules, works = energy.steady(run), works_of(timing.steady_epochs(run), unit)
+    return None if joules is None or not works else joules / fmean(works)
 
 
 def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:

@@ -52,14 +52,7 @@ def with_trust(
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
-    statements = [
-        *(_Statement(each, [each.ratio], [(each.index, each.reference)]) for each in answer.configurations),
-        *(_Statement(each, _ratios_of(each), [(each.configuration, each.other)]) for each in answer.best),
-        *(
-            _Statement(each, [each.speed or _range_ratio(each)], matching.sets(each.axis, each.value, each.other))
-            for each in answer.effects
-        ),
-    ]
+    statements = list(_statements(answer, matching))
     found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
     # A configuration that is compared with nothing has its time alone, which any caution could change.
@@ -160,6 +153,21 @@ class _Statement:
         return [sign * by for sign, by in zip((1, -1, -1, 1), means, strict=False) if by]
 
 
+def _statements(answer: Answer, matching: Matching) -> Iterator[_Statement]:
+    """Yield the parts of an answer that have ratios."""
+    for each in answer.configurations:
+        yield _Statement(each, [each.ratio], [(each.index, each.reference)])
+    for best in answer.best:
+        # By how much a different speed changes the quality at a budget is not known: any large change could.
+        ratios = [Ratio(1.0)] if Criterion.QUALITY in best.ratios else list(best.ratios.values())
+        yield _Statement(best, ratios, [(best.configuration, best.other)])
+    for effect in answer.effects:
+        ratio = effect.speed
+        if ratio is None and effect.least and effect.most:  # the range of an effect without a mean
+            ratio = Ratio(math.sqrt(effect.least * effect.most), effect.least, effect.most)
+        yield _Statement(effect, [ratio], matching.sets(effect.axis, effect.value, effect.other))
+
+
 def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
     """Return 1 if a ratio is above 1, −1 if below, and 0 if that is not known, after a shift of its log."""
     if math.isinf(shift):
@@ -169,21 +177,6 @@ def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
     if low is None or high is None:
         low, high = ratio.value / LARGE_DIFFERENCE, ratio.value * LARGE_DIFFERENCE
     return int(low * factor > 1) - int(high * factor < 1)
-
-
-def _range_ratio(effect: Effect) -> Ratio | None:
-    """Return the range of an effect without a mean in place of its interval."""
-    if effect.least is None or effect.most is None:
-        return None
-    return Ratio(math.sqrt(effect.least * effect.most), effect.least, effect.most)
-
-
-def _ratios_of(best: Best) -> list[Ratio | None]:
-    """Return the ratios of the best configuration.
-
-    By how much a different speed changes the quality at a budget is not known: any large change of the speed could.
-    """
-    return [Ratio(1.0)] if Criterion.QUALITY in best.ratios else list(best.ratios.values())
 
 
 def _caution(code: str, measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Caution:

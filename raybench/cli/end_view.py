@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from raybench.cli.console import page
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
@@ -102,8 +100,8 @@ def _next(outcome: Outcome) -> list[str]:
         )
     if len(outcome.latest) == 1:
         for attempt in completed:
-            lines += [f"Command {escape(attempt.command)}"] if attempt.command else []
-            lines += [f"  {name}: {escape(repr(line))}" for name, line in attempt.matched.items()]
+            lines += [f"Command {attempt.command}"] if attempt.command else []
+            lines += [f"  {name}: {line!r}" for name, line in attempt.matched.items()]
     if any(each.clock == "run" for each in completed):
         lines.append(
             "Times   of whole runs, as no line ends an epoch; --epoch (`epoch` in a grid file) sets its pattern"

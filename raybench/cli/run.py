@@ -102,7 +102,7 @@ def command(
         if save.absolute().parent != Path.cwd():
             raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
         requested_grid(source)  # a grid that is not valid is not written
-        save.write_text(as_yaml(source))
+        save.write_text(as_yaml(source), encoding="utf-8")
         source = save
     spec, cells = requested_grid(source)
     return run(spec, cells, executor)

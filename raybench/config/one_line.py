@@ -6,16 +6,18 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
+from math import isfinite
 from pathlib import PurePath
 from typing import Any
 
 import yaml
 
 from raybench.config.load import wrong_settings
+from raybench.config.yaml_document import scalar
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.devices import KINDS
 from raybench.errors import UsageError
-from raybench.workloads.command import SPECIAL
+from raybench.workloads.command import SPECIAL, text_of
 from raybench.workloads.parameters import PASSED
 
 VS = "--vs"
@@ -81,7 +83,7 @@ def grid_of(
     pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
     if pairs:
         known = {key.removeprefix(PARAM): key for key in axes}
-        grid["baseline"] = {known.get(key, key): yaml.safe_load(value) for key, value in pairs}
+        grid["baseline"] = {known.get(key, key): _value(value) for key, value in pairs}
     return grid
 
 
@@ -113,18 +115,24 @@ def _kept(found: re.Match[str]) -> str:
 
 
 def _alternatives(text: str) -> list[Any]:
-    """Return the values of {16,64} or {1..4}; numbers and true and false as YAML reads them."""
+    """Return the values of {16,64} or {1..4}."""
     first, dots, last = text.partition("..")
     if dots and "," not in text:
         start, end = int(first), int(last)
         if abs(end - start) >= MAX_RANGE:
             raise UsageError(f"{{{text}}}: has more than {MAX_RANGE:,} values; use fewer")
         return list(range(start, end + (1 if end >= start else -1), 1 if end >= start else -1))
-    values = [yaml.safe_load(part) if part else "" for part in text.split(",")]
-    values = [value if isinstance(value, (bool, int, float)) else str(value) for value in values]
+    values = [_value(part) for part in text.split(",")]
     if len({repr(value) for value in values}) < len(values):
         raise UsageError(f"{{{text}}}: a value appears twice; write each once")
     return values
+
+
+def _value(text: str) -> Any:
+    """Return a number, true or false, if the command gets the same text or, as for 1e-3, the same number; else text."""
+    value = scalar(text)
+    is_power = isinstance(value, float) and isfinite(value) and "e" in text.lower()
+    return value if is_power or (isinstance(value, (bool, int, float)) and text_of(value) == text) else text
 
 
 def _name(before: str, number: int) -> str:
@@ -148,7 +156,7 @@ def expanded_braces(words: Sequence[str]) -> str | None:
 
 
 def _is_number(text: str) -> bool:
-    return isinstance(yaml.safe_load(text), (int, float))
+    return isinstance(_value(text), (int, float))
 
 
 def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:

@@ -128,7 +128,7 @@ def _value(node: Any, path: Path, document: Document) -> Any:
         if match := _IMPOSSIBLE.search(node.value):
             message = f"the character U+{ord(match[0]):04X} is not allowed; remove it"
             raise yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
-        return _scalar(node.value) if node.style is None else node.value
+        return scalar(node.value) if node.style is None else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*path, index), document) for index, item in enumerate(node.value)]
     pairs: dict[str, Any] = {}
@@ -151,7 +151,7 @@ def _place(node: Any, document: Document) -> Place:
     return Place(document.values[()].file, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _scalar(text: str) -> Any:
+def scalar(text: str) -> Any:
     """A plain scalar's value in YAML 1.2's core schema."""
     if text in _WORDS:
         return _WORDS[text]

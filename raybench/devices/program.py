@@ -16,6 +16,9 @@ THREAD_VARIABLES = (
 )
 """Environment variables from which a program's libraries take their number of threads."""
 
+OWN_THREADS = "RAYBENCH_OMP_NUM_THREADS"
+"""The variable with the user's OMP_NUM_THREADS, which Ray sets for its workers if it is not set."""
+
 
 class ProgramDevice(no_framework.Cpu):
     """A device of any kind, which is only described: no framework is loaded, and no memory taken on it."""

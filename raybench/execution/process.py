@@ -32,6 +32,7 @@ from raybench.errors import ExecutionError
 from raybench.monitoring import Monitor
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.failure import end_event
+from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.program import TERMINATION_SECONDS, rank_of
 from raybench.trial.record import append_event, shortened
@@ -42,8 +43,8 @@ START_TIMEOUT = 300.0
 CLOSE_TIMEOUT = 10.0
 """Seconds to wait until a fork server and all its descendants have ended."""
 
-MEMORY_CHECK_S = 1.0
-"""Seconds between two checks of the memory of a trial's processes together, if it has a limit."""
+CHECK_S = 1.0
+"""Seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory."""
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
@@ -189,6 +190,7 @@ class ForkServer:
             if code is None and pid:
                 _kill_session(pid)
                 self._wait_for_exit()
+            cut_output(Path(job.folder))
 
     def _supervise(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
         """The next message of a running trial; None if the fork server has ended."""
@@ -199,9 +201,10 @@ class ForkServer:
         while True:
             if pid and job.memory_limit:
                 _check_memory(self._process.pid, job, pid)
-            pause_s = MEMORY_CHECK_S if job.memory_limit else math.inf
+            if job.cell.workload.form != COMMAND:  # whose own process does it
+                cut_output(Path(job.folder))
             try:
-                return self._read(min(deadline, time.monotonic() + pause_s))
+                return self._read(min(deadline, time.monotonic() + CHECK_S))
             except TimeoutError:
                 if time.monotonic() >= deadline:
                     error = {"type": "Timeout", "message": f"took longer than its timeout of {job.timeout:g} s"}

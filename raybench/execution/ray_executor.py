@@ -26,6 +26,7 @@ from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
 from raybench.devices import KINDS, Hardware, hosted
+from raybench.devices.program import OWN_THREADS
 from raybench.environments import own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell
@@ -73,6 +74,7 @@ class RayProcess:
         self._log = folder / "ray.log"
         self._listeners = [self._listen(str(folder / "driver"))]
         environ = {**RAY_SETTINGS, **own_environ(), "RAY_TMPDIR": str(folder)}
+        environ[OWN_THREADS] = os.environ.get("OMP_NUM_THREADS", "")
         if address is None:
             environ |= private_to_user(folder / "token")
             environ.pop("RAY_AUTH_TOKEN", None)  # it would count instead

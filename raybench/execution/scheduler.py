@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -68,6 +68,7 @@ class Dispatcher:
         self._present = set(self._free)
         self._retries, self._more = retries, more
         self._running: dict[str, AssignedWork] = {}
+        self._losses = Counter[str]()
 
     def _is_stranded(self, nodes: Iterable[str]) -> bool:
         return self._present.isdisjoint(nodes)
@@ -194,7 +195,8 @@ class Dispatcher:
             self._add_first(placement.work)
         elif placement.work.check:
             self._checks.remove(placement.work.key)
-        elif lost and placement.work.attempt <= self._retries:
+        elif lost and self._losses[name] < self._retries:
+            self._losses[name] += 1
             self._add_first(replace(placement.work, attempt=placement.work.attempt + 1))
         if self.finished:
             for each in self._more():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -156,8 +157,9 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         yield f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less"
     command = plan.workload.command
     if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
-        program = command.arguments[0]
-        if not [*placeholders(program)] and not shutil.which(program) and "/" not in program:
+        program, path = command.arguments[0], [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        found = shutil.which(program, path=os.pathsep.join(path))
+        if not [*placeholders(program)] and not found and "/" not in program:
             yield f"there is no program {program!r} on this machine; check the first word of the command"
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}

@@ -40,23 +40,8 @@ def template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (
-        words.status_sentences,
-        words.best_texts,
-        words.trust_sentence,
-        words.caution_text,
-        words.effect_detail,
-        words.effects_note,
-        words.scaling_sentences,
-        words.failure_sentences,
-        words.table_caption,
-        plural,
-        effect_columns,
-        configuration_columns,
-        rows,
-        about,
-    )
-    templates.filters.update({each.__name__: each for each in filters})
+    templates.globals |= {"words": words, "plural": plural, "effect_columns": effect_columns, "rows": rows}
+    templates.globals |= {"configuration_columns": configuration_columns, "about": about}
     return templates.get_template("page.html.j2")
 
 

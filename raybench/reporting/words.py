@@ -182,9 +182,9 @@ def target_text(target: Target) -> str:
 
 
 def name_of(answer: Answer, index: int, workload: str = "") -> str:
-    """The label of a configuration, without a workload that the sentence has named already."""
+    """The label of a configuration, without the parts of a workload that the sentence has named already."""
     parts = answer.configurations[index].label.split(", ")
-    return ", ".join(part for part in parts if part != workload) or answer.workload
+    return ", ".join(part for part in parts if part not in workload.split(", ")) or answer.workload
 
 
 def _other_name(answer: Answer, best: Best) -> str:

@@ -31,7 +31,7 @@ class TrainingClock:
         self._section = "build"
         self.timer: StepTimer | None = None
         self._is_first = True
-        self._compile_ns = self._compile_evaluate_ns = 0
+        self._compile_ns = self._compiled_elsewhere_ns = 0
         self.waited_ns = 0
         ledger.enter("build")
 
@@ -44,6 +44,7 @@ class TrainingClock:
             self.timer.pause()
         self._change(name)
         compiled_ns = self.loop.compile_ns()
+        elsewhere_ns = self._compiled_elsewhere_ns
         begun = self._device.mark() if name == "evaluate" and self._device.own_clock else None
         try:
             yield
@@ -55,9 +56,9 @@ class TrainingClock:
         self._change(outer)
         if begun is not None:
             self.ledger.note_device(name, self._device.elapsed(begun, ended))
+        compiled_ns = self.loop.compile_ns() - compiled_ns - (self._compiled_elsewhere_ns - elsewhere_ns)
+        self._compiled_elsewhere_ns += compiled_ns
         if name in COMPILATION:
-            compiled_ns = self.loop.compile_ns() - compiled_ns
-            self._compile_evaluate_ns += compiled_ns
             self.ledger.move(compiled_ns, name, COMPILATION[name])
 
     def _change(self, name: str, all_ranks: bool = False) -> None:
@@ -83,10 +84,10 @@ class TrainingClock:
             loop.graphs,
             loop.settling,
             loop.after_step,
-            compile_ns=lambda: loop.compile_ns() - self._compile_evaluate_ns,
+            compile_ns=lambda: loop.compile_ns() - self._compiled_elsewhere_ns,
         )
         self._is_first = False
-        self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
+        self._compile_ns, self._compiled_elsewhere_ns = self.loop.compile_ns(), 0
         self.ledger.begin_epoch()
         self._section = "train"
         self.ledger.enter("train")
@@ -103,7 +104,7 @@ class TrainingClock:
         ledger.enter("other")
         if self.loop.counts_compilation:
             ledger.move(
-                self.loop.compile_ns() - self._compile_ns - self._compile_evaluate_ns, "train", COMPILATION["train"]
+                self.loop.compile_ns() - self._compile_ns - self._compiled_elsewhere_ns, "train", COMPILATION["train"]
             )
         else:
             timer.charge(ledger, "train")
@@ -117,6 +118,11 @@ class TrainingClock:
             **({"step_s": step_s} if step_s else {}),
             **({"recompiles": timer.compilations} if self.loop.graphs else {}),
         }
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether the open section is an evaluation."""
+        return self._section == "evaluate"
 
     @property
     def is_synchronous(self) -> bool:
@@ -134,7 +140,7 @@ class TrainingClock:
         if compile or not self.timer:
             return seconds
         if self.loop.counts_compilation:
-            return seconds - (self.loop.compile_ns() - self._compile_ns - self._compile_evaluate_ns) * NANO
+            return seconds - (self.loop.compile_ns() - self._compile_ns - self._compiled_elsewhere_ns) * NANO
         return seconds - self.timer.compiled_ns() * NANO
 
     def catch_up(self) -> None:

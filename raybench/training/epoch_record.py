@@ -55,6 +55,9 @@ class EpochRecord:
     def counted(self) -> dict[str, Any]:
         """Steps, examples and units as fields of `epoch_ended`; what was not counted is absent."""
         units = {name: number_of(value) for name, value in self.counts.items()}
+        for name, number in units.items():
+            if not math.isfinite(number):
+                raise ValueError(f"trial.count({name}=…): the sum of this epoch is {number}")
         steps, examples = (
             int(units.pop(name, 0) + seen) for name, seen in (("steps", self.taken), ("examples", self.examples))
         )

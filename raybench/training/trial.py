@@ -506,6 +506,10 @@ class Steps(Generic[T]):
         trial, clock = self._trial, self._trial._clock
         epoch, timer = trial._epoch, clock.timer
         assert epoch and timer
+        if clock.is_evaluating:
+            raise RuntimeError(
+                "trial.steps() in trial.evaluation(): it counts batches of training; write `for … in loader`"
+            )
         length = self._length
         limit = trial._limit(length)
         last = limit or (epoch.taken + length if length else None)

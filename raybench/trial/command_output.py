@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from raybench.trial.known_output import KnownOutput, metrics_in
+from raybench.trial.known_output import MAX_METRIC_CHARS, KnownOutput, metrics_in
 from raybench.workloads.command import BEGIN, EPOCH, EPOCH_BEGINS, MARKS, Command, arithmetic
 
 MAX_LINE_CHARS = 1 << 16
@@ -79,6 +79,7 @@ class Metrics:
         self._patterns = {name: re.compile(text) for name, text in self._wanted.items()}
         self._counts: Counter[str] = Counter()
         self._in_first: set[str] = set()
+        self._first: dict[str, float] = {}
         self._last: dict[str, tuple[float, str]] = {}
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.current: dict[str, float] = {}
@@ -104,7 +105,7 @@ class Metrics:
         before = self._last.get(EPOCH, (None,))[0]
         marks = [name for name in MARKS if name in values and self._is_next(name, values[name], line)]
         self.current |= {name: _number(name, value, line) for name, value in values.items() if name not in MARKS}
-        is_again = self._is_known and EPOCH in values and EPOCH not in marks and self._last[EPOCH][0] == before
+        is_again = self._is_known and EPOCH in values and EPOCH not in marks and float(values[EPOCH]) == before
         return [*marks, EPOCH_AGAIN] if is_again else marks
 
     def _is_next(self, mark: str, value: Any, line: str) -> bool:
@@ -116,23 +117,31 @@ class Metrics:
         except (TypeError, ValueError):
             return True
         before, earlier = self._last.get(mark, (-math.inf, ""))
-        if number > before:
+        restarts = self._is_known and number < before and number == self._first[mark]  # such as the next fold's
+        self._first.setdefault(mark, number)
+        if number > before or restarts:
             self._last[mark] = number, line
         elif mark == EPOCH and not self._is_known:
             raise OutputError(
                 f"epoch {value} ended after epoch {before:g}, by the lines {earlier!r:.100} and {line!r:.100}: `epoch` "
                 "has to match one line per epoch, the last"
             )
-        return number > before
+        return number > before or restarts
 
-    def end_epoch(self) -> tuple[dict[str, float], dict[str, float], float | None]:
-        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock."""
+    def end_epoch(self, partial: bool = False) -> tuple[dict[str, float], dict[str, float], float | None]:
+        """End an epoch; return its metrics, its work by unit, and its seconds by the program's own clock.
+
+        One that was left early may not have printed its seconds.
+        """
         self.number += 1
         metrics, self.current = self.current, {}
         if self.number == 1:
             self._in_first = set(metrics)
-        if self._time and self._time not in metrics:
+        if self._time and self._time not in metrics and not partial:
             raise OutputError(f"epoch {self.number} has no {self._time}, the metric of `time`")
+        for name in {self._time, *self._units} & metrics.keys():
+            if not math.isfinite(metrics[name]):
+                raise OutputError(f"{name} is {metrics[name]} in epoch {self.number}, and not an amount")
         seconds = metrics.pop(self._time, None)
         work = self._work | {unit: metrics.pop(unit) for unit in self._units if unit in metrics}
         return {name: metrics[name] for name in (*self._wanted, *metrics) if name in metrics}, work, seconds
@@ -142,7 +151,7 @@ class Metrics:
         values: dict[str, Any] = {}
         places = set()
         for name, pattern in self._patterns.items():
-            match = pattern.search(line)
+            match = pattern.search(line[:MAX_METRIC_CHARS] if self._is_known and name in MARKS else line)
             has_value = match and match.re.groups > len(match.re.groupindex)
             if match and (not has_value or match[1] is not None):
                 values[name] = match[1] if has_value else None

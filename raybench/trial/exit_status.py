@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from raybench.core import memory
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
+from raybench.trial.kept_output import KEPT_BYTES
 
 TAIL, LONG_TAIL = 20, 500
 """Lines of a dead trial's output: those kept in its record, and those searched for an out-of-memory message."""
@@ -49,6 +51,8 @@ def classify_exit(
 def tail(path: Path, lines: int = TAIL) -> str:
     """The last lines of a trial's output."""
     try:
-        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - KEPT_BYTES))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except OSError:
         return ""

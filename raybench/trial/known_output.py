@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 MAX_METRIC_CHARS = 1_000
-"""Length of the part of a line in which metrics are recognised."""
+"""Length of the part of a line in which metrics and epochs are recognised."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ _RATE = re.compile(
     rf"(?<![\w.])({_NUMBER})([kM]?)\s*{_PER_SECOND}|(?<!eval_)(?<![a-z]){_PER_SECOND}[\"']?[\s:=]+[\"']?({_NUMBER})([kM]?)",
     re.IGNORECASE,
 )
+_SECOND = re.compile(r"(?:/|_per_| per )s|tps", re.IGNORECASE)
 _METRIC = re.compile(
     rf"(?<![\w.@-])(?P<before>[a-z][\w.'@]{{0,40}}?[-_/.])?(?:{_named(METRICS)})(?:[-_](?:epoch|step))?"
     r"(?: (?:of|on|for)\b[^:=|]*(?=[:=])| train| val\w*| test)?(?: value)?[\"']?(?:\s*[:=|│]\s*|\s+)[\"']?"
@@ -111,6 +112,7 @@ _NEUTRAL = re.compile(r"average|avg|mean|epoch|step|total|running|metrics|top1|'
 
 def recognise(line: str) -> KnownOutput | None:
     """Return the kind of program that prints a line; None if it is not the beginning or end of an epoch of any."""
+    line = line[:MAX_METRIC_CHARS]
     return next((known for known in KNOWN_OUTPUTS if any(re.search(text, line) for text in known.marks.values())), None)
 
 
@@ -129,7 +131,8 @@ def metrics_in(line: str, header: str = "") -> Iterator[tuple[str, float, int]]:
         kind = next(name if name != "other" else found[name].lower() for name in METRICS if found[name])
         value = _float(found["mean"] or found["value"]) / (float(found["all"] or 1) or 1)
         yield f"{_part(context, line[: found.start('value')])}/{'_'.join([*own, kind])}", value, found.start("value")
-    for found in _RATE.finditer(line):
+    has_rate = _SECOND.search(line)  # as the pattern of rates is slow in a long line of numbers
+    for found in _RATE.finditer(line) if has_rate else ():
         unit = next(name for name, text in UNITS.items() if re.search(text, found[0], re.IGNORECASE))
         factor = {"k": 1e3, "m": 1e6}.get((found[2] or found[4] or "").lower(), 1)
         yield f"speed/{unit}_per_s", _float(found[1] or found[3]) * factor, found.start(1 if found[1] else 3)

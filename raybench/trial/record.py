@@ -18,7 +18,6 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.trial.failure import describe_error, end_event
 from raybench.trial.journal import Send
-from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_command import run_command
@@ -66,7 +65,6 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         if os.getpid() != own_pid:  # a process that the user's function has forked
             os._exit(0)
         append_event(Path(job.folder), event)
-        cut_output(Path(job.folder))
         send(shortened(event))
 
     if job.check:

@@ -34,7 +34,7 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.devices import Device, hosted
 from raybench.devices.host import usable_cores
-from raybench.devices.program import THREAD_VARIABLES
+from raybench.devices.program import OWN_THREADS, THREAD_VARIABLES
 from raybench.results.epoch import over_ranks
 from raybench.training.epoch_record import finite
 from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
@@ -192,11 +192,17 @@ class _Run:
         try:
             program = self._start()
         except OSError as error:
-            name = error.filename or self._command.arguments[0]
-            message = (
-                f"cannot start {name}: {error.strerror}; a program is looked up in the PATH, and a file of "
-                f"{self._job.code_folder} is written with its folder, such as ./{Path(name).name}"
-            )
+            name = str(error.filename or self._arguments[0])
+            if "/" not in name or not (self._job.code_folder / name).is_file():
+                hint = (
+                    f"a program is looked up in the PATH, and a file of {self._job.code_folder} is written with its "
+                    f"folder, such as ./{Path(name).name}"
+                )
+            elif isinstance(error, PermissionError):
+                hint = "make it executable: chmod +x"
+            else:
+                hint = "a script begins with #! and the path of its program, in a line without Windows's line end"
+            message = f"cannot start {name}: {error.strerror}; {hint}"
             return TrialStatus.FAILED, {"type": "UsageError", "message": message}
         self._program = program
         deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
@@ -244,7 +250,9 @@ class _Run:
         folder = self._job.code_folder
         scripts = [(folder / name).read_text(errors="replace") for name in self._info.files if name.endswith(".py")]
         self._arguments = filled(self._command, values, "\n".join(scripts))
-        cores = (self._job.cores or usable_cores())[: self._job.cell.device.threads] if self._limits_threads else []
+        device = self._job.cell.device
+        count = max(device.threads, device.devices or 1) if self._limits_threads else 0  # at least a core per process
+        cores = (self._job.cores or usable_cores())[:count]
         with _pinned_to(cores):
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
 
@@ -256,6 +264,8 @@ class _Run:
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
         environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
         environ.pop("PYTHONSAFEPATH", None)
+        if own := environ.pop(OWN_THREADS, ""):
+            environ["OMP_NUM_THREADS"] = own
         folders = environ.get("PATH", os.defpath).split(os.pathsep)
         environ |= {
             "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *folders])),
@@ -498,7 +508,7 @@ class _Printed(_Run):
         """End an epoch; one that was left early is partial, and its work is not known."""
         if self._spent_ns and not partial:
             self._end_at_budget()
-        metrics, work, own_s = self._metrics.end_epoch()
+        metrics, work, own_s = self._metrics.end_epoch(partial)
         seconds = self._charge("train", at_ns)
         self._together = 1 if seconds or own_s is not None else self._together + 1
         self._most_together = max(self._most_together, self._together)
@@ -518,7 +528,7 @@ class _Printed(_Run):
             self._job.attempt,
             epoch=self._metrics.number,
             ledger={"train": seconds if own_s is None else own_s},
-            **({"cpu_s": cpu_s} if (cpu_s := self._spent_cpu_s()) else {}),
+            **({"cpu_s": cpu_s} if seconds and (cpu_s := self._spent_cpu_s()) else {}),
             **({"partial": True} if partial else {}),
             **({"epochs_in_read": self._together} if self._together > 1 else {}),
             **counted,
@@ -683,6 +693,12 @@ class _Reported(_Run):
 
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
         self._warn()
+        silent = self._reader.world_size - len(self._reader.processes)
+        if 0 < silent < self._reader.world_size:
+            self._warnings.append(
+                f"{silent} of {self._reader.world_size} ranks reported nothing, so what was counted is that of the "
+                "others; call raybench.current_trial() in every rank"
+            )
         if self._provisional and 0 not in self._ends:
             self._queue.append(self._provisional)
             self._forward(final=True)

@@ -368,6 +368,17 @@ def test_single_run_near_the_best_is_named(seconds, is_close):
     assert (best.configuration, best.is_open) == (1, is_close)
 
 
+def test_repeats_that_all_have_decide_the_ranking():
+    """From the fifth repeat on the machine is slower, and a has no more of them, as its ratio is known by then."""
+    drift = [1.0] * 4 + [1.1] * 6
+    grid = MadeUpGrid({"device": "cpu"}, rule=RepeatRule(4, 10, 0.05)).add({"device": "cpu"}, [10 * d for d in drift])
+    grid.add({"device": "a"}, around(1, 4, 0.001), repeats=10)
+    answer = grid.add({"device": "b"}, [0.96 * d for d in drift]).answer()
+    rows = by_label(answer)
+    assert rows["b"].ratio.value > rows["a"].ratio.value
+    assert (rows["b"].rank, answer.best[0].configuration) == (1, 2)
+
+
 def test_no_repeat_of_both_sides_reached_the_target():
     grid = MadeUpGrid(target=TARGET, rule=RepeatRule(3, 10))
     grid.add({"device": "cpu"}, around(2, 2), status=["completed", "lost"], repeats=3)

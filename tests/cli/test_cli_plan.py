@@ -234,6 +234,12 @@ def test_contradictory_settings_are_warnings(raybench, grid, tmp_path):
     assert not [line for line in raybench("plan", "g.yaml", "--smoke").lines if "warning" in line]
 
 
+def test_a_program_beside_python_is_found(raybench, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: {command: python -c 1}\n")
+    assert "no program" not in raybench("plan", "g.yaml").out
+
+
 def test_missing_data_are_announced(raybench, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "empty"))
     (tmp_path / "g.yaml").write_text("name: g\nworkload: mnist_cnn\n")

@@ -147,6 +147,7 @@ def test_first_evaluation_is_compilation(where):
     assert second["ledger"]["compile"] == 0.0
 
 
+@pytest.mark.slow
 def test_later_compilations_are_counted(monkeypatch):
     """The shape stays, and a value of the model's own changes in the second epoch: both graphs are made again."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # the graphs, and no C++ compiler
@@ -171,6 +172,7 @@ def test_later_compilations_are_counted(monkeypatch):
     assert counts == [(2, True, 2), (2, True, 2), (0, False, 3)]
 
 
+@pytest.mark.slow
 def test_capture_of_cuda_graphs_is_compilation(monkeypatch):
     """The mode's own compiler needs a GPU: here torch's plain one stands for it."""
     marks = []

@@ -63,6 +63,10 @@ CASES = {
         [work("a"), work("b")],
         ["starts a", "lose a", "starts a", "lose a", "starts a", "lose a", "starts b"],
     ),
+    "earlier attempts do not count as retries": (
+        [replace(work("a"), attempt=9)],
+        ["starts a", "lose a", "starts a", "lose a", "starts a", "lose a", "finished"],
+    ),
     "trials wait for their check and hold the node": (
         [check("k", gpu("a", 2)), *(gpu(name, 2, needs="k") for name in "ab"), gpu("other", 2)],
         ["starts k", "end k", "starts a b", "end a", "starts other"],

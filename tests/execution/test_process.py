@@ -42,7 +42,7 @@ def trial(fork_server, tmp_path_factory):
     @cache
     def run(attribute):
         folder = tmp_path_factory.mktemp(attribute)
-        job = make_job(folder, attribute, timeout=HANGS_FOR if attribute in ("hanging", "parent") else 300)
+        job = make_job(folder, attribute, timeout=HANGS_FOR if attribute == "parent" else 300)
         return list(fork_server("torch").run(job)), folder / "attempt"
 
     return run
@@ -64,7 +64,7 @@ def trial(fork_server, tmp_path_factory):
         ("killed", "lost", "Killed", "SIGKILL"),
         pytest.param("leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.slow),
         pytest.param(
-            "hanging", "timeout", "Timeout", f"longer than its timeout of {HANGS_FOR} s", marks=pytest.mark.slow
+            "parent", "timeout", "Timeout", f"longer than its timeout of {HANGS_FOR} s", marks=pytest.mark.slow
         ),
     ],
 )

@@ -141,6 +141,7 @@ workload = Workload(model=lambda: torch.nn.Linear(1, 2), data=data)
 """
 
 
+@pytest.mark.slow
 def test_trial_on_a_full_disk_runs_again_later(tmp_path):
     """A disk with room but without inodes."""
     view, options = RecordingListener(), Options(tmp_path / "results", tracking=None, checks=False, report=False)

@@ -6,6 +6,7 @@ from pandas.testing import assert_frame_equal
 import raybench
 from raybench.errors import FileError, UsageError
 from raybench.reporting import build
+from raybench.reporting.words import best_texts
 from raybench.sources import epochs_csv
 
 CSV = """\
@@ -175,6 +176,16 @@ def test_missing_epochs_are_refused_where_they_count(tmp_path, text, line):
 def test_parts_are_subtracted_from_the_epoch(tmp_path):
     found = load(tmp_path, "epoch,epoch_s,compile_s,input_wait_s\n1,5,2,0.5\n2,3,0,0.5\n").epochs
     assert found["train_s"].tolist() == [2.5, 2.5] and found["epoch_s"].tolist() == [5.0, 3.0]
+
+
+def test_each_data_set_has_its_own_best(tmp_path):
+    lines = ["trial,epoch,train_s,val/accuracy,device,workload,data,target_metric,target_at_least"]
+    for device, data, best in (("cpu", "mnist", 0.5), ("gpu", "mnist", 0.95), ("gpu", "cifar10", 0.95)):
+        for epoch, accuracy in ((1, 0.4), (2, best)):
+            lines.append(f"{device}-{data},{epoch},2,{accuracy},{device},net,{data},val/accuracy,0.9")
+    mnist, cifar = (str(text) for text in best_texts(answer(tmp_path, "\n".join(lines))))
+    assert mnist.startswith("Only one to reach 90% accuracy on net, mnist in these runs: gpu:")
+    assert cifar.startswith("To 90% accuracy on net, cifar10: gpu:") and "nothing to compare it with" in cifar
 
 
 def answer(tmp_path, text):

@@ -11,6 +11,7 @@ import torch
 from support.recorded_trial import make_trial
 
 from raybench.core.job import Budget, Target
+from raybench.engines.loop_facts import LoopFacts
 from raybench.training.epoch_record import Diverged
 
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
@@ -111,6 +112,17 @@ def test_first_step_beyond_the_others_is_compilation(sleep):
             sleep(1 if number else 10)
     (epoch,) = kept.epochs
     assert (epoch["ledger"]["compile"], epoch["ledger"]["train"]) == (9, 5)
+
+
+def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
+    monkeypatch.setattr(LoopFacts, "counts_compilation", True)
+    monkeypatch.setattr(LoopFacts, "compile_ns", lambda loop: round(min(time.perf_counter(), 10) * 1e9))
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        with trial.section("compile"):
+            sleep(10)
+        sleep(20)
+    assert (kept.epochs[0]["ledger"]["compile"], kept.epochs[0]["ledger"]["train"]) == (10, 20)
 
 
 def test_device_work_counts_where_it_began(monkeypatch, sleep):
@@ -360,6 +372,12 @@ def twice(trial):
     trial.epochs()
 
 
+def steps_in_evaluation(trial):
+    for _ in trial.epochs():
+        with trial.evaluation():
+            list(trial.steps(BATCHES))
+
+
 ERRORS = {
     "a second epochs()": (twice, RuntimeError, "a second time"),
     "log before": (lambda trial: trial.log({"val/a": 1}), RuntimeError, "before the first epoch"),
@@ -367,12 +385,10 @@ ERRORS = {
     "count outside": (lambda trial: trial.count(tokens=1), RuntimeError, "outside of an epoch"),
     "section": (lambda trial: trial.section("train").__enter__(), ValueError, "use one of data, build, compile"),
     "steps after": (lambda trial: [list(trial.epochs()), list(trial.steps([1]))], RuntimeError, "after the last epoch"),
+    "steps in evaluation": (steps_in_evaluation, RuntimeError, "it counts batches of training"),
+    "no amount": (lambda t: [t.count(n=math.nan) for _ in t.epochs()], ValueError, r"trial\.count\(n=…\): the sum"),
     "checkpoint after": (lambda t: [t.epochs(), t.checkpoint(print, print)], RuntimeError, "call it before"),
-    "no number": (
-        lambda t: [t.log({"val/a": "x"}) for _ in t.epochs()],
-        TypeError,
-        "val/a: wanted a number, not a str",
-    ),
+    "no number": (lambda t: [t.log({"val/a": "x"}) for _ in t.epochs()], TypeError, "val/a: wanted a number, not a"),
     "no split": (lambda t: [t.log({"loss": 1}) for _ in t.epochs()], ValueError, "'train/loss' or 'val/loss'"),
     "no unit": (lambda t: [t.count(tokens="x") for _ in t.epochs()], TypeError, r"trial\.count\(tokens=…\): wanted"),
     "no batch": (lambda t: [list(t.steps(iter(()))) for _ in t.epochs()], RuntimeError, "no batch in this epoch"),

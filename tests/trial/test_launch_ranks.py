@@ -179,6 +179,7 @@ def test_ranks_share_the_cores():
     assert shares(2, []) == [[], []]
 
 
+@pytest.mark.slow
 def test_inline_trial_has_no_ranks(tmp_path):
     told = []
     run_job(make_job(tmp_path, "learning"), told.append)

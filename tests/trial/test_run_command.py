@@ -226,6 +226,10 @@ KNOWN_OUTPUTS = {
             {"train/loss": 0.6, "val/accuracy": 98.9, "speed/examples_per_s": 30},
         ],
     ),
+    "lines `epoch N": (  # of two folds, and of a summary
+        "epoch 1 loss 4\nepoch 2 loss 3\nepoch 1 loss 2\nepoch 2 loss 1\nepoch 3 loss 0\nbest epoch 2 loss 1",
+        [{"train/loss": float(loss)} for loss in (4, 3, 2, 1, 0)],
+    ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
 }
 
@@ -298,9 +302,10 @@ def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
 
 
 def test_program_that_prints_no_epochs_is_timed_whole(project):
-    lines = "print('step 0: train loss 3'); print('loss 3 after 20 rounds'); print('{1: 2}')"
+    lines = "print('step 0: train loss 3'); print('loss 3 after 20 rounds'); print('{\"epoch\": 1},' * 9999)"
     attempt = project.one(f"import time; time.sleep(0.1); {lines}")
     assert (attempt.status, attempt.clock, len(attempt.epochs)) == ("completed", "run", 1)
+    assert attempt.epochs[0].ledger["train"] < 10, "a long line is read at once"
 
 
 def test_environment_and_files(project):
@@ -369,11 +374,12 @@ for epoch in trial.epochs():
     for batch in trial.steps(range(4), examples=4 + trial.rank):
         pass
     trial.count(tokens=10)
+    assert len(os.sched_getaffinity(0)) == min(2, os.cpu_count())
     if trial.rank == 0:
         trial.log({"train/loss": 1 / (epoch + 1)})
 """
     grid = "epochs: 9\ntarget: {metric: train/loss, at_most: 0.6}\nstop_at_target: true\n"
-    grid += "devices: {pair: {kind: cpu, count: 2}}\naxes: {device: [pair]}\n"
+    grid += "devices: {pair: {kind: cpu, count: 2, threads: 1}}\naxes: {device: [pair]}\n"
     attempt = project.one(RANKS + script, "command: python script.py {count}\n", grid)
     assert attempt.status == "completed", attempt.error
     assert [(epoch.steps, epoch.examples, epoch.units) for epoch in attempt.epochs] == [(4, 36, {"tokens": 20})] * 2
@@ -395,6 +401,12 @@ def test_a_rank_that_ends_early_with_status_0(project):
     assert "in rank 1 after epoch" in error["message"]
 
 
+def test_a_rank_that_reports_nothing(project):
+    script = RANKS.replace("import raybench", "if os.environ['RANK'] == '1': sys.exit()\nimport raybench")
+    (warning,) = project.one(script + "for epoch in trial.epochs(): pass\n", grid="epochs: 1\n").warnings
+    assert warning.startswith("1 of 2 ranks reported nothing")
+
+
 def test_no_rank_waits_for_an_ended_one(project):
     script = RANKS.replace("max(process.wait() for process in running)", "running[1].wait()")  # rank 0 is a zombie
     body = "for epoch in trial.epochs():\n    trial.log({'train/loss': 1})\n    if trial.rank == 0: os._exit(1)\n"
@@ -413,14 +425,19 @@ def failed(project, *arguments, **options):
 SLOW = """
 import time
 for epoch in range(1, 100):
+    print("begin")
     time.sleep({s})
     print(f"epoch {{epoch}} loss={{1 / epoch}}")
 """
 
 
-@pytest.mark.parametrize(("seconds", "partial"), [(0.1, False), (60, True)])
-def test_a_command_is_ended_at_its_budget(project, seconds, partial):
-    attempt = project.one(SLOW.format(s=seconds), "command: python script.py" + LOSS, grid="budget: {time: 1s}\n")
+@pytest.mark.parametrize(
+    ("seconds", "partial", "more"),
+    [(0.1, False, ""), (60, True, ""), (60, True, "epoch_begins: begin\ntime: train/loss")],
+)
+def test_a_command_is_ended_at_its_budget(project, seconds, partial, more):
+    command = f"command: python script.py{LOSS}{more}"
+    attempt = project.one(SLOW.format(s=seconds), command, grid="budget: {time: 1s}\n")
     assert (attempt.status, attempt.error) == ("completed", None)
     assert sum(epoch.ledger["train"] for epoch in attempt.epochs) >= 1
     assert len(attempt.epochs) < 99
@@ -434,16 +451,12 @@ metrics: {train/loss: 'loss=(\S+)'}
 """
 PATTERN = "command: python script.py\nmetrics: "
 EPOCHS = "command: python script.py\nepoch: 'epoch (.)'\n"
+LATE = EPOCHS + "metrics: {val/f1: 'f1 (.)'}"
 TIMED = EPOCHS + "time: s\nmetrics: {s: 's=(.*)'}\n"
 LATER_NAN = "trial.log({'test/loss': float('nan')})"
 CURRENT = "import raybench\ntrial = raybench.current_trial()\n"
 ENDS = {
-    "exit status": (
-        "print('one'); raise ValueError('no such model')",
-        "",
-        "failed",
-        "status 1: ValueError: no such model",
-    ),
+    "exit status": ("print('one'); raise ValueError('no model')", "", "failed", "status 1: ValueError: no model"),
     "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "script.py was ended by SIGSEGV: File "),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
     "rank": (
@@ -455,20 +468,12 @@ ENDS = {
     "no program": ("", "command: no_such_program", "failed", "cannot start no_such_program: No such file"),
     "no match": ("print('my acc 1')", PATTERN + "{val/f1: 'acc: (.)'}", "failed", "the nearest is 'my acc 1'"),
     "no number": ("print('loss=low')", PATTERN + "{train/loss: 'loss=(.*)'}", "failed", "'low' is not a number"),
-    "no line": (
-        "print(1)",
-        "command: python script.py\nepoch: '^Test'",
-        "failed",
-        "no line of the output matches epoch",
-    ),
+    "no line": ("print(1)", EPOCHS, "failed", "no line of the output matches epoch"),
+    "no amount": ("print('epoch 1 s=nan')", TIMED, "failed", "s is nan in epoch 1"),
+    "not executable": ("", "command: ./script.py", "failed", "Permission denied; make it executable"),
     "no clock": ("print('epoch 1')", TIMED, "failed", "epoch 1 has no s, the metric of `time`"),
     "ended twice": ("print('epoch 2\\nepoch 1')", EPOCHS, "failed", "has to match one line per epoch, the last"),
-    "late target": (
-        "for e in 1, 2, 3: print('epoch', e, '\\nf1', e)",
-        EPOCHS + "metrics: {val/f1: 'f1 (.)'}",
-        "failed",
-        "val/f1 is printed after the line that ends its epoch",
-    ),
+    "late target": ("for e in 1, 2, 3: print('epoch', e, '\\nf1', e)", LATE, "failed", "f1 is printed after the line"),
     "unknown option": (
         "import sys; sys.exit('error: unrecognized arguments: ' + sys.argv[1])",
         "command: python script.py --batch_size={batch_size}",
@@ -478,12 +483,7 @@ ENDS = {
     "no epoch": (CURRENT, "", "failed", "ended without an epoch"),
     "no target": (f"{CURRENT}for _ in trial.epochs(): pass", "", "failed", "metric 'val/f1' was never logged"),
     "exception": (REPORTS.replace("pass", "1 / 0"), "", "failed", "division by zero"),
-    "nan printed": (
-        "print('loss=nan')",
-        PATTERN + "{train/loss: 'loss=(.*)'}",
-        "diverged",
-        "train/loss is nan in epoch 1",
-    ),
+    "nan printed": ("print('loss=nan')", PATTERN + "{train/loss: 'loss=(.*)'}", "diverged", "loss is nan in epoch 1"),
     "nan reported": (REPORTS.replace("1 / (epoch + 1)", "float('nan')"), "", "diverged", "nan in epoch 1"),
     "nan after": (REPORTS + LATER_NAN, "", "diverged", "test/loss is nan after the last epoch"),
 }
@@ -492,7 +492,7 @@ ENDS = {
 WITH_TARGET = ("no metric", "no target", "no match", "late target")
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "rank")) for name in ENDS])
 def test_how_a_command_ends(project, name):
     script, workload, status, message = ENDS[name]
     grid = "epochs: 2\n" if "current_trial" in script else ""
@@ -721,7 +721,7 @@ exec(compile("time.sleep(60)", where, "exec"))
     ("trouble", "rank", "message"),
     [
         ("hang", 1, "rank 0 waits at script.py:14; rank 1 is at script.py:14"),
-        ("stop", 1, "rank 1 was stopped by a signal"),
+        pytest.param("stop", 1, "rank 1 was stopped by a signal", marks=pytest.mark.exhaustive),
         ("wait", None, "which rank hangs is not known"),
         ("memory", 1, ", rank 1 3"),
     ],
@@ -779,6 +779,7 @@ def test_a_child_that_prints_without_end_is_killed(project):
 @pytest.mark.parametrize("form", ["command", "function"])
 def test_long_output_keeps_head_and_tail(in_a_process, form):
     prints = "print('first')\nfor _ in range(100): print('x' * 99_999)\nprint('last')\n"
+    prints += "import os, time; time.sleep(1.5)\nassert os.fstat(1).st_size < 5_000_000\n"  # before it ends, too
     function = f"def train(trial):\n    for epoch in trial.epochs(1):\n{textwrap.indent(prints, ' ' * 8)}"
     workload = "command: python script.py" if form == "command" else "script.py:train"
     attempt = in_a_process.one(prints if form == "command" else function, workload)

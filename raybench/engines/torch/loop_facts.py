@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import Counter
@@ -90,6 +91,6 @@ class Loop(LoopFacts):
 
 def _number(value: Any) -> float | None:
     try:
-        return None if value is None else float(value)
+        return float(value) if math.isfinite(value) else None
     except (TypeError, ValueError):
         return None
