@@ -113,6 +113,7 @@ def analyze(
         synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
         target=target,
         budget=request.budget,
+        excludes_compilation=any((each.content.budget or {}).get("compile") is False for each in request.cells),
         description=request.description,
         currency=request.currency,
     )

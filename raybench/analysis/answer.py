@@ -521,6 +521,7 @@ class Answer:
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
         target: the quality to reach; None if none was set.
         budget: what each run may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
+        excludes_compilation: whether compilation is not paid for by the budget.
         baseline: axes and the reference's values on them, as used.
         axes: the axes that vary, each with its values in the order of the grid.
         unit: the unit of work.
@@ -552,5 +553,6 @@ class Answer:
     synthetic_data: str = ""
     target: Target | None = None
     budget: Mapping[str, float] = field(default_factory=dict)
+    excludes_compilation: bool = False
     description: str = ""
     currency: str = "USD"

@@ -80,7 +80,10 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         column("configuration", lambda each: each.label or answer.workload, str, right=False, kind=LABEL),
     ]
     for axis in answer.axes:
-        texts = [format_value(each.axes[axis]) if axis in each.axes else NOTHING for each in shown]
+        cells = [
+            ("yes" if value else "no") if isinstance(value := each.axes.get(axis), bool) else value for each in shown
+        ]
+        texts = [format_value(cell) if axis in each.axes else NOTHING for cell, each in zip(cells, shown, strict=True)]
         values = [each.axes.get(axis) for each in shown]
         is_number = all(isinstance(value, (int, float)) for value in values)
         columns.append(Column(axis_label(axis), texts, values if is_number else (), right=False, kind=AXIS))

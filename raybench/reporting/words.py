@@ -318,7 +318,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         "metric": metric_name(answer.metric),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
-        "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget),
+        "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
+        + (" (compilation excluded)" if answer.excludes_compilation else ""),
     }
     head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
     if best.other is None:
