@@ -116,11 +116,11 @@ one() {
     jax) grid jax 90 examples/jax_loop/grid.yaml --set 'axes={device: available, batch_size: [640]}' --set 'baseline={device: cpu}' ;;
     davidnet) grid davidnet 240 grids/cifar_tpu_vs_gpu.yaml $(synthetic cifar10) --where device=gpu --where batch_size=512 \
       --where weight_decay=5.0e-4 --set 'axes.compile=[false, default]' --set 'baseline={compile: false}' "${few[@]}" "${onto[@]}" \
-      ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --set 'overrides=[]' --set 'include=[]'} ;;
+      ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --set 'overrides=[]' --set 'include=[]' --set 'examples={val: 200}' --set evaluation_batch_size=200} ;;
     airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : ${REPEATS:-5})) "${onto[@]}" ${tiny:+--smoke} ;;
     airbenchc) grid airbenchc 500 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
     mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats $((tiny ? 1 : 3)) "${few[@]}" ;;
-    lstm) grid lstm 150 grids/imdb_cpu_vs_gpu.yaml $(synthetic imdb) --set 'devices={}' --set axes.device=available --set framework=torch \
+    lstm) grid lstm 150 grids/imdb_cpu_vs_gpu.yaml $(synthetic imdb) --set 'devices={}' --set 'axes={device: available}' --set 'baseline={device: cpu}' --set framework=torch \
       --set steps_per_epoch=$((tiny ? 1 : 40)) --set epochs=3 --set 'examples={val: 500}' ;;
     *) say "no step $1" && return 1 ;;
   esac

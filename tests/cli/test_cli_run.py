@@ -141,7 +141,7 @@ def test_mfu_of_stated_flops(raybench, tmp_path):
     (row,) = load("raybench-results/own~inline").trials.to_dict("records")
     assert said.status == 0 and row["flop_rate"] == pytest.approx(2 * 1000 * 1000 / row["steady_s"], rel=0.01)
     assert 0 < row["mfu"] < 0.1
-    assert "(fp32 product)" in said.out or "(fp32 convolution)" in said.out
+    assert "(fp32 matrix product)" in said.out or "(fp32 convolution)" in said.out
     assert "Command python train.py 1000 float32 '[a]'" in said.out
 
 

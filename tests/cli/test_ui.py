@@ -77,7 +77,7 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, in_process, digits, tmp_
         assert b'"digits"' in found
         store = f"sqlite:///{tmp_path}/raybench-results/mlflow.db"
         link = f"http://127.0.0.1:{port}"
-        assert said.read_text().startswith(f"Starting the MLflow UI on {link} (Ctrl-C ends it); store: {store}\n")
+        assert said.read_text().startswith(f"Starting the MLflow UI on {link} (Ctrl-C stops it); store: {store}\n")
         assert "GET /" not in said.read_text(), "no line for each request"
         (mlflow,) = children(server.pid)
         assert "sqlite" not in Path(f"/proc/{mlflow}/cmdline").read_text(), "a database's URI may hold a password"
