@@ -91,7 +91,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         goal = words.target_text(target).removesuffix(" accuracy")
         columns += [
             column(f"to {goal}, s", lambda each: (to := each.to_target) and to.expected and to.expected.value, drop=3),
-            column("reached", lambda each: (to := each.to_target) and f"{to.reached}/{to.tried}", str, drop=1),
+            column(
+                "reached", lambda each: (to := each.to_target) and to.tried and f"{to.reached}/{to.tried}", str, drop=1
+            ),
             _ratios(f"speed to {goal}", shown, lambda each: each.to_target and each.to_target.ratio, to_target=True),
         ]
     rate = column(f"{unit.counted}/s", lambda each: each.rate and each.rate.value, words.rate_number, drop=1)

@@ -330,7 +330,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     head += f" on {best.workload}" if best.workload and head else ""
     own = name_of(answer, best.configuration, best.workload)
     # An order that noise may have made is not stated as a fact.
-    head += " in these runs" if best.is_open and len(ranked) > 1 else ""
+    head += " in these runs" if head and best.is_open and len(ranked) > 1 else ""
     if best.other is None:
         own = ": ".join(filter(None, (head, own)))
         return BestText(f"{own}:", f"{'; '.join(_alone(answer, configuration, best, len(ranked) > 1))}.")
@@ -644,7 +644,7 @@ def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    text = "Times to the target include compilation, but not start-up and evaluation."
+    text = "Times to the target include compilation and restarts after misses, but not start-up and evaluation."
     to_target = text if is_reached(answer.configurations) else ""
     sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
     return " ".join(filter(None, sentences))
@@ -668,8 +668,8 @@ def _selection_text(answer: Answer) -> str:
     if most <= 1 or answer.decision:
         return ""
     return (
-        "The intervals in the sentences above differ: they pool the spread of all runs and allow for choosing the best "
-        f"of {most + 1}."
+        "To decide, use the intervals above the tables: they pool the spread of all runs and allow for choosing the "
+        f"best of {most + 1}."
     )
 
 

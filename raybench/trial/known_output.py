@@ -55,6 +55,10 @@ KNOWN_OUTPUTS = (
     ),
     KnownOutput("the progress bars `Epoch N: 100%`", {"epoch": r"\b[Ee]poch[ :#]*(\d+)\b.*\b100%"}),
     KnownOutput(
+        "the lines `ep N/M … loss …`",
+        {"epoch": rf"^{_NO_PROGRESS}\W*\b[Ee]p\.? ?0*(\d+) ?/ ?\d+.*(?:\b|_)(?:[Ll]oss|[Aa]cc)"},
+    ),
+    KnownOutput(
         "the lines `epoch N … loss …`",
         {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\['\"]*(\d+).*(?:\b|_)(?:[Ll]oss|[Aa]cc)"},
     ),
