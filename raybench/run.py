@@ -292,7 +292,7 @@ class _Session:
             self._interrupted = True
             view.stopping()
         except ExecutionError as error:
-            reason = {"type": "RayGone", "message": str(error)}
+            reason = {"type": "ExecutionError", "message": str(error)}
             raise
         except OSError as error:
             if error.errno not in FULL:

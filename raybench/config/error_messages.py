@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from raybench.config.command import Command
-from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Repeats, Target
 from raybench.config.yaml_document import Path
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
@@ -154,6 +154,8 @@ def known_keys(path: Path) -> Mapping[Any, Any]:
             model = Command
         case ("target",):
             model = Target
+        case ("repeats",):
+            model = Repeats
         case ("budget",):
             model = Budget
         case ("overrides", int()):

@@ -15,9 +15,10 @@ from raybench.config.command import Arithmetic, Workload
 from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
+from raybench.core import job
 from raybench.core.identity import COMPARE
 from raybench.core.repeats import RepeatRule
-from raybench.core.settings import SETTINGS
+from raybench.core.settings import PARAM, SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
@@ -89,6 +90,10 @@ class Target(Strict):
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
+
+    def plain(self) -> job.Target:
+        """The target as plain values."""
+        return job.Target(**self.model_dump())
 
 
 class Budget(Strict):
@@ -265,17 +270,27 @@ class GridSpec(CellSettings):
         None,
     )
 
-    @model_validator(mode="after")
-    def _one_unit_of_flops(self) -> GridSpec:
-        if self.flops_per_token and self.flops_per_example:
-            raise v.complaint("has flops_per_token and flops_per_example; remove one")
-        return self
-
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
+
+    def given(self) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
+        """Yield every setting and parameter that the grid sets: its path, its name on an axis, its value."""
+        maps: list[tuple[tuple[str | int, ...], Any]] = [((), self)]
+        maps += [(("overrides", at, "set"), rule.set) for at, rule in enumerate(self.overrides)]
+        maps += [(("devices", name), profile) for name, profile in self.devices.items()]
+        for path, each in maps:
+            for name in sorted(each.model_fields_set & SETTINGS.keys()):
+                yield (*path, name), name, getattr(each, name)
+            for name, value in getattr(each, "params", {}).items():
+                yield (*path, "params", name), f"{PARAM}{name}", value
+        for name, values in self.axes.items():
+            if name != "device":
+                yield from ((("axes", name, index), name, value) for index, value in enumerate(values))
+        for index, entry in enumerate(self.include):
+            yield from ((("include", index, name), name, value) for name, value in entry.items() if name != "device")
 
     @property
     def source_text(self) -> str | None:
@@ -324,8 +339,7 @@ class GridSpec(CellSettings):
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
             return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
-        written = [self, *self.devices.values(), *(rule.set for rule in self.overrides)]
-        given = tuple(sorted(SETTINGS.keys() & {*self.axes}.union(*(each.model_fields_set for each in written))))
+        given = tuple(sorted({name for _, name, _ in self.given() if name in SETTINGS}))
         return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
@@ -359,11 +373,8 @@ class GridSpec(CellSettings):
         """The keys of the environments that the grid names in any version, each once."""
         keys = []
         for spec in [*self._versions.values()] or [self]:
-            parts = [spec, *spec.devices.values(), *(rule.set for rule in spec.overrides)]
-            names = [part.environment for part in parts] + spec.axes.get("environment", [])
-            names += [entry.get("environment") for entry in spec.include]
-            keys += [spec.environment_key(name) for name in names]
-        return list(dict.fromkeys(filter(None, keys)))
+            keys += [spec.environment_key(value) for _, name, value in spec.given() if name == "environment"]
+        return list(dict.fromkeys(keys))
 
     def profile(self, name: str) -> DeviceProfile:
         """The profile of a device of the grid: the declared one, or for a bare kind the implied one."""

@@ -158,8 +158,9 @@ class Cosine(TypedDict):
 
 
 def _form_of_schedule(value: Any) -> str | None:
-    name = value.get("name") if isinstance(value, dict) else value
-    return f"<{name}>" if name in ("piecewise_linear", "exponential", "cosine", "constant") else None
+    names = ("piecewise_linear", "exponential", "cosine")
+    name = value.get("name") if isinstance(value, dict) else None
+    return "<constant>" if value == "constant" else f"<{name}>" if name in names else None
 
 
 def _each_once(items: list[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -180,8 +181,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
     reasons: dict[str, list[ResolvedCell]] = {}
     skipped = [cell for cell in plan.cells if cell.skip and len(done.get(cell.cell_id, ())) < cell.repeats]
     for cell in skipped:
-        if cell.skip:
-            reasons.setdefault(cell.skip, []).append(cell)
+        reasons.setdefault(str(cell.skip), []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
         yield f"{devices}: {plural(len(cells), 'configuration')} skipped: {reason}"
@@ -191,7 +191,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
     yield "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
     if plan.spec.source_path:
         yield "To try the whole grid in miniature on this CPU:"
-        yield f"  raybench grid {plan.spec.source_path} --smoke"
+        yield f"  raybench grid {shlex.quote(str(plan.spec.source_path))} --smoke"
 
 
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
@@ -217,7 +217,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
         )
         for name, info in infos.items()
     }
-    points = list(expand(spec, nodes, where))
+    points = expand(spec, nodes, where)
     cells_by_id: dict[str, ResolvedCell] = {}
     repeated = 0
     for point in points:
@@ -228,11 +228,8 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     if AVAILABLE in where:
         # If nothing can run here, every cell is kept with its reason.
         cells = [cell for cell in cells if not cell.skip] or cells
-    if not cells:
-        raise UsageError(f"{spec.name} has no configuration left; change --where or exclude, which remove all of them")
     trials = tuple(_ordered(spec, cells))
-    count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
-    left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
+    left_out = (len(expand(spec, nodes)) - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
     return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, repeated)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from raybench.core.job import Target
 from raybench.planning.plan import Plan
 from raybench.results.grid_request import GridRequest, PlannedCell
 
@@ -27,7 +26,7 @@ def request_of(plan: Plan) -> GridRequest:
         ],
         baseline=dict(spec.baseline or {}),
         workload=plan.workload.name,
-        target=Target(**spec.target.model_dump()) if spec.target else None,
+        target=spec.target.plain() if spec.target else None,
         budget=spec.budget.amount if spec.budget else {},
         metric=spec.metric or (spec.target.metric if spec.target else _first_metric(plan)),
         unit=spec.unit or "",

@@ -339,16 +339,16 @@ class Resolver:
 
     def _own_values(self, resolved: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
         """The settings and the parameters of a training function or a command."""
-        if command := self._info.command:
-            for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
-                message = (
-                    f"a configuration has no value for {{{name}}}, which the command uses; set one for the whole grid"
-                )
-                raise UsageError(f"{self._spec.place('workload')}{message}")
+        command, parameters = self._info.command, self._info.parameters
+        needed = command.names if command else {name for name, each in parameters.items() if each.required}
+        for name in sorted(needed - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
+            message = f"a configuration has no value for {name}, which {self._info.name} uses; set one for all"
+            raise UsageError(f"{self._spec.place('workload')}{message}")
+        if command:
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
             used = {name: resolved[name] for name in KEPT if resolved.get(name, MISSING) is not MISSING}
-            for name, parameter in self._info.parameters.items():
+            for name, parameter in parameters.items():
                 key = key_of(name)
                 used |= {key: parameter.converted(resolved[key])} if resolved.get(key, MISSING) is not MISSING else {}
             if "per_device_batch_size" in used:

@@ -18,9 +18,10 @@ def missing_work(
 ) -> list[WorkItem]:
     """List the trials still to be run, with their next attempt's number.
 
-    They keep the plan's order.
+    They keep the plan's order. A trial that failed under a different target, such as a misspelt metric, runs again.
     """
     records = list(records)
+    target = plan.spec.target.plain() if plan.spec.target else None
     current = latest(each for each in records if each.key not in replaced)
     last: dict[str, Attempt] = {}
     for attempt in records:
@@ -30,7 +31,9 @@ def missing_work(
 
     def is_missing(trial: Trial) -> bool:
         previous = current.get(trial.trial_id)
-        return previous is None or previous.status in rerun_statuses or rerun
+        if previous is None or previous.status in rerun_statuses or rerun:
+            return True
+        return previous.status == TrialStatus.FAILED and previous.target != target
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
     return [WorkItem(trial, 1 + (last[name].attempt if (name := trial.trial_id) in last else 0)) for trial in missing]

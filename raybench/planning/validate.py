@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from raybench.config import GridSpec, wrong_settings
-from raybench.core.job import Target
 from raybench.errors import UsageError, WorkloadError, nearest
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.parameters import Parameter
@@ -31,7 +30,7 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
         message = "the schedule of the learning rate stretches over all epochs, whose number a budget leaves open"
         raise UsageError(f"{spec.place('budget')}budget: {message}; add `epochs`, or `schedule: constant`")
     # An accuracy of the user's own may be in percent.
-    target = Target(**spec.target.model_dump()) if spec.target and "accuracy" in info.metric_names else None
+    target = spec.target.plain() if spec.target and "accuracy" in info.metric_names else None
     if target and target.in_percent:
         bound = max(target.at_least or 0, target.at_most or 0)
         message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
