@@ -26,7 +26,6 @@ from raybench.core.settings import PARAM, SETTINGS
 
 
 def _axis(kind: Any) -> Any:
-    """At least one value of a type."""
     return Annotated[list[kind], Field(min_length=1)]
 
 

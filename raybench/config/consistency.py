@@ -39,10 +39,7 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
     yield from _rules(spec)
     yield from _size(spec)
     if spec.budget and spec.rule:
-        yield (
-            ("repeats",),
-            "`until` is about speeds, and a budget compares qualities; use a number, such as 5",
-        )
+        yield (("repeats",), "`until` is about speeds, and a budget compares qualities; use a number, such as 5")
     if spec.flops_per_token and spec.flops_per_example:
         yield ("flops_per_example",), "flops_per_token is set, too; remove one"
     if spec.flops_precision and not (spec.flops_per_token or spec.flops_per_example):
@@ -112,7 +109,6 @@ def _rules(spec: GridSpec) -> Iterator[Finding]:
 def _not_on(
     axes: Mapping[str, Sequence[Any]], rules: Sequence[tuple[Path, Mapping[str, Sequence[Any]]]]
 ) -> Iterator[Finding]:
-    """Axes and values of rules that the grid does not have."""
     keys = {name: set(map(repr, values)) for name, values in axes.items()}
     for path, rule in rules:
         for name, values in rule.items():

@@ -108,7 +108,6 @@ def _validated(document: Document, changes: Sequence[str], base: Path, option: s
 
 
 def _add_problems(document: Document, error: ValidationError, base: Path, prefix: tuple[str | int, ...] = ()) -> None:
-    """Add pydantic's errors to the problems of a document."""
     for detail in error.errors(include_url=False):
         kind, loc = detail["type"], detail["loc"]
         path = path_of(loc, document.value, missing=kind == "missing")

@@ -176,7 +176,6 @@ def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
 
 
 def _grid_name(words: Sequence[str]) -> str:
-    """Return the name of the script or program in a command."""
     scripts = [word for word in words if word.endswith((".py", ".sh"))]
     modules = [after for word, after in pairwise(words) if word in ("-m", "--module")]
     programs = [word for word in words if not _RUNNERS.match(PurePath(word).name)]

@@ -213,8 +213,7 @@ SETTING_TYPES: dict[str, Any] = {
     "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
     "environment": Environment,
     "model": Annotated[
-        dict[str, bool | int | float | str],
-        expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
+        dict[str, bool | int | float | str], expected("a map of the model's options, such as {recurrent_dropout: 0.2}")
     ],
     "betas": Annotated[
         list[Annotated[float, Field(ge=0, lt=1)]],

@@ -193,13 +193,11 @@ _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, ComparedVer
 
 @cache
 def _fields(part: Any) -> Mapping[str, tuple[Any, Any]]:
-    """Type and default of each field, by name."""
     types = get_type_hints(part)
     return {entry.name: (types[entry.name], entry.default) for entry in fields(part)}
 
 
 def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the fields of a part from JSON."""
     values = {}
     for name, (declared, _) in _fields(part).items():
         value = tree.get(name, MISSING)

@@ -189,11 +189,7 @@ class Recipe(Settings):
     @classmethod
     def from_cell(cls, cell: Cell) -> Self:
         """Read the recipe from a cell's settings."""
-        return cls(
-            **vars(cell.settings),
-            replicas=cell.device.replicas,
-            devices=cell.device.devices or 1,
-        )
+        return cls(**vars(cell.settings), replicas=cell.device.replicas, devices=cell.device.devices or 1)
 
     @property
     def evaluation_batch(self) -> int:

@@ -176,18 +176,9 @@ class Settings:
         affects=(SPEED, LEARNING),
     )
     optimizer: Literal["sgd", "adam", "adamw"] = setting(
-        "sgd",
-        "The optimizer that updates the weights.",
-        affects=(SPEED, LEARNING, DECAY_FORM),
+        "sgd", "The optimizer that updates the weights.", affects=(SPEED, LEARNING, DECAY_FORM)
     )
-    momentum: float = setting(
-        0.9,
-        "For sgd: the momentum.",
-        affects=(LEARNING, DECAY_FORM),
-        optimizers=SGD,
-        ge=0,
-        lt=1,
-    )
+    momentum: float = setting(0.9, "For sgd: the momentum.", affects=(LEARNING, DECAY_FORM), optimizers=SGD, ge=0, lt=1)
     nesterov: bool = setting(
         True,
         "For sgd with momentum: use Nesterov momentum.",
@@ -260,9 +251,7 @@ class Settings:
         ge=1,
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = setting(
-        "fp32",
-        "The number format of matrix products and convolutions.",
-        affects=(SPEED, LEARNING, DECAY_FORM),
+        "fp32", "The number format of matrix products and convolutions.", affects=(SPEED, LEARNING, DECAY_FORM)
     )
     channels_last: bool = setting(
         False,
@@ -464,7 +453,6 @@ class RunOptions:
 
 
 def _declared(cls: type) -> dict[str, Setting]:
-    """The settings that a dataclass declares, by name."""
     types = get_type_hints(cls)
     settings = {}
     for entry in fields(cls):

@@ -14,9 +14,6 @@ from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
 
-Requested = tuple[GridSpec, list[tuple[str, str]]]
-"""A grid, and the filter on its cells."""
-
 
 def requested_grid(
     source: Path | Mapping[str, Any],
@@ -30,7 +27,7 @@ def requested_grid(
     inline: bool = False,
     prices: Path | None = None,
     options: tuple[str, str] = ("--set", "--where"),
-) -> Requested:
+) -> tuple[GridSpec, list[tuple[str, str]]]:
     """Read a grid with changes, and the filter on its cells; messages name both by `options`."""
     all_changes = [*changes]
     if until is not None:

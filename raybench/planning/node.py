@@ -57,27 +57,13 @@ class Node:
         return self.environments.get(environment, untried)
 
 
-def installed(distributions: Iterable[str]) -> dict[str, str]:
-    """The versions of those distributions that are installed here."""
-    versions = {}
-    for name in distributions:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
 def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
-    """Describe this machine and the given environments on it.
-
-    Args:
-        address: Ray's address of the node.
-        environments: keys; those that were built here for a framework that raybench's own interpreter lacks are
-            added.
-    """
+    """Describe this machine and its environments of these keys, and those that were built for a missing framework."""
     name = f"{platform.node()} ({address})" if address else platform.node()
-    packages = installed([framework.package for framework in FRAMEWORKS.values()])
+    packages = {}
+    for framework in FRAMEWORKS.values():
+        with suppress(metadata.PackageNotFoundError):
+            packages[framework.package] = metadata.version(framework.package)
     keys = list(environments)
     keys += [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
     return Node(

@@ -21,10 +21,13 @@ from raybench.planning.node import Node
 class ResourceRequest:
     """The resources that a trial needs on a node.
 
-    `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
-    `count` is the number of accelerators. `environment` is its key (`environments.interpreter`). `resources` are Ray's
-    custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `form` is that of
-    a workload whose loop is the user's: raybench's engine of the framework does not matter then.
+    Attributes:
+        count: number of accelerators.
+        cpus: 0 means all cores for a CPU trial, else the share of the node's cores of as many accelerators.
+        environment: its key (`environments.interpreter`).
+        resources: Ray's custom resources.
+        data: the data set that a node of a cluster must have, by name and digest.
+        form: of a workload whose loop is the user's: raybench's engine of the framework does not matter then.
     """
 
     kind: str
@@ -100,17 +103,9 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     devices, replicas = devices_and_replicas(need, hardware.model)
     if replicas % devices and not need.own_loop:
         return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
+    names = tuple(node.name for node, _ in matching)
     return Placement(
-        hardware,
-        tuple(node.name for node, _ in matching),
-        cpus,
-        accelerators,
-        version,
-        devices,
-        replicas,
-        need.environment,
-        lock,
-        need.resources,
+        hardware, names, cpus, accelerators, version, devices, replicas, need.environment, lock, need.resources
     )
 
 
@@ -124,9 +119,8 @@ def devices_and_replicas(need: ResourceRequest, model: str) -> tuple[int, int]:
 
 
 def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
-    if need.cpus:
-        return need.cpus
-    return node.cores if hosted(need.kind) else max(1, node.cores // max(1, hardware.count))
+    share = node.cores if hosted(need.kind) else max(1, node.cores * need.count // max(1, hardware.count))
+    return need.cpus or share
 
 
 def unsupported_reason(need: ResourceRequest) -> str | None:

@@ -209,11 +209,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     of_all = digest({name: [info.digest, info.version, locks[name]] for name, info in infos.items()})
     resolvers = {
         name: Resolver(
-            versions[name],
-            info,
-            nodes,
-            data_of(info, data_root),
-            ComparedVersion(name, of_all) if name else None,
+            versions[name], info, nodes, data_of(info, data_root), ComparedVersion(name, of_all) if name else None
         )
         for name, info in infos.items()
     }
@@ -234,7 +230,6 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
-    """The workload of a grid, with valid defaults."""
     try:
         info = spec.read_workload()
     except WorkloadError as error:
@@ -261,7 +256,6 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
 
 
 def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
-    """Replace the workload's data set by its synthetic stand-in."""
     if info.dataset is None:
         raise UsageError(
             f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "

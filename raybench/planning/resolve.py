@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from raybench import datasets, engines
-from raybench.config import CellSettings, DeviceProfile, GridSpec
+from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.parameters import used_settings
 from raybench.config.prices import Price
@@ -120,10 +120,10 @@ class Resolver:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
         unlimited = {"epochs": MISSING} if spec.budget else {}
         self._defaults = _defaults(info) | unlimited
-        self._below = explicit_settings(spec) | explicit_params(spec)
+        self._below = _explicit(spec)
         self._placement = cache(self._find_placement)
-        self._settings_of = cache(lambda device: explicit_settings(spec.profile(device)))
-        self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
+        self._settings_of = cache(lambda device: _explicit(spec.profile(device)))
+        self._rules = [(rule.when, _explicit(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> ResolvedCell:
         """The cell of a point."""
@@ -228,7 +228,6 @@ class Resolver:
         return result
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
-        """Memory limit of a trial's processes, in bytes; 0 for none."""
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
             message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
@@ -247,7 +246,7 @@ class Resolver:
         if engines.FRAMEWORKS[framework].models not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
         mode = resolved["compile"]
-        if "compile" not in irrelevant_settings(resolved) and mode not in engines.FRAMEWORKS[framework].compile_modes:
+        if "compile" not in _irrelevant(resolved) and mode not in engines.FRAMEWORKS[framework].compile_modes:
             return f"raybench's {framework} engine has no compile: {mode}; use default"
         return None
 
@@ -275,9 +274,7 @@ class Resolver:
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         precision = resolved.get("precision")
-        if (
-            self._info.own_loop and precision not in PRECISION_NAMES
-        ):  # a parameter of the user's own, with values of its own
+        if self._info.own_loop and precision not in PRECISION_NAMES:  # values of the user's own parameter
             precision = "fp32"
         return ResourceRequest(
             kind=profile.kind,
@@ -331,14 +328,13 @@ class Resolver:
         )
 
     def _engine_settings(self, resolved: Mapping[str, Any]) -> Settings:
-        no_effect = irrelevant_settings(resolved)
+        no_effect = _irrelevant(resolved)
         effective = {name: value for name, value in resolved.items() if name not in no_effect}
         check_training(self._spec, self._info, effective)
         options = model_options(self._spec, self._info, resolved.get("model") or {})
         return Settings.of({**DEFAULTS, **effective, "model": options})
 
     def _own_values(self, resolved: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-        """The settings and the parameters of a training function or a command."""
         command, parameters = self._info.command, self._info.parameters
         needed = command.names if command else {name for name, each in parameters.items() if each.required}
         for name in sorted(needed - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
@@ -422,18 +418,13 @@ def _distributions() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
 
 
-def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
+def _irrelevant(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
     return engines.ignored_settings(resolved["framework"]) | single_replica
 
 
-def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
-    """The settings written by the user, without defaults."""
-    values = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
-    return {name: value for name, value in values.items() if value is not None or SETTINGS[name].nullable}
-
-
-def explicit_params(settings: CellSettings) -> dict[str, Any]:
-    """The parameters of the user's own training function, as axes are called."""
-    return {f"{PARAM}{name}": value for name, value in settings.params.items()}
+def _explicit(settings: GridSettings) -> dict[str, Any]:
+    """The settings and parameters written by the user, without defaults, as axes are called."""
+    params = {f"{PARAM}{name}": value for name, value in getattr(settings, "params", {}).items()}
+    return settings.model_dump(include=settings.model_fields_set & SETTINGS.keys()) | params

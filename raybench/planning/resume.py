@@ -16,17 +16,16 @@ def missing_work(
     rerun: bool = False,
     replaced: Collection[Key] = (),
 ) -> list[WorkItem]:
-    """List the trials still to be run, with their next attempt's number.
+    """List the trials still to be run in the plan's order, with their next attempt's number.
 
-    They keep the plan's order. A trial that failed under a different target, such as a misspelt metric, runs again.
+    A trial that failed under a different target, such as a misspelt metric, runs again.
     """
     records = list(records)
     target = plan.spec.target.plain() if plan.spec.target else None
     current = latest(each for each in records if each.key not in replaced)
-    last: dict[str, Attempt] = {}
+    last: dict[str, int] = {}
     for attempt in records:
-        if attempt.trial not in last or attempt.attempt > last[attempt.trial].attempt:
-            last[attempt.trial] = attempt
+        last[attempt.trial] = max(attempt.attempt, last.get(attempt.trial, 0))
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
 
     def is_missing(trial: Trial) -> bool:
@@ -36,7 +35,7 @@ def missing_work(
         return previous.status == TrialStatus.FAILED and previous.target != target
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
-    return [WorkItem(trial, 1 + (last[name].attempt if (name := trial.trial_id) in last else 0)) for trial in missing]
+    return [WorkItem(trial, 1 + last.get(trial.trial_id, 0)) for trial in missing]
 
 
 def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, dict[int, Attempt]]:
