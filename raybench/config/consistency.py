@@ -63,7 +63,8 @@ def _metrics(command: Command) -> Iterator[Finding]:
 
 def _size(spec: GridSpec) -> Iterator[Finding]:
     """Too many trials; excluded points are counted, and `device: available` counts as one device."""
-    sizes = {"device": 1} | {name: 1 if values == "available" else len(values) for name, values in spec.axes.items()}
+    sizes = {name: len(values) for name, values in spec.values(included=False).items()}
+    sizes |= {"device": 1} if spec.axes.get("device") == "available" else {}
     points = math.prod(sizes.values())
     included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
     trials = (points + included) * spec.most_repeats
@@ -74,8 +75,7 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
 
 def _devices(spec: GridSpec) -> Iterator[Finding]:
     """Devices that do not exist, and declared ones that no cell uses."""
-    axis = spec.axes.get("device", ["cpu"])
-    axis = list(KINDS) if axis == "available" else axis
+    axis = spec.values(included=False)["device"]
     named: dict[Path, str] = {("axes", "device", index): name for index, name in enumerate(axis)}
     named |= {("include", at, "device"): entry["device"] for at, entry in enumerate(spec.include) if "device" in entry}
     unknown = {path: name for path, name in named.items() if name not in spec.devices and name not in KINDS}
@@ -93,17 +93,13 @@ def _devices(spec: GridSpec) -> Iterator[Finding]:
 
 def _rules(spec: GridSpec) -> Iterator[Finding]:
     """Rules must use existing axes and their values."""
-    axes = {name: list(KINDS) if values == "available" else values for name, values in spec.axes.items()}
-    axes = {"device": ["cpu"], **axes}
-    every = {name: list(values) for name, values in axes.items()}
-    for entry in spec.include:
-        for name, value in entry.items():
-            every.setdefault(name, []).append(value)
     rules: list[tuple[Path, Mapping[str, Sequence[Any]]]]
     rules = [(("overrides", index, "when"), override.when) for index, override in enumerate(spec.overrides)]
     baseline = {name: [value] for name, value in spec.baseline.items()}
-    yield from _not_on(every, [*rules, (("baseline",), baseline)])
-    yield from _not_on(axes, [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)])
+    yield from _not_on(spec.values(included=True), [*rules, (("baseline",), baseline)])
+    yield from _not_on(
+        spec.values(included=False), [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)]
+    )
 
 
 def _not_on(

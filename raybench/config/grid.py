@@ -22,6 +22,7 @@ from raybench.core.settings import PARAM, SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
+from raybench.errors import UsageError
 from raybench.workloads import WorkloadInfo, read_workload
 
 MOST_LOOKS = 10
@@ -190,7 +191,7 @@ class GridSpec(CellSettings):
     )
     flops_per_token: Arithmetic | None = key(
         "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
-        "braces with + - * / ( ). raybench counts them for declared workloads. Finished runs keep their value: "
+        "braces with + - * / ( ). raybench counts them for declared workloads. Finished trials keep their value: "
         "after a change, add `--rerun`.",
         "6 * {parameters} + 12 * {layers} * {width} * {context}",
         None,
@@ -211,7 +212,7 @@ class GridSpec(CellSettings):
         Annotated[v.Count, Tag("<number>")] | Annotated[Repeats, Tag("<rule>")],
         v.alternatives(_form_of_repeats, "a number, such as 3, or {until: 5%, at_least: 4, at_most: 10}"),
     ] = key(
-        "Runs of each configuration, each with its own seed: a number, or until it is certain (see below). One run "
+        "Trials of each configuration, each with its own seed: a number, or until it is certain (see below). One trial "
         "gives no interval.",
         3,
         1,
@@ -309,6 +310,20 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    def error(self, key: str, message: str) -> UsageError:
+        """The error of the value of a key, with its place."""
+        return UsageError(f"{self.place(key)}{key}: {message}")
+
+    def values(self, included: bool) -> dict[str, list[Any]]:
+        """The values of each axis, with those of `include` if `included`; every kind for `device: available`."""
+        axes = {"device": ["cpu"], **{name: [*values] for name, values in self.axes.items()}}
+        if self.axes.get("device") == "available":
+            axes["device"] = list(KINDS)
+        for entry in self.include if included else ():
+            for name, value in entry.items():
+                axes.setdefault(name, []).append(value)
+        return axes
 
     @property
     def rule(self) -> RepeatRule | None:

@@ -31,7 +31,7 @@ _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 
 EXPLANATION = """\
 # A name in braces in the command is the value of the axis below. `epoch` is a regular expression of the line that ends
-# an epoch; without it, the lines of common programs are recognised, or else whole runs are timed. `metrics` are regular
+# an epoch; without it, the lines of common programs are recognized, or else whole runs are timed. `metrics` are regular
 # expressions whose group is the value, and `work: {examples: 60000}` is what an epoch or a run contains.
 """
 

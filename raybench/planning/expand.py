@@ -51,7 +51,7 @@ def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str
 
 
 def _all_points(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
-    axes = {"device": ["cpu"], **{name: list(values) for name, values in spec.axes.items() if values != "available"}}
+    axes = spec.values(included=False)
     if spec.axes.get("device") == "available":
         kinds = [kind.name for kind in KINDS.values() if not kind.virtual]
         axes["device"] = [kind for kind in kinds if any(node.find(kind) for node in nodes)]

@@ -46,14 +46,10 @@ def requested_grid(
 def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> list[tuple[str, str]]:
     """Parse `AXIS=VALUE` texts.
 
-    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
+    Each value is normalized to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
     the devices that can run.
     """
-    axes: dict[str, list[Any]] = {"device": ["cpu"]}
-    axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
-    for entry in spec.include:
-        for name, value in entry.items():
-            axes[name] = [*axes.get(name, []), value]
+    axes = spec.values(included=True)
     pairs = []
     for text in texts:
         axis, equals, value = (part.strip() for part in text.partition("="))
@@ -64,9 +60,9 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
         if (axis, value) == AVAILABLE:
             pairs.append(AVAILABLE)
             continue
-        axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
-        if not axis_values and spec.axes.get(axis) != "available":
+        same = [format_value(known) for known in axes[axis] if is_written(value, known)]
+        if not same:
             choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
             raise UsageError(f"{option} {text}: {spec.name} has no {axis} {value}; use one of {choices}")
-        pairs.append((axis, axis_values[0] if axis_values else value))
+        pairs.append((axis, same[0]))
     return pairs

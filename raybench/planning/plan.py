@@ -21,7 +21,7 @@ from raybench.core.identity import digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
-from raybench.errors import UsageError, WorkloadError
+from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
@@ -126,7 +126,7 @@ def notes(plan: Plan) -> Iterator[str]:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
-        yield f"Editing {text} starts new runs; editing other files does so only if `inputs` in a grid file names them."
+        yield f"Editing {text} starts new trials; editing other files does so only if `inputs` in a grid file names them."
     cores = max((node.cores for node in plan.nodes), default=0)
     writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
     if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):
@@ -257,10 +257,8 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
 
 def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
     if info.dataset is None:
-        raise UsageError(
-            f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
-            "generate; return generated data from its `data` function"
-        )
+        message = f"{info.name} reads its own data, which raybench cannot generate; return generated data from `data`"
+        raise spec.error("synthetic_data", message)
     return replace(info, dataset=datasets.synthetic_name(info.dataset))
 
 

@@ -31,7 +31,7 @@ from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
 from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
-from raybench.errors import UsageError, nearest
+from raybench.errors import nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, devices_and_replicas, find_placement
@@ -179,14 +179,14 @@ class Resolver:
             written = fill(spec.flops_precision or str(resolved.get("precision", "fp32")), values)
         except KeyError as error:
             name = error.args[0]
-            raise UsageError(f"{spec.place(key)}no value for {{{name}}}; {nearest(name, values)}") from None
+            raise spec.error(key, f"no value for {{{name}}}; {nearest(name, values)}") from None
         precision = TORCH_NAMES.get(written, written)
         if not flops or flops <= 0:
-            raise UsageError(f"{spec.place(key)}{key}: {fill(text, values)} is not a number above 0")
+            raise spec.error(key, f"{fill(text, values)} is not a number above 0")
         if precision not in PRECISION_NAMES:
-            at = spec.place("flops_precision") or spec.place("precision")
-            raise UsageError(
-                f"{at}{written} is not a precision whose peak is measured; {nearest(written, PRECISION_NAMES)}"
+            key = "flops_precision" if spec.flops_precision else "precision"
+            raise spec.error(
+                key, f"{written} is not a precision whose peak is measured; {nearest(written, PRECISION_NAMES)}"
             )
         return ModelFlops(unit, flops, precision)
 
@@ -207,7 +207,7 @@ class Resolver:
         """The size of a batch over all devices and on each, of which one is given."""
         total, part = "batch_size", "per_device_batch_size"
         if total in given and part in given:
-            raise UsageError(f"{self._spec.place(part)}{total} and {part} are both set; remove one")
+            raise self._spec.error(part, f"{total} is set, too; remove one")
         if total not in given and resolved.get(part):
             return {total: resolved[part] * devices}
         batch, command = resolved.get(total), self._info.command
@@ -215,7 +215,7 @@ class Resolver:
         if not isinstance(batch, int) or (batch % devices and not is_used):
             return {}
         if batch % devices:
-            raise UsageError(f"{self._spec.place(total)}{total}: {batch} is not a multiple of the {devices} devices")
+            raise self._spec.error(total, f"{batch} is not a multiple of the {devices} devices")
         return {part: batch // devices}
 
     def _find_placement(self, need: ResourceRequest) -> Placement | str:
@@ -230,8 +230,10 @@ class Resolver:
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
-            message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
-            raise UsageError(f"{self._spec.place('memory_limit')}{message}; set it only for devices on the CPU")
+            message = (
+                f"does not apply to {name}, whose kind {kind} has its own memory; set it only for devices on the CPU"
+            )
+            raise self._spec.error("memory_limit", message)
         return limit
 
     def _unsupported(self, kind: str, resolved: Mapping[str, Any]) -> str | None:
@@ -267,8 +269,7 @@ class Resolver:
             return {"joules": budget.energy}
         if budget.price is not None and not (price and price.per_hour):
             example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
-            message = f"budget: {{price: {budget.price:g}}} needs the price of {device}; give it one, such as {example}"
-            raise UsageError(f"{self._spec.place('budget')}{message}")
+            raise self._spec.error("budget", f"needs the price of {device}; give it one, such as {example}")
         seconds = budget.time or round((budget.price or 0.0) / (price.per_hour if price else 1.0) * 3600, 3)
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
 
@@ -339,7 +340,7 @@ class Resolver:
         needed = command.names if command else {name for name, each in parameters.items() if each.required}
         for name in sorted(needed - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
             message = f"a configuration has no value for {name}, which {self._info.name} uses; set one for all"
-            raise UsageError(f"{self._spec.place('workload')}{message}")
+            raise self._spec.error("workload", message)
         if command:
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
@@ -380,17 +381,17 @@ class Resolver:
         for split, count in counts.items():
             available = self._available.get(split)
             if count and available and count > available:
-                raise UsageError(
-                    f"{self._spec.place('examples')}examples.{split}: {count} is not allowed; {name} has {available}"
-                )
+                raise self._spec.error("examples", f"{count} is not allowed for {split}; {name} has {available}")
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
-        at = f"{self._spec.place('batch_size')}batch_size: {batch}"
         parts = resolved["gradient_accumulation"]
         for divisor, noun in ((replicas, "replicas"), (replicas * parts, f"parts (gradient_accumulation {parts})")):
             if batch % divisor:
-                raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
+                raise self._spec.error(
+                    "batch_size", f"{batch} is not a multiple of the {divisor} {noun}; use one that is"
+                )
         if train and batch > train:
-            raise UsageError(f"{at} is larger than the training set of {train} examples; use a smaller one")
+            message = f"{batch} is larger than the training set of {train} examples; use a smaller one"
+            raise self._spec.error("batch_size", message)
         return counts
 
 

@@ -201,22 +201,22 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
     ("text", "words"),
     [
         (GRID.replace("32, 64", "2048"), "batch_size: 2048 is larger than the training set of 1437 examples"),
-        (GRID + "examples: {train: 5000}\n", "grid.yaml:5:1: examples.train: 5000 is not allowed; digits has 1437"),
+        (GRID + "examples: {train: 5000}\n", "grid.yaml:5:1: examples: 5000 is not allowed for train; digits has 1437"),
         (GRID.replace("digits_cnn", "digit_cnn"), "grid.yaml:2:1: unknown workload 'digit_cnn'"),
-        (GRID + "memory_limit: 2GiB\n", "grid.yaml:5:1: memory_limit does not apply to cuda"),
+        (GRID + "memory_limit: 2GiB\n", "grid.yaml:5:1: memory_limit: does not apply to cuda"),
         (
             HEAD + "target: {metric: val/accuracy, at_least: 94}\n",
             "grid.yaml:3:1: target: 94 is not allowed for accuracy",
         ),
         (HEAD + "batch_size: 64\nreplicas: 6\n", "grid.yaml:3:1: batch_size: 64 is not a multiple of the 6 replicas"),
-        (HEAD + "batch_size: 64\nper_device_batch_size: 6\n", "grid.yaml:4:1: batch_size and per_device_batch_size ar"),
+        (HEAD + "batch_size: 64\nper_device_batch_size: 6\n", "grid.yaml:4:1: per_device_batch_size: batch_size"),
         (
             HEAD.replace("digits", "imdb") + "label_smoothing: 0.1\n",
-            "grid.yaml:3:1: label_smoothing needs cross-entropy",
+            "grid.yaml:3:1: label_smoothing: needs cross-entropy",
         ),
-        (OWN + "flops_per_token: 6 * {sizes}\n", "grid.yaml:4:1: no value for {sizes}; did you mean size"),
+        (OWN + "flops_per_token: 6 * {sizes}\n", "grid.yaml:4:1: flops_per_token: no value for {sizes}"),
         (OWN + "flops_per_token: 6 * {size} - 6000\n", "flops_per_token: 6 * 1000 - 6000 is not a number above 0"),
-        (OWN + "flops_per_token: 6\nflops_precision: fp8\n", "grid.yaml:5:1: fp8 is not a precision whose peak"),
+        (OWN + "flops_per_token: 6\nflops_precision: fp8\n", "grid.yaml:5:1: flops_precision: fp8 is not a precision"),
         (GRID + "exclude: [{device: [cpu, cuda]}]\n", "g has no configuration left; change --where or exclude"),
     ],
 )
