@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_origin
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    with_config,
-)
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, with_config
 from typing_extensions import TypedDict
 
 from raybench.config import values as v
@@ -29,13 +20,8 @@ def _axis(kind: Any) -> Any:
     return Annotated[list[kind], Field(min_length=1)]
 
 
-def _device_form(value: Any) -> str | None:
-    return "<list>" if isinstance(value, list) else "<word>" if value == "available" else None
-
-
 DEVICE_AXIS: Any = Annotated[
-    Annotated[Literal["available"], Tag("<word>")] | Annotated[_axis(v.Text), Tag("<list>")],
-    v.alternatives(_device_form, "a list of devices, such as [cpu], or the word available"),
+    Literal["available"] | _axis(v.Text), v.expected("a list of devices, such as [cpu], or the word available")
 ]
 
 
@@ -43,16 +29,12 @@ def _one_or_several(kind: Any) -> Any:
     """One value or a list of values; validated, always a list."""
     is_list = get_origin(getattr(kind, "__origin__", kind)) is list
 
-    def form(raw: Any) -> str:
+    def several(raw: Any) -> Any:
         # If one value is itself a list, only a list of lists is several of them.
-        several = isinstance(raw, list) and (not is_list or (raw and all(isinstance(item, list) for item in raw)))
-        return "<several>" if several else "<one>"
+        are_several = isinstance(raw, list) and (not is_list or (raw and all(isinstance(item, list) for item in raw)))
+        return raw if are_several else [raw]
 
-    alone: Callable[[Any], list[Any]] = lambda one: [one]  # noqa: E731
-    return Annotated[
-        Annotated[kind, AfterValidator(alone), Tag("<one>")] | Annotated[_axis(kind), Tag("<several>")],
-        Discriminator(form),
-    ]
+    return Annotated[_axis(kind), BeforeValidator(several)]
 
 
 def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:

@@ -176,12 +176,9 @@ class Cell:
         suffix = identity.SYNTHETIC if str(self.data.name).endswith(identity.SYNTHETIC) else ""
         return f"{self.workload.name or None}{suffix}"
 
-    def leaves(self) -> dict[str, Any]:
-        """Every value by its dotted name in JSON, such as `settings.batch_size`."""
-        return dict(self._leaves)
-
     @cached_property
-    def _leaves(self) -> dict[str, Any]:
+    def leaves(self) -> Mapping[str, Any]:
+        """Every value by its dotted name in JSON, such as `settings.batch_size`."""
         return dict(identity.leaves(self.to_json()))
 
 

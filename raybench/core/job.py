@@ -12,9 +12,7 @@ from raybench.core.cell import COMMAND, Cell
 from raybench.core.settings import Settings
 
 SUM_OVER_REPLICAS = "sum_over_replicas"
-"""The decay rule of a published tutorial.
-
-Each replica adds the decay, and the gradients are summed over the replicas."""
+"""The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed."""
 
 
 @dataclass(frozen=True)

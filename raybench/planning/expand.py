@@ -17,10 +17,7 @@ Point = dict[str, Any]
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     """Return whether a point matches a rule: one of its values per axis."""
-    return all(
-        name in point and (point[name] in values if isinstance(values, (list, tuple)) else point[name] == values)
-        for name, values in rule.items()
-    )
+    return all(name in point and point[name] in values for name, values in rule.items())
 
 
 AVAILABLE = ("device", "available")

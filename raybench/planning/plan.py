@@ -126,7 +126,7 @@ def notes(plan: Plan) -> Iterator[str]:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
-        yield f"Editing {text} starts new trials; editing other files does so only if `inputs` in a grid file names them."
+        yield f"Editing {text} starts new trials; editing other files does so only if `inputs` in a grid file has them."
     cores = max((node.cores for node in plan.nodes), default=0)
     writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
     if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):

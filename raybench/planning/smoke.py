@@ -12,7 +12,7 @@ from raybench.core.identity import SMOKE
 from raybench.core.settings import SETTINGS
 from raybench.devices import frameworks, hosted, loop_frameworks
 from raybench.environments import RECIPES
-from raybench.planning.expand import Point, expand, matches
+from raybench.planning.expand import Point, expand
 from raybench.workloads import WorkloadInfo
 
 EPOCHS = 2
@@ -145,7 +145,7 @@ def _cover(points: Iterable[Point], baseline: Mapping[str, Any]) -> list[Point]:
     """The point of the baseline, and the first point with each value that is in none of those before."""
     cover: list[Point] = []
     seen: set[tuple[str, str]] = set()
-    for point in sorted(points, key=lambda point: not matches(point, baseline)):
+    for point in sorted(points, key=lambda point: any(point.get(name) != value for name, value in baseline.items())):
         values = {(name, repr(value)) for name, value in point.items()}
         if not values <= seen:
             cover.append(point)
