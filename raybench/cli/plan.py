@@ -73,7 +73,7 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     for warning in history.warnings:
         log.warning("%s", warning)
     attempts = history.attempts.values()
-    progress, todo, later = decided_work(missing_work(plan, attempts), history, request_of(plan))
+    progress, todo, later = decided_work(missing_work(plan, history), history, request_of(plan))
     undecided = {cell for each in progress if not each.is_settled for cell in each.cells}
     later = [work for work in later if work.trial.cell.cell_id in undecided]
     others = done_on_other_machines(plan, attempts)

@@ -23,9 +23,6 @@ MAX_BYTES = 256 * 1024
 
 SUCH_AS = "write lines such as `name: my_grid`"
 
-MAPPING = "grid"
-"""Name of a grid without a file in messages."""
-
 
 def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), option: str = "--set") -> GridSpec:
     """Read a grid file, or a grid as a mapping.
@@ -41,7 +38,7 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
             looked for once each value is valid.
     """
     if isinstance(source, Mapping):
-        document = Document(plain(source), {(): Place(MAPPING)})
+        document = Document(plain(source), {(): Place("grid")})
         spec = _validated(document, changes, Path(), option)
         spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
         return spec

@@ -143,12 +143,7 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
 
 
 def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:
-    """Names in braces that stand for nothing.
-
-    Args:
-        written: the command.
-        given: the names of the settings and parameters that the grid sets.
-    """
+    """Names in braces that stand for nothing; `given` are those of the settings and parameters of the grid."""
     texts: list[tuple[Path, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
     texts += [(("workload", "env", name), text) for name, text in written.env.items()]
     texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]

@@ -102,18 +102,15 @@ class PriceList:
             raise FileError(problems)
         return cls(path, prices, currency or "")
 
-    def find(self, name: str | None, device: CellDevice) -> tuple[str, Price] | None:
-        """Return the line for a device: by its name in the grid, else its model, else its kind."""
-        known = {each.casefold(): each for each in self.prices}
-        for text in (name, device.model, device.kind):
-            if isinstance(text, str) and (found := known.get(text.casefold())) is not None:
-                return found, self.prices[found]
-        return None
-
     def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
-        """Return the price of a device: its own if the file has none, unless that is in a different currency."""
-        if found := self.find(name, device):
-            return found[1].of_all(device)
+        """Return the price of a device by its name in the grid, else its model, else its kind.
+
+        If the file has none, it is its own, unless that is in a different currency.
+        """
+        known = {each.casefold(): price for each, price in self.prices.items()}
+        for text in (name, device.model, device.kind):
+            if isinstance(text, str) and text.casefold() in known:
+                return known[text.casefold()].of_all(device)
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Attempt]) -> tuple[GridRequest, str]:

@@ -41,7 +41,7 @@ class Node:
 
     def find(self, kind: str) -> list[Hardware]:
         """The node's hardware of a kind; several entries if the models differ."""
-        source = KINDS[kind].hardware or kind if kind in KINDS else kind
+        source = KINDS[kind].hardware or kind
         return [replace(entry, kind=kind) for entry in self.hardware if entry.kind == source]
 
     @property

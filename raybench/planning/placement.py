@@ -127,9 +127,9 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
     if not need.own_loop and need.framework not in ENGINES:
         return f"raybench has no engine for {need.framework}"
-    kind = KINDS.get(need.kind)
+    kind = KINDS[need.kind]
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
-    if kind and need.framework not in available:
+    if need.framework not in available:
         return f"framework {need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
     is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
     if need.count > 1 and is_alone and (hosted(need.kind) or not need.own_loop):
@@ -139,7 +139,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     precisions = FRAMEWORKS[need.framework].precisions
     if not need.own_loop and need.precision not in precisions:
         return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"
-    if kind and kind.counts and need.count not in kind.counts:
+    if kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"
     return missing_precision(need.kind, need.precision)
 
@@ -147,8 +147,8 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
 def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     """The matching hardware of a node, or the reason why there is none."""
     entries = node.find(need.kind)
-    name = KINDS[need.kind].label if need.kind in KINDS else need.kind
-    if not entries or need.kind not in KINDS:
+    name = KINDS[need.kind].label
+    if not entries:
         return f"no {name}"
     if need.accelerator_type:
         entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
@@ -172,10 +172,7 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
 
 
 def _without_data(need: ResourceRequest, node: Node) -> str | None:
-    """The reason why a cluster node lacks the data, or None.
-
-    This machine fetches missing data before it starts.
-    """
+    """The reason why a cluster node lacks the data, or None; this machine fetches missing data before it starts."""
     if need.data is None or not node.address:
         return None
     name, digest = need.data

@@ -6,33 +6,29 @@ from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, Trial, WorkItem
-from raybench.results.attempt import Attempt, Key, latest
+from raybench.results.attempt import Attempt, latest
+from raybench.results.history import GridHistory
+from raybench.results.machines import replaced
 
 
-def missing_work(
-    plan: Plan,
-    records: Iterable[Attempt],
-    retry: Collection[str] = (),
-    rerun: bool = False,
-    replaced: Collection[Key] = (),
-) -> list[WorkItem]:
+def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), rerun: bool = False) -> list[WorkItem]:
     """List the trials still to be run in the plan's order, with their next attempt's number.
 
-    A trial that failed under a different target, such as a misspelt metric, runs again.
+    A trial that failed under a different target, such as a misspelled metric, runs again.
     """
-    records = list(records)
+    left_out = replaced(history) if plan.spec.rule else ()
+    current = latest(each for each in history.attempts.values() if each.key not in left_out)
     target = plan.spec.target.plain() if plan.spec.target else None
-    current = latest(each for each in records if each.key not in replaced)
-    last: dict[str, int] = {}
-    for attempt in records:
-        last[attempt.trial] = max(attempt.attempt, last.get(attempt.trial, 0))
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
+    last: dict[str, int] = {}
+    for attempt in history.attempts.values():
+        last[attempt.trial] = max(attempt.attempt, last.get(attempt.trial, 0))
 
     def is_missing(trial: Trial) -> bool:
         previous = current.get(trial.trial_id)
-        if previous is None or previous.status in rerun_statuses or rerun:
+        if rerun or previous is None or previous.status in rerun_statuses:
             return True
-        return previous.status == TrialStatus.FAILED and previous.target != target
+        return previous.status == TrialStatus.FAILED and bool(previous.started) and previous.target != target
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
     return [WorkItem(trial, 1 + last.get(trial.trial_id, 0)) for trial in missing]
