@@ -5,6 +5,7 @@ They are made from the declared settings, so that a new setting can at once be a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_origin
 
@@ -47,17 +48,12 @@ def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         handler(value)
-        own = {name: item for name, item in value.items() if is_param(name)}
+        own = {name: each for name, each in value.items() if re.fullmatch(rf"{re.escape(PARAM)}[A-Za-z_]\w*", name)}
         others = {name: item for name, item in value.items() if name not in own}
         valid = params.validate_python(own) | settings.validate_python(others)
         return {name: valid[name] for name in value}
 
     return WrapValidator(validate)
-
-
-def is_param(name: str) -> bool:
-    """Return whether a key is a parameter of the user's own training function, such as `params.hidden`."""
-    return name.startswith(PARAM) and name.removeprefix(PARAM).isidentifier()
 
 
 Axes = Annotated[dict[str, Any], _map_of(_axis, DEVICE_AXIS)]

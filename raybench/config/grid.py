@@ -16,7 +16,6 @@ from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
 from raybench.core import job
-from raybench.core.identity import COMPARE
 from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.datasets.paths import user_path
@@ -295,12 +294,12 @@ class GridSpec(CellSettings):
 
     @property
     def source_text(self) -> str | None:
-        """The grid file as it was read; None for a grid that came from no file."""
+        """The grid file as it was read."""
         return self._source_text
 
     @property
     def source_path(self) -> Path | None:
-        """The grid file, as the person named it; None for a grid that came from no file."""
+        """The grid file, as the user named it; None for a grid that came from no file."""
         return self._source_path
 
     def place(self, key: str) -> str:
@@ -368,16 +367,6 @@ class GridSpec(CellSettings):
     def versions(self) -> Mapping[str, GridSpec]:
         """The grid in each version that is compared; empty for any other grid."""
         return self._versions
-
-    def renamed(self, suffix: str) -> GridSpec:
-        """The same grid under a name that no grid file can have, so that its results are kept apart."""
-        return self.model_copy(update={"name": f"{self.name}{suffix}"})
-
-    def with_versions(self, versions: Mapping[str, GridSpec]) -> GridSpec:
-        """The same grid, with an axis of these versions."""
-        spec = self.renamed(COMPARE)
-        spec._versions = versions
-        return spec
 
     def environment_key(self, environment: str | None) -> str:
         """The key of an environment that the grid names (`raybench.environments.interpreter`)."""

@@ -39,7 +39,7 @@ def requested_grid(
     spec = load_grid(source, all_changes, options[0])
     spec._prices = PriceList.read(prices) if prices else PriceList()
     cells = selection(where, spec, options[1])
-    spec = spec.renamed(INLINE) if inline else spec
+    spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if inline else spec
     return (smoke_grid(spec, cells), []) if smoke else (spec, cells)
 
 

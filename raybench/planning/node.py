@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -64,15 +64,18 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
     for framework in FRAMEWORKS.values():
         with suppress(metadata.PackageNotFoundError):
             packages[framework.package] = metadata.version(framework.package)
-    keys = list(environments)
-    keys += [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
+    built = [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
+    keys = list(dict.fromkeys([*environments, *built]))
+    with ThreadPoolExecutor(max(1, len(keys))) as pool:  # one on a cold disk takes seconds
+        names = [each.package for each in FRAMEWORKS.values()]
+        found = dict(zip(keys, pool.map(lambda key: find(key, name, names), keys), strict=True))
     return Node(
         name=name,
         hardware=tuple(probe()),
         packages=packages,
         python=platform.python_version(),
         address=address,
-        environments=_find_all(list(dict.fromkeys(keys)), name),
+        environments=found,
         **(_data_here() if address else {}),
     )
 
@@ -84,10 +87,3 @@ def _data_here() -> dict[str, Any]:
         with suppress(DataError):
             digests[name] = datasets.get(name).status(root).digest
     return {"data_root": str(root), "data": {name: digest for name, digest in digests.items() if digest}}
-
-
-def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
-    """The interpreter of each environment; tried in parallel, since one on a cold disk takes seconds."""
-    packages = [framework.package for framework in FRAMEWORKS.values()]
-    with ThreadPoolExecutor(max(1, len(keys))) as pool:
-        return dict(zip(keys, pool.map(lambda key: find(key, name, packages), keys), strict=True))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets
-from raybench.config import GridSpec
+from raybench.config import GridSpec, wrong_settings
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
@@ -25,7 +25,6 @@ from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
-from raybench.planning.validate import check_defaults
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import placeholders
 
@@ -235,8 +234,15 @@ def _workload(spec: GridSpec) -> WorkloadInfo:
     except WorkloadError as error:
         raise WorkloadError(f"{spec.place(error.field)}{error}", error.field) from None
     if spec.synthetic_data:
-        info = _on_synthetic_data(spec, info)
-    check_defaults(info)
+        if info.dataset is None:
+            message = (
+                "reads its own data, which raybench cannot generate; return generated data from its `data` function"
+            )
+            raise spec.error("synthetic_data", f"{info.name} {message}")
+        info = replace(info, dataset=datasets.synthetic_name(info.dataset))
+    if problems := wrong_settings(info.defaults):
+        origin = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
+        raise WorkloadError("\n".join(f"{origin}: {problem}" for problem in problems))
     return info
 
 
@@ -253,13 +259,6 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
         replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip, fit=None if skip else cell.fit)
         for name, cell in cells.items()
     ]
-
-
-def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
-    if info.dataset is None:
-        message = f"{info.name} reads its own data, which raybench cannot generate; return generated data from `data`"
-        raise spec.error("synthetic_data", message)
-    return replace(info, dataset=datasets.synthetic_name(info.dataset))
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raybench.config import GridSpec, wrong_settings
-from raybench.errors import WorkloadError, nearest
+from raybench.config import GridSpec
+from raybench.errors import nearest
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.parameters import Parameter
-
-
-def check_defaults(info: WorkloadInfo) -> None:
-    """Check that a workload's default settings are valid grid settings."""
-    problems = wrong_settings(info.defaults)
-    if problems:
-        origin = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
-        raise WorkloadError("\n".join(f"{origin}: {problem}" for problem in problems))
 
 
 def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
