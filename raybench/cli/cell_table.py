@@ -29,7 +29,7 @@ WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialS
 def size_text(plan: Plan) -> str:
     """The size of a grid: `4 configurations x 3 repeats = 12 trials`, or `… x 4 to 10 repeats = 16 to 40 trials`."""
     rule, repeats = plan.spec.rule, {cell.repeats for cell in plan.cells}
-    least = f"{rule.at_least} to " if rule else "up to " if len(repeats) > 1 else ""
+    least = "up to " if len(repeats) > 1 else f"{rule.at_least} to " if rule else ""
     most = plural(rule.at_most if rule else max(repeats), "repeat")
     return f"{plural(len(plan.cells), 'configuration')} x {least}{most} = {trials_text(plan)}"
 

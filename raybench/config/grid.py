@@ -259,7 +259,7 @@ class GridSpec(CellSettings):
         [],
     )
     overrides: list[Override] = key(
-        "Settings for some configurations only, in order; they take precedence over all others.",
+        "Settings for some configurations only, in order; they take precedence over all others, but set no axis.",
         [{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}],
         [],
     )
