@@ -38,6 +38,17 @@ _PLACES: Mapping[str, type[BaseModel]] = {
 }
 """Where keys belong that are only in the wrong place."""
 
+_MODELS: Mapping[Path, type[BaseModel]] = {
+    (): GridSpec,
+    ("workload",): Command,
+    ("target",): Target,
+    ("repeats",): Repeats,
+    ("budget",): Budget,
+    ("overrides", 0): Override,
+    ("overrides", 0, "set"): CellSettings,
+}
+_SETTINGS_AT = (("axes",), ("baseline",), ("include", 0), ("exclude", 0), ("overrides", 0, "when"))
+
 
 def flow(value: Any) -> str:
     """A value as YAML writes it on one line; long texts, lists and maps are shortened."""
@@ -145,26 +156,12 @@ def _unknown_key(path: Path) -> str:
 
 def known_keys(path: Path) -> Mapping[Any, Any]:
     """The keys that are allowed in a map at this path, each with an example."""
-    match path:
-        case ():
-            model: Any = GridSpec
-        case ("devices", _):
-            model = DeviceProfile
-        case ("workload",):
-            model = Command
-        case ("target",):
-            model = Target
-        case ("repeats",):
-            model = Repeats
-        case ("budget",):
-            model = Budget
-        case ("overrides", int()):
-            model = Override
-        case ("overrides", int(), "set"):
-            model = CellSettings
-        case ("axes",) | ("baseline",) | ("include" | "exclude", int()) | ("overrides", int(), "when"):
-            return {"device": "cpu"} | {name: one.examples[0] for name, one in SETTINGS.items()}
-        case _:  # in a value of a setting that is a map
-            maps = [each for step in path if step in SETTINGS for each in SETTINGS[str(step)].examples]
-            return {key: item for each in maps if isinstance(each, dict) for key, item in each.items()}
-    return {name: (field.examples or [None])[0] for name, field in model.model_fields.items()}
+    at = tuple(0 if isinstance(step, int) else step for step in path)
+    if at in _SETTINGS_AT:
+        return {"device": "cpu"} | {name: one.examples[0] for name, one in SETTINGS.items()}
+    model = DeviceProfile if len(at) == 2 and at[0] == "devices" else _MODELS.get(at)
+    if model:
+        return {name: (field.examples or [None])[0] for name, field in model.model_fields.items()}
+    # In a value of a setting that is a map.
+    maps = [each for step in path if step in SETTINGS for each in SETTINGS[str(step)].examples]
+    return {key: item for each in maps if isinstance(each, dict) for key, item in each.items()}
