@@ -311,8 +311,8 @@ class GridSpec(CellSettings):
         return f"{place}: "
 
     def error(self, key: str, message: str) -> UsageError:
-        """The error of the value of a key, with its place."""
-        return UsageError(f"{self.place(key)}{key}: {message}")
+        """The error of the value of a key, such as `model.side`, with the place of its first part."""
+        return UsageError(f"{self.place(key.partition('.')[0])}{key}: {message}")
 
     def values(self, included: bool) -> dict[str, list[Any]]:
         """The values of each axis, with those of `include` if `included`; every kind for `device: available`."""

@@ -459,7 +459,8 @@ def _declared(cls: type) -> dict[str, Setting]:
         attributes = {"label": entry.name.replace("_", " "), **entry.metadata}
         default = {} if entry.default is DATACLASS_MISSING else entry.default
         one = Setting(entry.name, types[entry.name], default, **attributes)
-        settings[entry.name] = replace(one, examples=one.examples or one.names or (one.default,))
+        example = list(default) if isinstance(default, tuple) else default  # as in a grid file
+        settings[entry.name] = replace(one, examples=one.examples or one.names or (example,))
     return settings
 
 

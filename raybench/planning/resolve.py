@@ -381,7 +381,7 @@ class Resolver:
         for split, count in counts.items():
             available = self._available.get(split)
             if count and available and count > available:
-                raise self._spec.error("examples", f"{count} is not allowed for {split}; {name} has {available}")
+                raise self._spec.error(f"examples.{split}", f"{count} is not allowed; {name} has {available}")
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
         parts = resolved["gradient_accumulation"]
         for divisor, noun in ((replicas, "replicas"), (replicas * parts, f"parts (gradient_accumulation {parts})")):

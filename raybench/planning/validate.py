@@ -40,7 +40,7 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
         else:
             problem = option.problem(value)
         if problem:
-            raise spec.error("model", f"{name}: {problem}")
+            raise spec.error(f"model.{name}", problem)
         if value != default:
             options[name] = option.converted(value)
     return options

@@ -143,7 +143,7 @@ YAML = [
     ("---\nname: y", 3, "expected a single document in the stream, but found another"),
     ("description: a\0b", 3, "U+0000 is not allowed"),
     ('description: "a\\0b"', 3, "U+0000 is not allowed"),
-    ("seed: 1\repochs: [", 4, "while parsing a flow sequence"),
+    ("seed: 1\repochs: [", 5, "while parsing a flow node"),
     ('description: "\\uD800"', 3, "U+D800 is not allowed"),
     ('description: "\\UFFFFFFFF"', 1, "not valid YAML"),
 ]

@@ -201,7 +201,7 @@ OWN = "name: g\nworkload: {command: 'true {size}'}\nparams: {size: 1000}\n"
     ("text", "words"),
     [
         (GRID.replace("32, 64", "2048"), "batch_size: 2048 is larger than the training set of 1437 examples"),
-        (GRID + "examples: {train: 5000}\n", "grid.yaml:5:1: examples: 5000 is not allowed for train; digits has 1437"),
+        (GRID + "examples: {train: 5000}\n", "grid.yaml:5:1: examples.train: 5000 is not allowed; digits has 1437"),
         (GRID.replace("digits_cnn", "digit_cnn"), "grid.yaml:2:1: unknown workload 'digit_cnn'"),
         (GRID + "memory_limit: 2GiB\n", "grid.yaml:5:1: memory_limit: does not apply to cuda"),
         (
