@@ -27,7 +27,7 @@ from raybench.analysis.best import best
 from raybench.analysis.effects import effects
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, Try
+from raybench.analysis.measured import Measured, Try, with_candidates
 from raybench.analysis.over import LOOK_ALPHA, changes
 from raybench.analysis.ratios import cost_ratio, quality_difference
 from raybench.analysis.scaling import serial_share
@@ -140,7 +140,7 @@ class Grid:
         k = len(self.points)
         of_host = rng.normal(0, 0.05, (self.hosts, k)) if self.hosts > 1 else np.zeros((1, k))
         logs = [self.truth + noise(rng, repeats, k) + of_host[host] for host in range(self.hosts)]
-        return [
+        measured = [
             Measured(
                 index,
                 point,
@@ -152,6 +152,7 @@ class Grid:
             )
             for index, point in enumerate(self.points)
         ]
+        return with_candidates(measured)
 
 
 class Counts:
@@ -188,7 +189,7 @@ def simulate(
     for _ in range(draws):
         measured = grid.draw(rng, noise, repeats)
         last = len(measured) - 1
-        pair = cost_ratio(measured[last].times, measured[references[last] or 0].times)
+        pair = cost_ratio(measured[last], measured[references[last] or 0])
         if pair:
             counts.add("pair", pair.low, pair.high, grid.truth[references[last] or 0] - grid.truth[last])
         rows = effects(measured, grid.matching, ())

@@ -29,6 +29,7 @@ from raybench.analysis.effects import effects
 from raybench.analysis.findings.finding import find_all
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
+    ENERGY_TO_TARGET,
     PERCENT,
     Measured,
     as_logged,
@@ -39,7 +40,7 @@ from raybench.analysis.measured import (
 )
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, joules_of, target_ratio
+from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -94,7 +95,7 @@ def analyze(
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
-    made_effects = tuple(effects(measured, matching, grid.metrics)) if is_result else ()
+    made_effects = tuple(effects(measured, matching, grid.metrics, bool(request.budget))) if is_result else ()
     data = (str(each.content.data.name) for each in request.cells)
     answer = Answer(
         grid=request.name,
@@ -149,7 +150,6 @@ class _Grid:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
         total_s = _median(map(timing.total, runs))
-        rounding = max(own.time_rounding, other.time_rounding) if other else 0.0
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
@@ -184,13 +184,13 @@ class _Grid:
             energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
-            ratio=cost_ratio(own.times, other.times, rounding=rounding) if other else None,
+            ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
             to_target=self._to_target(own, other) if self.target else None,
         )
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
-        seconds, joules = expected(own.tries), expected(own.tries, joules_of)
+        seconds, joules = expected(own.tries), expected(own.tries, ENERGY_TO_TARGET)
         return ToTarget(
             reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),

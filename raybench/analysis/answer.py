@@ -96,13 +96,10 @@ class Ratio(Compared):
     """The ratio of two configurations: above 1 is faster, cheaper, or with less energy.
 
     Attributes:
-        comparisons: number of candidates from which the sides were selected, for which the interval is corrected
-            (Bonferroni); 1 without a selection.
         holds_if_no_miss: the interval of times to a target is of successful runs only, and so few that misses may not
             have been seen: the difference is then not significant, whatever the interval.
     """
 
-    comparisons: int = 1
     holds_if_no_miss: bool = False
 
     @property
@@ -327,7 +324,8 @@ class Effect:
         runs: smallest number of runs of a configuration in them.
         speed: geometric mean over the sets; None if the effect changes its sign between sets, if sets have different
             workloads, or if no time can be compared. Without interval if a configuration has one run.
-        least, most: smallest and largest ratio of a set; shown if `varies` or without interval. None without times.
+        to_target: the same of the time to the target, without interval if a run missed it; None if a side never reached it.
+        least, most: smallest and largest ratio of speeds of a set; shown if `varies` or without interval. None without times.
         rates: `Unit.counted` per second with the value and with the baseline's, as `speed`; None if not counted.
         varies: whether the effect differs between sets beyond noise, or `speed` is None for a reason above.
         parts: the effect by the axis it depends on (Holm-corrected); empty if it is not shown to depend on one.
@@ -345,6 +343,7 @@ class Effect:
     sets: int
     runs: int
     speed: Ratio | None = None
+    to_target: Ratio | None = None
     least: float | None = None
     most: float | None = None
     varies: bool = False
@@ -405,8 +404,7 @@ class Best:
         configuration: its index.
         other: index of the configuration that the ratios and the difference are relative to: its reference or, if it is
             a reference itself, the next in the ranking; None if it is the only one.
-        ratios: relative to `other`, by criterion, corrected for the selection of the best. Several criteria if one
-            configuration is the best by all of them. None if there is no `other` or it cannot be compared, and for the
+        ratios: relative to `other`, by criterion. Several criteria if one configuration is the best by all of them. None if there is no `other` or it cannot be compared, and for the
             quality, whose difference is `quality`.
         quality: quality minus that of `other`; None if not logged.
         indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.

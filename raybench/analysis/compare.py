@@ -14,8 +14,17 @@ from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, is_too_short, measure_all
-from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
+from raybench.analysis.measured import (
+    TIME,
+    TIME_TO_TARGET,
+    Measured,
+    Source,
+    as_one_grid,
+    host_of,
+    is_too_short,
+    measure_all,
+)
+from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
@@ -51,6 +60,7 @@ class Verdict(StrEnum):
 
     MISSING = "no completed run in new"
     SLOWER = "slower"
+    LATER = "slower to the target"
     WORSE = "lower quality"
     WITHIN = "within the limit"
     UNDECIDED = "undecided"
@@ -58,7 +68,7 @@ class Verdict(StrEnum):
     @property
     def fails(self) -> bool:
         """Whether the new version must not pass."""
-        return self in (Verdict.MISSING, Verdict.SLOWER, Verdict.WORSE)
+        return self not in (Verdict.WITHIN, Verdict.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,7 @@ class Change:
     Attributes:
         base_s, new_s: steady seconds per unit of work; None without a completed run.
         speed: new relative to base, above 1 if new is faster, and the bounds of its tests; None without times of both.
+        to_target: the same of the time to the target, if all runs reached it; None without a target.
         quality: the metric of new minus that of base; None if not logged.
         quality_kept: whether non-inferiority within the limit is shown; None if the metric has no limit.
         reason: why it is undecided or missing; empty otherwise.
@@ -80,6 +91,7 @@ class Change:
     new_s: float | None
     speed: Ratio | None
     verdict: Verdict
+    to_target: Ratio | None = None
     quality: Difference | None = None
     quality_kept: bool | None = None
     reason: str = ""
@@ -171,7 +183,8 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     """Compare the versions of a grid with the axis `version`.
 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
-    above 0; with `strict` if the whole 95% interval is above the limit. Runs that alternated are compared in pairs.
+    above 0; with `strict` if the whole 95% interval is above the limit. Runs that alternated are compared in pairs. If
+    all runs reached a target, the time to it is tested in the same way.
     With more than 4 configurations the tests are stricter, so that the expected number of false alarms stays the same.
     A verdict on speed counts only if it is the same without the time that other programs are estimated to have taken.
 
@@ -236,21 +249,22 @@ class _Judge:
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
         if base.completed and (new is None or not new.completed):
             return replace(change, verdict=Verdict.MISSING, reason=_ending(new))
-        floor = max(each.time_rounding for each in (base, new) if each)
-        if new is None or (slowdown := difference(new.times, base.times, floor=floor)) is None:
+        if new is None:
+            return change
+        # Each configuration has tests of its own: none is chosen.
+        base, new = replace(base, candidates={}), replace(new, candidates={})
+        if (slowdown := compared(new, base, TIME)) is None:
             return change
         if any(map(is_too_short, (*base.completed, *new.completed))):
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         runs = len(new.times), len(base.times)
-        speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
-        if bounds := self._bounds(slowdown):
-            speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
+        speed = self._as_speed(slowdown, runs)
         verdict, reason, repeats = self._of_speed(slowdown, min(runs))
-        quiet = difference(_without_load(new), _without_load(base), floor=floor)
+        quiet = difference(_without_load(new), _without_load(base), max(base.time_rounding, new.time_rounding))
         if verdict is not (self._of_speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         kept: bool | None = None
-        estimate, limit = quality_estimate(new, base, self.metric), self.limits.loss(self.metric)
+        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
         unshown = f"{self.metric or 'the quality'} is not shown to stay within its limit"
         if estimate and estimate.error is not None and limit is not None:
             if not self.metric.endswith("/accuracy"):
@@ -265,11 +279,20 @@ class _Judge:
                 repeats = estimate.repeats_until(abs(limit - loss), logged, self._probability(estimate))
         elif verdict is Verdict.WITHIN and self.limits.needs_quality:
             verdict, reason, repeats = Verdict.UNDECIDED, unshown, None
+        tries, later = (*base.tries, *new.tries), compared(new, base, TIME_TO_TARGET)
+        to_target = self._as_speed(later, runs) if later and all(each.reached for each in tries) else None
+        if later and to_target and not verdict.fails and self._of_speed(later, 0)[0] is Verdict.SLOWER:
+            verdict, reason, repeats = Verdict.LATER, "", None
         more = None if repeats is None else repeats - min(runs)
         wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
         more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
         quality = quality_difference(new, base, self.metric)
-        return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
+        return Change(label, base_s, new_s, speed, verdict, to_target, quality, kept, reason, more, more_s)
+
+    def _as_speed(self, slowdown: Estimate, runs: tuple[int, int]) -> Ratio:
+        """Return the ratio of speeds, with the bounds of the tests."""
+        speed, bounds = as_ratio(replace(slowdown, value=-slowdown.value), runs), self._bounds(slowdown)
+        return replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0])) if bounds else speed
 
     def _of_speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
         """Return the verdict on the mean of log(new/base), and the reason and the repeats of one that is undecided."""
@@ -321,11 +344,11 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 
 
 def _misses(measured: Measured) -> tuple[int, int]:
-    """Return the number of runs that did not complete or, if they stop there, reach the target; and that of all."""
+    """Return the number of runs that did not complete or reach the target, if there is one; and that of all."""
     reached = {(each.sample.repeat, each.sample.host) for each in measured.tries if each.reached}
     ended = [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
     missed = [
-        run.status != TrialStatus.COMPLETED or (run.stops and (run.repeat, host_of(run)) not in reached)
+        run.status != TrialStatus.COMPLETED or (bool(measured.tries) and (run.repeat, host_of(run)) not in reached)
         for run in ended
     ]
     return sum(missed), len(ended)

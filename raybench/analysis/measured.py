@@ -11,7 +11,7 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Sample, Stopping, rounding
+from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
 from raybench.core.cell import COMMAND
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
@@ -29,6 +29,14 @@ Configurations with different batch sizes leave out different incomplete last ba
 """
 
 PERCENT = 100.0
+
+TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
+    "time per unit",
+    "energy per unit",
+    "time to target",
+    "energy to target",
+)
+"""Quantities by which configurations are compared, besides metrics: logs, of a unit of work or to the target."""
 
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
@@ -68,6 +76,10 @@ class Try:
     joules: tuple[float | None, float | None] = (None, None)
     rounding: float = 0.0
 
+    def cost(self, quantity: str) -> tuple[float | None, float | None]:
+        """Return the seconds or the joules."""
+        return self.seconds if quantity == TIME_TO_TARGET else self.joules
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -87,6 +99,7 @@ class Measured:
         quality_rounding: variance of a metric due to rounding to whole examples, or digits.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
+        candidates: those of which the best is chosen, by quantity (`samples`).
     """
 
     index: int
@@ -105,6 +118,32 @@ class Measured:
     stops: bool = False
     attempts: tuple[Attempt, ...] = ()
     completed: tuple[Attempt, ...] = ()
+    candidates: Mapping[str, Candidates] = field(default_factory=dict)
+
+    def samples(self, quantity: str) -> tuple[Sample, ...]:
+        """Return the numbers of `TIME`, `ENERGY`, `TIME_TO_TARGET`, `ENERGY_TO_TARGET` or a metric."""
+        if quantity in (TIME, ENERGY):
+            return self.times if quantity == TIME else self.energies
+        if quantity not in (TIME_TO_TARGET, ENERGY_TO_TARGET):
+            return self.qualities.get(quantity, ())
+        costs = ((each, each.cost(quantity)[0]) for each in self.tries if each.reached)
+        return tuple(replace(each.sample, value=math.log(cost)) for each, cost in costs if cost)
+
+    def rounding(self, quantity: str) -> float:
+        """Return the least variance of a number, due to rounding."""
+        if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
+            return max((each.rounding for each in self.tries), default=0.0)
+        return self.time_rounding if quantity == TIME else self.quality_rounding.get(quantity, 0.0)
+
+
+def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
+    """Return configurations with the candidates of their job; those by `metrics` if a budget makes these decide."""
+    quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
+    of_jobs = {
+        job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
+        for job in {each.job for each in configurations}
+    }
+    return [replace(each, candidates=of_jobs[each.job]) for each in configurations]
 
 
 def are_same(values: Sequence[Any]) -> bool:
@@ -350,7 +389,8 @@ def measure_all(
         measure(index, cell, own, unit, as_logged(request.target, scale), scale, steps, stopping)
         for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
     ]
-    return measured, unit, scale
+    metrics = {name for each in measured for name in each.qualities} if request.budget else ()
+    return with_candidates(measured, metrics), unit, scale
 
 
 def _time_rounding(runs: Sequence[Attempt], step: float) -> float:

@@ -35,6 +35,9 @@ from raybench.results import energy, timing
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
 
+NOT_A_NUMBER = "metric_not_a_number"
+"""The code of a caution about metrics of completed runs."""
+
 _UNNAMED = re.compile(r"params\.argument_\d+")
 """Names of axes of a command whose values follow no option."""
 
@@ -71,7 +74,7 @@ def with_trust(
         found_cautions.append((replace(caution, could_change_best=turns), parts))
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
-        if not caution.could_change_best and caution.code not in ("metric_missing", "seed_unused"):
+        if not caution.could_change_best and caution.code not in ("metric_missing", NOT_A_NUMBER, "seed_unused"):
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
@@ -269,6 +272,18 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "train for more epochs than `warmup_epochs`"
         yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
+    lost = [
+        (each.index, name)
+        for each in measured
+        for run in each.completed
+        for name, value in run.last_metrics.items()
+        if not math.isfinite(value)
+    ]
+    if lost:
+        text = f"the last {join_words(sorted({name for _, name in lost}))} of a run is not a number"
+        indices = tuple(dict.fromkeys(index for index, _ in lost))
+        by_quality = any(Criterion.QUALITY in each.ratios for each in answer.best)
+        yield Caution(NOT_A_NUMBER, f"{text}, and its quality unknown", "", configurations=indices, could_change_best=by_quality)
     equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
     if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
         # Of a larger fraction of runs, at least one would have been seen in 95% of cases.

@@ -55,9 +55,10 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 
 def _named(change: Change) -> str:
     """The label, with how much slower it is: in these runs, and at least."""
-    if change.verdict is not Verdict.SLOWER or change.speed is None or not change.speed.high:
+    speed = {Verdict.SLOWER: change.speed, Verdict.LATER: change.to_target}.get(change.verdict)
+    if speed is None or not speed.high:
         return change.label
-    slower, least = (percent(1 / each - 1) for each in (change.speed.value, change.speed.high))
+    slower, least = (percent(1 / each - 1) for each in (speed.value, speed.high))
     return f"{change.label} by {slower}, at least {least}"
 
 
@@ -69,6 +70,7 @@ def columns(comparison: Comparison) -> list[Column]:
         Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
         Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
         Column("speed (bounds)", [ratio_text(each.speed) for each in changes], right=False),
+        Column("speed to the target", [ratio_text(each.to_target) for each in changes], right=False, drop=3),
         Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
         Column("verdict", [str(each.verdict) for each in changes], right=False),
     ]

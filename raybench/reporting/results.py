@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ class Results:
 
     @property
     def _records(self) -> list[Record]:
-        return [record for grid in self._grids for record in grid.records]
+        return [record for grid in self._grids for record in _with_current(grid)]
 
     @property
     def trials(self) -> DataFrame:
@@ -217,3 +218,11 @@ class Results:
         from raybench.reporting.page import overview
 
         return "\n".join(map(overview, self._answers))
+
+
+def _with_current(grid: GridSource) -> Iterator[Record]:
+    """Yield the records of a grid; results of edited code and of values that were removed are not current."""
+    current = {cell.cell_id for cell in grid.request.cells} if grid.request else None
+    for record in grid.records:
+        columns = {} if current is None else {"current": record.attempt.cell_id in current}
+        yield replace(record, columns={**columns, **record.columns})

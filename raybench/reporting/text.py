@@ -62,7 +62,7 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: bool) -> Iterator
 
 def _effects(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     """Yield the table of effects: all, or the largest of many."""
-    below = {number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(each))}
+    below = {number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(answer, each))}
     shown = range(len(answer.effects) if full else min(MAX_ROWS, len(answer.effects)))
     yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
     if left_out := len(answer.effects) - len(shown):

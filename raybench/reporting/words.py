@@ -181,6 +181,11 @@ def target_text(target: Target) -> str:
     return f"{target.metric} {format_value(bound)}"
 
 
+def goal_text(answer: Answer) -> str:
+    """Format the target in a heading: 94%; empty without one."""
+    return target_text(answer.target).removesuffix(" accuracy") if answer.target else ""
+
+
 def name_of(answer: Answer, index: int, workload: str = "") -> str:
     """The label of a configuration, without the parts of a workload that the sentence has named already."""
     parts = answer.configurations[index].label.split(", ")
@@ -545,8 +550,13 @@ def effect_rates(effect: Effect) -> str:
     return " vs. ".join(map(rate_number, effect.rates))
 
 
-def effect_detail(effect: Effect) -> str:
-    """The values by the axis that the effect depends on, or its range; empty if neither is needed."""
+def effect_detail(answer: Answer, effect: Effect) -> str:
+    """The speeds by the axis that the effect depends on, or their range; empty if neither is needed."""
+    detail = _effect_detail(effect)
+    return f"{speed_head(answer)}: {detail}" if detail and (answer.target or answer.budget) else detail
+
+
+def _effect_detail(effect: Effect) -> str:
     if effect.parts:
         parts = [f"{_condition(part.axis, part.value)} {ratio_text(part.speed)}" for part in effect.parts if part.speed]
         return ", ".join(parts)
@@ -580,7 +590,10 @@ def effects_note(answer: Answer) -> str:
         "Values are means over pairs that differ in nothing else, geometric for speeds and rates." if is_mean else ""
     )
     few = f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
-    return f"{means} {few}".strip()
+    has_interval = any(each.speed and each.speed.has_interval for each in answer.effects)
+    is_missed = any(each.to_target and not each.to_target.has_interval for each in answer.effects) and has_interval
+    missed = "A speed to the target has no interval if a run missed it." if is_missed else ""
+    return " ".join(filter(None, (means, few, missed)))
 
 
 # Amounts of hardware
@@ -636,17 +649,18 @@ def plural_noun(noun: str) -> str:
 def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     """How to read the table of configurations, of which columns with these headings are shown."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
+    chosen = f", which allow for choosing the best of {len(answer.ranking)}" if len(answer.ranking) > 2 else ""
     parts = [
         reference_text(answer),
         runs_text(answer),
-        "95% intervals in parentheses" if intervals else "",
+        f"95% intervals in parentheses{chosen}" if intervals else "",
         peaks_text(answer) if "MFU" in heads else "",
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
     text = "Times to the target include compilation and restarts after misses, but not start-up and evaluation."
     to_target = text if is_reached(answer.configurations) else ""
-    sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
+    sentences = [first, to_target, *_mfu_problems(answer)]
     return " ".join(filter(None, sentences))
 
 
@@ -657,20 +671,6 @@ def _mfu_problems(answer: Answer) -> list[str]:
         problems.setdefault(each.mfu_problem, []).append(each.label)
     of = "" if len(problems) == 1 else " of {}"
     return [f"No MFU{of.format(names_text(names))}: {problem}." for problem, names in problems.items() if problem]
-
-
-def _selection_text(answer: Answer) -> str:
-    """How the answer's intervals of speed differ from those of the table, if the best was chosen from several."""
-    rows = [each.to_target.ratio if each.to_target else each.ratio for each in answer.configurations]
-    ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
-    chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
-    most = max(chosen, default=1)
-    if most <= 1 or answer.decision:
-        return ""
-    return (
-        "To decide, use the intervals above the tables: they pool the spread of all runs and allow for choosing the "
-        f"best of {most + 1}."
-    )
 
 
 def hardware_text(answer: Answer) -> str:
