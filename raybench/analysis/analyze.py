@@ -27,15 +27,14 @@ from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.finding import find_all
+from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     ENERGY_TO_TARGET,
-    PERCENT,
     Measured,
     as_logged,
     joules_per_unit,
     measure_all,
-    sample_of,
     seconds_per_unit,
 )
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
@@ -128,7 +127,7 @@ class _Grid:
         self.request = with_needed_repeats(attempts, request)
         self.measured, self.unit, self._scale = measure_all(attempts, self.request)
         self.request = replace(self.request, target=as_logged(request.target, self._scale))
-        self.target = _in_fractions(request.target)
+        self.target = as_logged(request.target, lambda _, value: value)  # in fractions
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
@@ -229,14 +228,6 @@ class _Grid:
         )
 
 
-def _in_fractions(target: Target | None) -> Target | None:
-    """Return a target on an accuracy in percent as a fraction."""
-    if target is None or not target.in_percent:
-        return target
-    bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
-    return Target(target.metric, *bounds)
-
-
 def is_higher_better(metric: str, target: Target | None) -> bool:
     """Return whether more of a metric is better."""
     if target and target.metric == metric:
@@ -279,7 +270,7 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
 
 def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
     used = [(run, each) for run in runs if (each := utilization(run))]
-    share = cost_summary(tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu))
+    share = cost_summary(tuple(Sample(run.repeat, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}
     least = min((each.basis for _, each in used), key=lambda basis: basis.peak)

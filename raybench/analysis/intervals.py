@@ -20,7 +20,7 @@ ALPHA = 0.05
 """Probability that a 95% interval misses the true value."""
 
 POOLED_ALPHA = 0.02
-"""The same with a pooled variance and few repeats, to make up for unequal noise and for what a device does in a repeat."""
+"""The same with a pooled variance and few repeats, to make up for unequal noise and what a device does in a repeat."""
 
 NOISIER = 0.01
 """Level at which a configuration is taken to vary more than the others, so that it does not share their variance."""
@@ -149,21 +149,37 @@ class Candidates:
     @cached_property
     def within(self) -> Residual | None:
         """The variance of runs, within machines; None with one run each."""
-        return _pooled([_squares(side) for side in self._sides])[0]
+        parts = [part for side in self._sides if (part := _squares(side))[1]]
+        while parts:
+            squares, df = (sum(part[place] for part in parts) for place in range(2))
+            if (number := _noisiest(parts, squares, df)) is None:
+                return Residual(squares / df, df)
+            del parts[number]
+        return None
 
     @cached_property
     def within_repeats(self) -> Residual | None:
         """The same without what all configurations share in a repeat; None without `LEAST_PAIRED` common repeats."""
         sides = [{run.repeat: run.value for run in side} for side in self._sides if len(side) >= LEAST_PAIRED]
         while len(sides) > 1 and len(repeats := set.intersection(*map(set, sides))) >= LEAST_PAIRED:
-            table = np.array([[side[repeat] for side in sides] for repeat in repeats])
-            rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-            df = (len(repeats) - 1) * (len(sides) - 1) / len(sides)
-            found, alike = _pooled([(float(squares), df) for squares in (rest**2).sum(axis=0)])
-            if len(alike) == len(sides):
-                return found
-            sides = [sides[number] for number in alike]
+            table = TwoWayTable(np.array([[side[repeat] for side in sides] for repeat in repeats]))
+            # The part of the residual sum of squares that the table without this configuration does not have.
+            factor = len(sides) / (len(sides) - 1)
+            parts = [(factor * float(squares), len(repeats) - 1) for squares in (table.rest**2).sum(axis=0)]
+            if (number := _noisiest(parts, table.ms_residual * table.df, table.df)) is None:
+                return Residual(table.ms_residual, table.df)
+            del sides[number]
         return None
+
+
+def _noisiest(parts: Sequence[tuple[float, float]], squares: float, df: float) -> int | None:
+    """Return which part of a sum of squares, each with its degrees of freedom, is far larger than the rest."""
+    number = max(range(len(parts)), key=lambda each: parts[each][0] / parts[each][1])
+    own, own_df = parts[number]
+    if df <= own_df:
+        return None
+    rest = max(squares - own, 0.0) / (df - own_df)
+    return number if f_probability(own / own_df, rest, own_df, df - own_df) < NOISIER / len(parts) else None
 
 
 @lru_cache(maxsize=10_000)
@@ -200,20 +216,6 @@ def _squares(side: Sequence[Sample]) -> tuple[float, float]:
     """Return the sum of squares of runs around their mean, within machines, and its degrees of freedom."""
     groups = [values for values in _by_host(side).values() if len(values) > 1]
     return sum(variance(each) * (len(each) - 1) for each in groups), sum(len(each) - 1 for each in groups)
-
-
-def _pooled(parts: Sequence[tuple[float, float]]) -> tuple[Residual | None, list[int]]:
-    """Return the variance pooled over sums of squares, and which of them vary alike: one may be far noisier."""
-    alike = sorted((number for number, (_, df) in enumerate(parts) if df), key=lambda each: parts[each][0] / parts[each][1])
-    squares, df = (sum(parts[each][place] for each in alike) for place in range(2))
-    while len(alike) > 1:
-        most, own_df = parts[alike[-1]]
-        rest = (squares - most) / (df - own_df)
-        if f_probability(most / own_df, max(rest, 0.0), own_df, df - own_df) > NOISIER / len(alike):
-            break
-        squares, df = squares - most, df - own_df
-        alike.pop()
-    return Residual(max(squares, 0.0) / df, df) if df else None, sorted(alike)
 
 
 def difference(
@@ -340,6 +342,7 @@ class TwoWayTable:
 
     Attributes:
         values: one row per repeat, one column per set; at least 2 of both.
+        rest: what the means of rows and columns do not explain.
         ms_repeats: mean square of repeats.
         ms_residual: residual mean square.
     """
@@ -348,10 +351,9 @@ class TwoWayTable:
         """Compute the mean squares; `floor` is the least variance of one value."""
         n, m = values.shape
         rows, columns, middle = values.mean(axis=1), values.mean(axis=0), values.mean()
-        rest = values - rows[:, None] - columns[None, :] + middle
-        self.values = values
+        self.values, self.rest = values, values - rows[:, None] - columns[None, :] + middle
         self.ms_repeats = max(m * float(((rows - middle) ** 2).sum()) / (n - 1), floor)
-        self.ms_residual = max(float((rest**2).sum()) / ((n - 1) * (m - 1)), floor)
+        self.ms_residual = max(float((self.rest**2).sum()) / ((n - 1) * (m - 1)), floor)
 
     @property
     def df(self) -> int:
@@ -364,7 +366,7 @@ class TwoWayTable:
         """Whether one set varies more than the others, so that the residual of all is not that of each."""
         squares = np.sort(self.values.var(axis=0))
         n, m = self.values.shape
-        return f_probability(squares[-1], squares[:-1].mean(), n - 1, self.df) < NOISIER / m
+        return f_probability(float(squares[-1]), float(squares[:-1].mean()), n - 1.0, self.df) < float(ALPHA / m)
 
     @property
     def mean(self) -> Estimate:
@@ -400,9 +402,7 @@ class TwoWayTable:
         return bool(columns.min() < -half and columns.max() > half)
 
 
-def effect(
-    pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | None = None
-) -> EffectEstimate | None:
+def effect(pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | None = None) -> EffectEstimate | None:
     """Return the effect over matched sets; None without a set of which both sides have runs.
 
     One set is compared as any pair of configurations.

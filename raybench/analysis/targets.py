@@ -19,6 +19,7 @@ MANY_RUNS = 10
 FEW_MISSES = 1.5
 """Factor of the probability that Wilson's interval misses: with few runs it covers 93% where 95% is claimed."""
 
+
 @dataclass(frozen=True)
 class Expected(Summary):
     """The expected cost to reach the target of the `runs` that tried, with a restart after each miss.
@@ -71,9 +72,7 @@ def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: 
     return replace(result, low=value * math.exp(-below), high=high, high_with_misses=value * math.exp(above))
 
 
-def target_ratio(
-    own: Measured, other: Measured, quantity: str = TIME_TO_TARGET, factor: float = 1.0
-) -> Ratio | None:
+def target_ratio(own: Measured, other: Measured, quantity: str = TIME_TO_TARGET, factor: float = 1.0) -> Ratio | None:
     """Return the expected cost of the other to the target ÷ the own, times a factor; None if one never reached it.
 
     If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a

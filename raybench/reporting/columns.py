@@ -118,8 +118,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"{currency} to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:
-        columns.append(column(f"{currency}/{unit.short}", lambda each: each.price, drop=5))
-        columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
+        short = unit.label.replace("million", "M")
+        columns.append(column(f"{currency}/{short}", lambda each: each.price, drop=5))
+        columns.append(column(f"J/{short}", lambda each: each.energy_j, drop=9))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
         columns.append(column(name, metric_of(name), drop=13 + number))
@@ -157,8 +158,8 @@ def _ratios(
 def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
     """Return the column of the metric, with enough decimals to see its differences."""
     ends = [each.quality_difference for each in answer.configurations if each.quality_difference]
-    widths = [100 * (each.high - each.low) for each in ends if each.low is not None and each.high is not None]
-    decimals = 2 if words.is_accuracy(answer.metric) and widths and min(widths) < 0.1 else 1
+    widths = [each.high - each.low for each in ends if each.low is not None and each.high is not None]
+    decimals = 2 if min(widths, default=1.0) < 0.001 else 1
     values = [each.quality.value if each.quality else None for each in shown]
     texts = [NOTHING if value is None else words.metric_text(answer.metric, value, decimals) for value in values]
     return Column(words.metric_name(answer.metric), texts, values)
