@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -32,6 +32,9 @@ Key = tuple[str, int]
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 """Valid names of trials, which are names of folders."""
+
+SHARED = ("cell", "machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions")
+"""Maps of a start that many attempts have; its event may have their JSON instead."""
 
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
@@ -154,11 +157,6 @@ class Attempt:
         """Number of epochs at the beginning that do not count as steady."""
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
-    @property
-    def warmup(self) -> list[Epoch]:
-        """Its warm-up epochs."""
-        return [epoch for epoch in self.epochs if epoch.epoch <= self.warmup_epochs]
-
     @cached_property
     def steady(self) -> list[Epoch]:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
@@ -180,11 +178,9 @@ class Attempt:
             return None
         return last if is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
 
-    @property
+    @cached_property
     def last_metrics(self) -> Mapping[str, float]:
-        """The metrics after training: of the last epoch; with a budget, the last of each, as it ends anywhere."""
-        if not self.cell.budget:
-            return self.epochs[-1].metrics if self.epochs else {}
+        """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         return {name: value for epoch in self.epochs for name, value in epoch.metrics.items()}
 
     @property
@@ -200,13 +196,9 @@ class Attempt:
         """The highest value of a metric over all epochs; None if there is none."""
         return max((epoch.metrics[name] for epoch in self.epochs if name in epoch.metrics), default=None)
 
-    def copy(self) -> Attempt:
-        """A copy that later events do not change."""
-        return replace(self, epochs=list(self.epochs))
-
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        for name in ("steady", "kept"):
+        for name in ("steady", "last_metrics", "kept"):
             self.__dict__.pop(name, None)
         kind = event.get("event")
         if kind == "trial_started":

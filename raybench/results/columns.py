@@ -44,6 +44,7 @@ _IDENTITY = [
     Column("started", TIME, "UTC", "start of its process"),
     Column("ended", TIME, "UTC", "end of its process"),
     Column("host", TEXT, "", "the name of its machine"),
+    Column("current", YES_NO, "", "whether the last execution asked for its configuration; not if its code was edited"),
 ]
 
 MODEL = "model"
@@ -135,10 +136,10 @@ _RESULTS = [
     Column("epochs_done", WHOLE, "epochs", "number of completed epochs"),
     *(_total(quantity) for quantity in QUANTITIES if quantity.over_epochs and not quantity.key),
     Column("best_val_accuracy", NUMBER, "fraction", "the highest accuracy of its epochs; missing if it diverged"),
-    Column("last_val_accuracy", NUMBER, "fraction", "validation accuracy of the last epoch; missing if it diverged"),
-    Column("last_val_loss", NUMBER, "", "validation loss of the last epoch"),
-    Column("last_train_accuracy", NUMBER, "fraction", "training accuracy of the last epoch"),
-    Column("last_train_loss", NUMBER, "", "training loss of the last epoch"),
+    Column("last_val_accuracy", NUMBER, "fraction", "the last validation accuracy; missing if it diverged"),
+    Column("last_val_loss", NUMBER, "", "the last validation loss"),
+    Column("last_train_accuracy", NUMBER, "fraction", "the last training accuracy"),
+    Column("last_train_loss", NUMBER, "", "the last training loss"),
     Column("target_metric", TEXT, "", "the metric of the target; missing without a target"),
     Column("target_at_least", NUMBER, "", "the target is reached at this value or more"),
     Column("target_at_most", NUMBER, "", "the target is reached at this value or less"),

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import field, fields, make_dataclass
 from typing import Annotated, Any
 
 import msgspec
 
-from raybench.results.attempt import Attempt, key_of
+from raybench.core.events import Event
+from raybench.results.attempt import SHARED, Attempt, key_of
 from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
 from raybench.results.parsing import LARGEST, LARGEST_FLOAT, records_in
 
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of `attempt_of_lines` for a file that has to be read line by line instead."""
 
-_EPOCH_ENDED = b'{"v":1,"event":"epoch_ended",'
+_STARTED, _EPOCH_ENDED = (b'{"v":1,"event":"%b",' % kind for kind in (b"trial_started", b"epoch_ended"))
 
 _WHOLE = Annotated[int, msgspec.Meta(gt=-LARGEST, le=LARGEST - 1)]
 _NUMBER = Annotated[float, msgspec.Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
@@ -34,27 +35,31 @@ _TYPES: Mapping[Kind, Any] = {
     Kind.SEQUENCE: list[_NUMBER],
     Kind.RECORDS: list[dict[str, Any]],
 }
-_KINDS = {each.name: each.kind for each in EPOCH_FIELDS}
-_EMPTY = Epoch(1, None)
+_DEFAULTS = {each.name: field(default=each.default, default_factory=each.default_factory) for each in fields(Epoch)}
 
 
-def _field(name: str) -> tuple[str, Any, Any]:
-    """The field of an event for a measured field of an epoch."""
-    return name, _TYPES[_KINDS[name]], getattr(_EMPTY, name)
+def _compact(epoch: Epoch) -> None:
+    if epoch.step_s:
+        epoch.step_s = array("d", epoch.step_s)  # a third of the memory of a list
+    if epoch.optimizers:
+        epoch.optimizers = records_in(epoch.optimizers)
 
 
-_EVENT = msgspec.defstruct(
-    "EpochEnded",
-    [
-        ("trial", str),
-        ("attempt", int),
-        ("epoch", Annotated[int, msgspec.Meta(ge=1, le=LARGEST - 1)]),
-        ("t", str),
-        *(_field(each.name) for each in fields(Epoch) if each.name in _KINDS),
-    ],
-    gc=False,
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_EPOCH: msgspec.json.Decoder[Epoch] = msgspec.json.Decoder(
+    make_dataclass(
+        "Epoch",
+        [
+            ("epoch", Annotated[int, msgspec.Meta(ge=1, le=LARGEST - 1)]),
+            ("t", str),
+            *((each.name, _TYPES[each.kind], _DEFAULTS[each.name]) for each in EPOCH_FIELDS),
+        ],
+        bases=(Epoch,),
+        namespace={"__post_init__": _compact},
+        slots=True,
+    )
 )
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_EVENT)
+"""Reads an epoch whose values are in their limits."""
 
 
 def attempt_of_lines(lines: Sequence[bytes]) -> Attempt:
@@ -63,29 +68,26 @@ def attempt_of_lines(lines: Sequence[bytes]) -> Attempt:
     Raises:
         ValueError, msgspec.MsgspecError, RecursionError: a line is damaged, or of a different attempt (`DAMAGED`).
     """
-    attempt = None
+    attempt, own = None, b""
     for line in lines:
-        if attempt and line.startswith(_EPOCH_ENDED):
-            trial, number, *values = msgspec.structs.astuple(_DECODER.decode(line))
-            if (trial, number) != attempt.key:
-                raise ValueError(line)
-            attempt.add_epoch(_epoch(values))
-        else:
-            event = msgspec.json.decode(line)
-            key = key_of(event) if isinstance(event, dict) else None
-            if key is None or (attempt and key != attempt.key):
-                raise ValueError(line)
-            attempt = attempt or Attempt(*key)
-            attempt.take(event)
+        if attempt and line.startswith(_EPOCH_ENDED) and own in line:
+            attempt.add_epoch(_EPOCH.decode(line))
+            continue
+        event = _event(line)
+        key = key_of(event)
+        if key is None or (attempt and key != attempt.key):
+            raise ValueError(line)
+        if attempt is None:
+            attempt, own = Attempt(*key), b'"trial":"%b","attempt":%d,' % (key[0].encode(), key[1])
+        attempt.take(event)
     if attempt is None:
         raise ValueError("no event")
     return attempt
 
 
-def _epoch(values: Sequence[Any]) -> Epoch:
-    epoch = Epoch(*values)
-    if epoch.step_s:
-        epoch.step_s = array("d", epoch.step_s)  # a third of the memory of a list
-    if epoch.optimizers:
-        epoch.optimizers = records_in(epoch.optimizers)
-    return epoch
+def _event(line: bytes) -> Event:
+    """An event; of a start, the text of the values that attempts share."""
+    if not line.startswith(_STARTED):
+        return msgspec.json.decode(line, type=dict[str, Any])
+    parts = _PARTS.decode(line).items()
+    return {name: bytes(part) if name in SHARED else msgspec.json.decode(part) for name, part in parts}

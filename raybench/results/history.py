@@ -71,8 +71,9 @@ class GridHistory:
                 (event for event in checks if event["event"] == "check_ended"), key=lambda event: str(event.get("t"))
             )
             paths = {path.name: path for folder in reversed(folders) for path in execution_files(folder)}
-            executions = (Execution.read(paths[name]) for name in sorted(paths))
-            history.executions = [execution for execution in executions if execution]
+            executions = {paths[name]: Execution.read(paths[name]) for name in sorted(paths)}
+            history.executions = [execution for execution in executions.values() if execution]
+            history.damaged += [str(path) for path, execution in executions.items() if execution is None]
         except OSError as error:
             raise UsageError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
         return history
@@ -105,7 +106,7 @@ class GridHistory:
     def snapshot(self, key: Key) -> Attempt:
         """A copy of an attempt that later events do not change."""
         with self._lock:
-            return self.attempts[key].copy()
+            return replace(self.attempts[key], epochs=list(self.attempts[key].epochs))
 
     @property
     def warnings(self) -> list[str]:

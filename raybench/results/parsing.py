@@ -6,7 +6,6 @@ import json
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from types import NoneType
 from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
@@ -48,28 +47,29 @@ def valid_values_in(value: Any) -> Mapping[str, Any]:
 
 
 def shared_values_in(value: Any) -> Mapping[str, Any]:
-    """The same as `valid_values_in`; attempts of the same hardware and software share the map."""
+    """The same as `valid_values_in`, of a map or its JSON; attempts of the same hardware and software share the map."""
     try:
-        return _valid_values_of(json.dumps(mapping_in(value)))
+        return _valid_values_of(_text(value))
     except (TypeError, ValueError, RecursionError):
         return {}
 
 
+def _text(value: Any) -> str | bytes:
+    return value if isinstance(value, bytes) else json.dumps(value)
+
+
 @lru_cache(4096)
-def _valid_values_of(text: str) -> Mapping[str, Any]:
+def _valid_values_of(text: str | bytes) -> Mapping[str, Any]:
     return valid_values_in(json.loads(text))
 
 
 def _is_sound(value: Any) -> bool:
+    """Return whether no number in a value of JSON is out of range."""
     kind = type(value)
-    if kind is str or kind is bool:  # the usual types first, for speed
-        return True
-    if kind is dict:
-        return all(map(_is_sound, value.values()))
-    if isinstance(value, (str, float, int, NoneType)):  # before maps, for speed
-        return not isinstance(value, (int, float)) or isinstance(value, bool) or number_in(value) is not None
-    if isinstance(value, (Mapping, list)):
-        return all(map(_is_sound, value.values() if isinstance(value, Mapping) else value))
+    if kind is float or kind is int:
+        return abs(value) < (LARGEST if kind is int else LARGEST_FLOAT)
+    if kind is dict or kind is list:
+        return all(map(_is_sound, value.values() if kind is dict else value))
     return True
 
 
@@ -92,13 +92,13 @@ def error_in(value: Any) -> Mapping[str, Any]:
 def cell_in(value: Any) -> Cell:
     """A cell; unknown if a part has the wrong type, since the trial's start event is then damaged."""
     try:
-        return _cell_of(json.dumps(mapping_in(value), allow_nan=False))
+        return _cell_of(_text(value))
     except (TypeError, ValueError, RecursionError):
         return UNKNOWN_CELL
 
 
 @lru_cache(4096)  # all trials of a cell share it
-def _cell_of(text: str) -> Cell:
+def _cell_of(text: str | bytes) -> Cell:
     tree = valid_values_in(json.loads(text))
     parts = [tree.get(name, {}) for name in CELL_PARTS]
     parts.append(mapping_in(tree.get("data")).get("examples", {}))

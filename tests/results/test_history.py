@@ -127,11 +127,12 @@ def test_run_in_two_folders_counts_once(grid, file, tmp_path):
         GridHistory.read(grid, copy)
 
 
-def test_execution_is_read_back_and_damage_ignored(grid):
+def test_execution_is_read_back_and_damage_reported(grid):
     execution = Execution.begin("here", "name: grid\n", {"cells": []})
     execution.write(grid)
     (grid / "executions" / "9999.json").write_text("{")
-    assert GridHistory.read(grid).executions == [execution]
+    history = GridHistory.read(grid)
+    assert history.executions == [execution] and history.damaged == [str(grid / "executions" / "9999.json")]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
