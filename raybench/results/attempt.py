@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ParamSpec, TypeVar, cast
+
+import msgspec
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results.epoch import Epoch, epoch_of, is_steady
+from raybench.results.epoch import Epoch, Kind, is_steady
+from raybench.results.epoch_decoding import epoch_of, epoch_of_line, valid
 from raybench.results.parsing import (
     cell_in,
     error_in,
     flat_in,
-    seconds_in,
     shared_values_in,
     target_in,
     text_in,
@@ -36,6 +38,11 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")
 SHARED = ("cell", "machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions")
 """Maps of a start that many attempts have; its event may have their JSON instead."""
 
+DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Errors of `attempt_of_lines` for a file that has to be read line by line instead."""
+
+_STARTED, _EPOCH_ENDED = (b'{"v":1,"event":"%b",' % kind for kind in (b"trial_started", b"epoch_ended"))
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
 
@@ -245,7 +252,7 @@ class Attempt:
         marks = "" if self.known_output else f"{self.matched.get('epoch')} {self.matched.get('epoch_begins')}"
         self.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
         self.ended = text_in(event.get("t"))
-        self.ledger = seconds_in(event.get("ledger"))
+        self.ledger = valid(event.get("ledger"), Kind.SECONDS) or {}
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
         self.communication = time_in(event.get("communication"))
         lists = (event.get(name) for name in ("warnings", "unmatched"))
@@ -258,6 +265,37 @@ def key_of(event: Event) -> Key | None:
     trial, number = event.get("trial"), whole_in(event.get("attempt")) or 0
     is_of_attempt = number > 0 and event.get("event") in _OF_AN_ATTEMPT
     return (trial, number) if is_of_attempt and isinstance(trial, str) and _NAME.fullmatch(trial) else None
+
+
+def attempt_of_lines(lines: Sequence[bytes]) -> Attempt:
+    """Return the attempt in a file without damage.
+
+    Raises:
+        ValueError, msgspec.MsgspecError, RecursionError: a line is damaged, or of a different attempt (`DAMAGED`).
+    """
+    attempt, own = None, b""
+    for line in lines:
+        if attempt and line.startswith(_EPOCH_ENDED) and own in line:
+            attempt.add_epoch(epoch_of_line.decode(line))
+            continue
+        event = _event(line)
+        key = key_of(event)
+        if key is None or (attempt and key != attempt.key):
+            raise ValueError(line)
+        if attempt is None:
+            attempt, own = Attempt(*key), b'"trial":"%b","attempt":%d,' % (key[0].encode(), key[1])
+        attempt.take(event)
+    if attempt is None:
+        raise ValueError("no event")
+    return attempt
+
+
+def _event(line: bytes) -> Event:
+    """An event; of a start, the text of the values that attempts share."""
+    if not line.startswith(_STARTED):
+        return msgspec.json.decode(line, type=dict[str, Any])
+    parts = _PARTS.decode(line).items()
+    return {name: bytes(part) if name in SHARED else msgspec.json.decode(part) for name, part in parts}
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:

@@ -13,8 +13,7 @@ from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, Key, attempts, key_of
-from raybench.results.event_lines import DAMAGED, attempt_of_lines
+from raybench.results.attempt import DAMAGED, Attempt, Key, attempt_of_lines, attempts, key_of
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +12,6 @@ from raybench.core.job import Target
 
 LARGEST = 2**63
 """Upper limit of whole numbers in a file; a larger one is treated as damage."""
-
-_FLOAT = {float}
 
 LARGEST_FLOAT = 1e100
 """The same of other numbers: sums of squares of smaller ones do not overflow."""
@@ -127,36 +124,6 @@ def time_in(value: Any) -> float | None:
     """A number of seconds, which cannot be negative, or None."""
     number = number_in(value)
     return None if number is None or number < 0 else number
-
-
-def numbers_in(value: Any) -> Mapping[str, float]:
-    """A map of names to finite numbers, without other entries; the map itself if it has no others."""
-    if type(value) is dict and {*map(type, value.values())} == _FLOAT and abs(sum(value.values())) < LARGEST_FLOAT:
-        return value  # the usual case, for speed
-    return {str(name): number for name, text in mapping_in(value).items() if (number := number_in(text)) is not None}
-
-
-def seconds_in(value: Any) -> Mapping[str, float]:
-    """A map of names to times, without negative ones; the map itself if it has no others."""
-    numbers = numbers_in(value)
-    if not numbers or min(numbers.values()) >= 0:
-        return numbers
-    return {name: seconds for name, seconds in numbers.items() if seconds >= 0}
-
-
-def sequence_in(value: Any) -> Sequence[float]:
-    """A sequence of numbers; empty if one of them is damaged, since their positions matter."""
-    try:
-        numbers = array("d", value if isinstance(value, list) else ())  # a third of the memory of a tuple
-    except (TypeError, OverflowError):
-        return ()
-    return numbers if numbers and abs(sum(numbers)) < LARGEST_FLOAT else ()
-
-
-def records_in(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """A list of maps, without those that have an invalid number."""
-    items = value if isinstance(value, (list, tuple)) else []
-    return tuple(record for item in items if (record := valid_values_in(item)))
 
 
 def target_in(value: Any) -> Target | None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from raybench.results.attempt import attempts
-from raybench.results.event_lines import DAMAGED, attempt_of_lines
+from raybench.results.attempt import DAMAGED, attempt_of_lines, attempts
 from raybench.results.folder import parse_events
 
 RECORDED = sorted((Path(__file__).parents[2] / "notebooks" / "recorded").glob("*/attempts/*/*.jsonl"))
@@ -21,16 +20,10 @@ def both(lines):
         return attempt, None
 
 
-def same(*attempts):
-    """Return whether two attempts have the same values."""
-    one, other = (repr((each, each.epochs)) for each in attempts)
-    return one == other
-
-
 @pytest.mark.parametrize("path", RECORDED[:3], ids=lambda path: path.parent.name)
 def test_recorded_files_are_read_from_lines(path):
     attempt, fast = both(path.read_bytes().splitlines())
-    assert same(fast, attempt) and fast.epochs
+    assert fast == attempt and fast.epochs
 
 
 @pytest.mark.parametrize(
@@ -55,4 +48,4 @@ def test_damaged_values_are_left_to_the_other_reader(name, value, damaged):
     place = next(place for place, line in enumerate(lines) if b'"epoch_ended"' in line)
     lines[place] = json.dumps(json.loads(lines[place]) | {name: value}, separators=(",", ":")).encode()
     attempt, fast = both(lines)
-    assert fast is None if damaged else same(fast, attempt)
+    assert fast is None if damaged else fast == attempt
