@@ -26,10 +26,10 @@ from raybench.results.folder import (
     execution_files,
     grid_folder,
     has_end,
+    json_object,
     parse_events,
 )
 from raybench.results.lock import locked
-from raybench.results.parsing import json_object
 
 SUFFIX = ".zip"
 

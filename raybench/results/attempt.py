@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -17,6 +17,7 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results.epoch import Epoch, Kind, is_steady
 from raybench.results.epoch_decoding import epoch_of, epoch_of_line, valid
+from raybench.results.folder import DAMAGED, event_of, lines_of
 from raybench.results.parsing import (
     cell_in,
     error_in,
@@ -37,9 +38,6 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 SHARED = ("cell", "machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions")
 """Maps of a start that many attempts have; its event may have their JSON instead."""
-
-DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Errors of `attempt_of_lines` for a file that has to be read line by line instead."""
 
 _STARTED, _EPOCH_ENDED = (b'{"v":1,"event":"%b",' % kind for kind in (b"trial_started", b"epoch_ended"))
 _PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -267,45 +265,40 @@ def key_of(event: Event) -> Key | None:
     return (trial, number) if is_of_attempt and isinstance(trial, str) and _NAME.fullmatch(trial) else None
 
 
-def attempt_of_lines(lines: Sequence[bytes]) -> Attempt:
-    """Return the attempt in a file without damage.
+def attempt_in(data: bytes, name: str, damaged: list[str]) -> Attempt | None:
+    """Return the attempt in its file; None if no line is of one.
 
-    Raises:
-        ValueError, msgspec.MsgspecError, RecursionError: a line is damaged, or of a different attempt (`DAMAGED`).
+    Args:
+        data: the content of the file.
+        name: of the file.
+        damaged: gets the place of each line that is not an event.
     """
     attempt, own = None, b""
-    for line in lines:
+    for number, line in enumerate(lines_of(data), 1):
         if attempt and line.startswith(_EPOCH_ENDED) and own in line:
-            attempt.add_epoch(epoch_of_line.decode(line))
-            continue
-        event = _event(line)
-        key = key_of(event)
-        if key is None or (attempt and key != attempt.key):
-            raise ValueError(line)
-        if attempt is None:
+            try:
+                attempt.add_epoch(epoch_of_line.decode(line))
+                continue
+            except DAMAGED:  # some of its values may be valid
+                pass
+        event = _start_in(line) if line.startswith(_STARTED) else event_of(line)
+        if event is None and line.strip():
+            damaged.append(f"{name}:{number}")
+        key = key_of(event) if event else None
+        if event and key and attempt is None:
             attempt, own = Attempt(*key), b'"trial":"%b","attempt":%d,' % (key[0].encode(), key[1])
-        attempt.take(event)
-    if attempt is None:
-        raise ValueError("no event")
+        if event and key and attempt and key[0] == attempt.trial:
+            attempt.take(event)
     return attempt
 
 
-def _event(line: bytes) -> Event:
-    """An event; of a start, the text of the values that attempts share."""
-    if not line.startswith(_STARTED):
-        return msgspec.json.decode(line, type=dict[str, Any])
-    parts = _PARTS.decode(line).items()
-    return {name: bytes(part) if name in SHARED else msgspec.json.decode(part) for name, part in parts}
-
-
-def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
-    """Build the attempts of events, in the order of their first event; what is unknown or malformed is ignored."""
-    records: dict[Key, Attempt] = {}
-    for event in events:
-        key = key_of(event)
-        if key:
-            records.setdefault(key, Attempt(*key)).take(event)
-    return records
+def _start_in(line: bytes) -> Event | None:
+    """The start of an attempt, with the JSON of the maps that attempts share; None if it is damaged."""
+    try:
+        parts = _PARTS.decode(line).items()
+        return {name: bytes(part) if name in SHARED else msgspec.json.decode(part) for name, part in parts}
+    except DAMAGED:
+        return None
 
 
 def main_metric(names: Collection[str], requested: str = "") -> str:

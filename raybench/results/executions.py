@@ -11,12 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.results.folder import EXECUTIONS
-from raybench.results.parsing import mapping_in, text_in
+from raybench.results.folder import EXECUTIONS, json_object
+from raybench.results.parsing import text_in
 
 MILLISECONDS = len("2026-11-21T09-00-00-000")
 """Characters of the time at the beginning of an execution's name."""
@@ -72,10 +70,7 @@ class Execution:
         Raises:
             OSError: it cannot be read.
         """
-        try:
-            data = mapping_in(msgspec.json.decode(path.read_bytes()))
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None
+        data = json_object(path.read_bytes()) or {}
         origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
         rerun = data.get("rerun") is True
         return cls(path.stem, origin or "", grid or "", request, rerun) if isinstance(request, dict) else None

@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
-from raybench.results.attempt import DAMAGED, Attempt, Key, attempt_of_lines, attempts, key_of
+from raybench.results.attempt import Attempt, Key, attempt_in, key_of
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -23,7 +23,6 @@ from raybench.results.folder import (
     continues,
     event_files,
     execution_files,
-    parse_events,
     read_events,
 )
 
@@ -136,19 +135,11 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
                 raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
     found = []
     for run, path in paths.items():
-        for attempt in _attempts_in(path, damaged):
+        attempt = attempt_in(path.read_bytes(), str(path), damaged)
+        if attempt and attempt.trial == path.parent.name:
             attempt.run = run
-            if attempt.trial == path.parent.name:
-                found.append(attempt)
+            found.append(attempt)
     return found
-
-
-def _attempts_in(path: Path, damaged: list[str]) -> Iterable[Attempt]:
-    data = path.read_bytes()
-    try:
-        return [attempt_of_lines(data.splitlines())]
-    except DAMAGED:
-        return attempts(parse_events(data, str(path), damaged)).values()
 
 
 def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:

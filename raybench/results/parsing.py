@@ -21,16 +21,6 @@ CELL_PARTS = ("workload", "data", "device", "engine", "settings")
 """Parts of a cell that must be maps, if present."""
 
 
-def json_object(text: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None if it is damaged."""
-    try:
-        value = json.loads(text)
-    # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def mapping_in(value: Any) -> Mapping[str, Any]:
     """A map; empty for any other value."""
     # The maps of JSON are dicts; checking the exact type first is ten times as fast.

@@ -1,10 +1,10 @@
 """Rooflines, by hand: what a run achieved beside its device's probes, and what held it up."""
 
 import pytest
+from support.attempts import attempts
 
 from raybench.analysis.bottleneck import PASSES, STATED, TRIPLED, roofline, train_bytes, utilization
 from raybench.core.cell import Cell
-from raybench.results.attempt import attempts
 
 TRIAL = "e5728b716bd9-r0"
 WORK = {"flops": 6_818_304, "train_flops": 20_000_000, "values": 257_246, "parameters": 111_498}

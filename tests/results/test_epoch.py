@@ -31,7 +31,7 @@ exec(compile(text.replace(mark, sys.argv[1] + mark), path, "exec"), module.__dic
 
 from raybench.core import events
 from raybench.results import columns
-from raybench.results.attempt import attempts
+from support.attempts import attempts
 from raybench.sources.result_tables import Record, tables
 from raybench.trial import launch_ranks
 

@@ -48,7 +48,8 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
 
 
 def test_written_epoch_table_is_read_back(tmp_path, golden_events):
-    from raybench.results.attempt import attempts
+    from support.attempts import attempts
+
     from raybench.sources.result_tables import Record, tables
 
     trials, epochs = tables([Record(one, "golden") for one in attempts(golden_events).values()])

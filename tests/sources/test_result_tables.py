@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.attempts import attempts
 from support.grid_files import write_events
 
 import raybench
 from raybench.core import events
 from raybench.errors import UsageError
 from raybench.reporting.results import Results
-from raybench.results.attempt import attempts
 from raybench.results.columns import EPOCHS, TRIALS
 from raybench.results.executions import Execution
 from raybench.results.grid_request import GridRequest, PlannedCell
