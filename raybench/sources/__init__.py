@@ -11,7 +11,6 @@ from typing import Literal
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.results.archive import extracted, is_archive
 from raybench.results.attempt import latest
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import latest_request
@@ -96,7 +95,9 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
         UsageError: it is not such a source.
     """
     path = user_path(source)
-    if is_archive(path):
+    if path.suffix == ".zip" and path.is_file():
+        from raybench.results.archive import extracted
+
         return [stack.enter_context(extracted(path))]
     if is_store(source) and not path.is_dir():
         return stack.enter_context(downloaded(store_from_uri(source), grid))[0]

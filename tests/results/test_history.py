@@ -108,10 +108,7 @@ def test_same_number_on_two_machines_is_counted_up(grid):
     for _ in range(2):
         GridHistory.read(grid).close_lost()
         history = GridHistory.read(grid)
-        assert {key: each.status for key, each in history.attempts.items()} == {
-            (TRIAL, 1): "lost",
-            (TRIAL, 2): "completed",
-        }
+        assert [each.status for each in history.attempts.values()] == ["lost", "completed"]
 
 
 def test_attempt_lost_before_its_start(tmp_path):
