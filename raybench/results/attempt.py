@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 import msgspec
@@ -162,7 +162,8 @@ class Attempt:
         """Number of epochs at the beginning that do not count as steady."""
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
-    @cached_property
+    @property
+    @kept
     def steady(self) -> list[Epoch]:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
         return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, self.warmup_epochs, self.gaps)]
@@ -183,7 +184,8 @@ class Attempt:
             return None
         return last if is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
 
-    @cached_property
+    @property
+    @kept
     def last_metrics(self) -> Mapping[str, float]:
         """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         return {name: value for epoch in self.epochs for name, value in epoch.metrics.items()}
@@ -203,8 +205,7 @@ class Attempt:
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        for name in ("steady", "last_metrics", "kept"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("kept", None)
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)
