@@ -39,12 +39,12 @@ _IDENTITY = [
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
     Column("attempt", WHOLE, "", "the number of the attempt, from 1"),
     Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; missing while it runs"),
+    Column("current", YES_NO, "", "whether the last command ran its configuration, with the code of that time; if known"),
     Column("label", TEXT, "", "a short name"),
     Column("runs", WHOLE, "runs", "number of runs in the row: 1, or more for published means and counts"),
     Column("started", TIME, "UTC", "start of its process"),
     Column("ended", TIME, "UTC", "end of its process"),
     Column("host", TEXT, "", "the name of its machine"),
-    Column("current", YES_NO, "", "whether the last execution asked for its configuration; not if its code was edited"),
 ]
 
 MODEL = "model"
