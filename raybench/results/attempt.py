@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -201,7 +202,8 @@ class Attempt:
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""
-        return max((epoch.metrics[name] for epoch in self.epochs if name in epoch.metrics), default=None)
+        values = (epoch.metrics.get(name, math.nan) for epoch in self.epochs)
+        return max(filter(math.isfinite, values), default=None)
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""

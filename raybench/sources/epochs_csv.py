@@ -15,10 +15,10 @@ Any program may write it. The first line names the columns, by the names they ha
 Without the column `trial`, the file is one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its
 names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
 
-Other columns of the table of epochs are computed from these and ignored here. An empty field, NA or NaN is a missing
-value. Without a status, a trial is complete, or diverged if a loss of its last epoch is NaN or infinite. Trials with
-the same settings on the same device are repeats of one cell, numbered by their order or by the column `repeat`; several
-attempts at one trial are one repeat, and the last one counts.
+Other columns of the table of epochs are computed from these and ignored here. An empty field or NA is a missing value;
+so is NaN, except in a metric. Without a status, a trial is complete, or diverged if a loss of its last epoch is NaN or
+infinite. Trials with the same settings on the same device are repeats of one cell, numbered by their order or by the
+column `repeat`; several attempts at one trial are one repeat, and the last one counts.
 """
 
 from __future__ import annotations
@@ -182,9 +182,8 @@ class _Reader:
         trial.lines[epoch] = line
         if row.get("energy_j") is not None:
             trial.joules[epoch] = row["energy_j"]
-        infinite = [name for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)]
-        trial.last = max(trial.last, (epoch, bool(infinite)))
-        values = epoch_of_columns(epoch, row.get("ended"), row | dict.fromkeys(infinite))
+        trial.last = max(trial.last, (epoch, any(row[name] != row[name] for name in row if name.endswith("/loss"))))
+        values = epoch_of_columns(epoch, row.get("ended"), row)
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
 
     def _check_trials(self) -> None:
@@ -337,7 +336,7 @@ def _value(name: str, text: str) -> Any:
     if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
         raise ValueError(f"{quoted} is not a whole number")
     if not math.isfinite(number):
-        return number if name.endswith("/loss") else None  # many programs write NaN for unknown values
+        return None if name in KNOWN or name.startswith(UNITS) else math.nan  # a metric whose value is not known
     if number < 0 and name in KNOWN and name not in SIGNED:
         raise ValueError(f"{quoted} is negative")
     if message := _not_fraction(name, number):

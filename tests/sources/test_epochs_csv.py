@@ -1,5 +1,7 @@
 """A plain CSV of epochs as tables, and what is wrong with one."""
 
+import math
+
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -156,7 +158,8 @@ def test_keras_log_with_named_times(tmp_path):
     ("end", "status", "accuracy"),
     [
         ("NA,NA", "completed", 0.4),
-        ("nan,", "completed", 0.4),
+        (",", "completed", 0.4),
+        ("nan,", "completed", None),
         (",nan", "diverged", None),
         ("0.5,inf", "diverged", None),
     ],
@@ -164,6 +167,7 @@ def test_keras_log_with_named_times(tmp_path):
 def test_metrics_missing_in_the_last_epoch(tmp_path, end, status, accuracy):
     row = load(tmp_path, f"epoch,epoch_s,val_acc,val_loss\n0,2,0.4,1.8\n1,2,{end}\n").trials.iloc[0]
     assert row["status"] == status and (row["last_val_accuracy"] == accuracy or accuracy is None)
+    assert accuracy or math.isnan(row["last_val_accuracy"])
 
 
 def test_elapsed_seconds_that_fall_are_refused(tmp_path):
