@@ -1,5 +1,7 @@
 """Rooflines, by hand: what a run achieved beside its device's probes, and what held it up."""
 
+from dataclasses import replace
+
 import pytest
 from support.attempts import attempts
 
@@ -81,7 +83,7 @@ def test_no_share_above_100_percent_or_of_uncounted_units(told, changes, source,
 def test_peak_of_tokens_is_that_of_products(told):
     run = told(convolution=5e12, stated={"unit": "tokens", "flops": 1e6})
     assert utilization(run).basis.probe == "convolution"
-    run = run.copy()
+    run = replace(run)
     run.epochs[-1].units = {"tokens": 1000}
     found = utilization(run)
     assert (found.basis.probe, found.basis.peak) == ("product", 1e12) and found.mfu < 1
