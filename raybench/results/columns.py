@@ -39,7 +39,9 @@ _IDENTITY = [
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
     Column("attempt", WHOLE, "", "the number of the attempt, from 1"),
     Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; missing while it runs"),
-    Column("current", YES_NO, "", "whether the last command ran its configuration, with the code of that time; if known"),
+    Column(
+        "current", YES_NO, "", "whether the last command ran its configuration, with the code of that time; if known"
+    ),
     Column("label", TEXT, "", "a short name"),
     Column("runs", WHOLE, "runs", "number of runs in the row: 1, or more for published means and counts"),
     Column("started", TIME, "UTC", "start of its process"),

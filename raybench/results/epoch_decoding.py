@@ -39,7 +39,7 @@ def _compact(epoch: Epoch) -> None:
         epoch.optimizers = tuple(filter(valid_values_in, epoch.optimizers))
 
 
-_DecodedEpoch = make_dataclass(
+_DecodedEpoch: type[Epoch] = make_dataclass(
     "Epoch",
     [
         ("epoch", Annotated[int, msgspec.Meta(ge=1, le=LARGEST - 1)]),
