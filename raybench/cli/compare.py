@@ -181,11 +181,12 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.compare import compare
-    from raybench.cli.console import Terminal, page
+    from raybench.cli.console import Terminal, page, print_text
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.execution import tracking_of
     from raybench.cli.live import Display
     from raybench.planning.request import request_of
+    from raybench.reporting.words import status_sentences
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
     from raybench.run import Options, run_grid
@@ -196,17 +197,21 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     quiet = STANDARD_OUTPUT in files
     console = Terminal(stderr=True) if quiet else page()
     outcome = run_grid(spec, executor, Display(console if quiet else None), options)
-    attempts, request = as_requested(outcome.history, latest_request(outcome.history))
-    comparison = compare(attempts, request or request_of(outcome.plan), limits)
     if not can_run(outcome):
         show_skipped(outcome, console)
         return outcome.exit_status
-    if not outcome.interrupted:  # a version without a run yet is not discarded
-        console.print()
-        _show(comparison, files)
+    console.print()
+    if outcome.interrupted:  # a version without a run yet is not discarded
+        for sentence in status_sentences(outcome.report.answer):
+            print_text(console, sentence)
+        show_ends(outcome, console)
+        return outcome.exit_status
+    attempts, request = as_requested(outcome.history, latest_request(outcome.history))
+    comparison = compare(attempts, request or request_of(outcome.plan), limits)
+    _show(comparison, files)
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]
-    return status if comparison.fails and not outcome.interrupted else outcome.exit_status or status
+    return status if comparison.fails else outcome.exit_status or status
 
 
 def _show(comparison: Comparison, files: Files) -> None:
