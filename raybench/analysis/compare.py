@@ -240,6 +240,7 @@ class _Judge:
 
     def __init__(self, limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> None:
         logged = dict.fromkeys(name for each in measured for name in each.qualities)
+        self._skips = [cell.skip for cell in request.cells]
         self.limits, self.metric = limits, limits.metric or main_metric(logged, request.metric)
         self.higher_is_better = is_higher_better(self.metric, request.target)
         self.target = request.target if any(run.reached for each in measured for run in each.tries) else None
@@ -297,7 +298,8 @@ class _Judge:
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""
-        if base.completed and (new is None or not new.completed):
+        may_follow = new and not self._skips[new.index] and not _ended(new)
+        if base.completed and not may_follow and (new is None or not new.completed):
             return _ending(new)
         if new and (metric := self.limits.metric) in base.qualities and metric not in new.qualities:
             return f"no run of new has logged {metric}"
@@ -357,12 +359,17 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or, if they stop there, reach the target; and that of all."""
     reached = {(each.sample.repeat, each.sample.host) for each in measured.tries if each.reached}
-    ended = [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
+    ended = _ended(measured)
     missed = [
         run.status != TrialStatus.COMPLETED or (run.stops and (run.repeat, host_of(run)) not in reached)
         for run in ended
     ]
     return sum(missed), len(ended)
+
+
+def _ended(measured: Measured) -> list[Attempt]:
+    """Return the runs that have ended and are not run again."""
+    return [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
 
 
 def _ending(new: Measured | None) -> str:
