@@ -136,7 +136,7 @@ def test_version_that_shows_less_than_base(further, limits, reason):
     assert comparison.decision is decision
 
 
-FASTER = [math.log(each) for each in (0.7, 0.701, 0.699, 0.7, 0.7)]
+FASTER = [math.log(each) for each in (0.8, 0.801, 0.799, 0.8, 0.8)]
 LATE = (0.5, 0.8, 0.9, 0.91, 0.92, 0.95)
 
 
