@@ -216,7 +216,8 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     further = tuple(labels[each.index] for each in only_in_new)
     what = limits, unit, judge.target, judge.metric, judge.higher_is_better, changes, further
     same = _are_same(*sides) and not any(each.verdict is Verdict.MISSING for each in changes)
-    return Comparison(*what, tuple(changed_values(*sides)), same, answer.trust.cautions)
+    differences = tuple(changed_values(*sides)) if all(sides) else ()
+    return Comparison(*what, differences, same, answer.trust.cautions)
 
 
 def check_logged(limits: Limits, names: Iterable[str]) -> None:

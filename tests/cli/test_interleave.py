@@ -112,6 +112,7 @@ def test_a_failed_trial(compare, tmp_path):
     assert said.status == 4
     assert "ValueError: broken" in said.out and "--retry failed" in said.out
     assert "were not run" in said.out, "base is not run for nothing"
+    assert "Differences" not in said.out, "those of no run"
     assert "2 of 2 configurations: no result in new (batch 4; batch 8)." in said.out
 
 
