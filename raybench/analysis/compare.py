@@ -299,14 +299,14 @@ class _Judge:
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""
-        may_follow = new and not self._skips[new.index] and not _ended(new)
-        if base.completed and not may_follow and (new is None or not new.completed):
-            return _ending(new)
-        if new and (metric := self.limits.metric) in base.qualities and metric not in new.qualities:
+        if new is None or not new.completed:
+            may_follow = new and not self._skips[new.index] and not _ended(new)
+            return _ending(new) if base.completed and not may_follow else ""
+        if (metric := self.limits.metric) in base.qualities and metric not in new.qualities:
             return f"no run of new has logged {metric}"
-        reached = [[each.reached for each in side.tries] for side in (base, new) if side]
-        is_clear = all(reached[0]) and not any(reached[-1]) and min(map(len, reached)) >= CLEAR_MISSES
-        return f"none of {plural(len(reached[-1]), 'run')} of new reached the target" if is_clear else ""
+        reached = [[each.reached for each in side.tries] for side in (base, new)]
+        is_clear = all(reached[0]) and not any(reached[1]) and min(map(len, reached)) >= CLEAR_MISSES
+        return f"none of {plural(len(reached[1]), 'run')} of new reached the target" if is_clear else ""
 
     def _of_speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
         """Return the verdict on the mean of log(new/base), and the reason and the repeats of one that is undecided."""

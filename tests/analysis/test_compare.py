@@ -93,6 +93,11 @@ def test_failed_version_does_not_pass():
     assert change.verdict is Verdict.MISSING and "no module" in change.reason
 
 
+def test_version_that_has_not_run_yet_is_undecided():
+    attempts, request = interleaved(CLEAR, status="killed")
+    assert compare(attempts, request, Limits(**NAMED)).decision is Decision.UNDECIDED
+
+
 def session(factor, batches=(32, 64), run="", **further):
     grid = MadeUpGrid()
     for batch in batches:
