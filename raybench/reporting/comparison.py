@@ -10,7 +10,7 @@ from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
 from raybench.reporting.report import json_text
-from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text
+from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text, target_text
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
@@ -50,27 +50,26 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     size = "" if loss is None else f"{100 * loss:g}{f' {point}' if metric.endswith('/accuracy') else '%'}"
     quality = f", {metric} up to {size} {'lower' if comparison.higher_is_better else 'higher'}" if size else ""
     level = "95% or more" if comparison.limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
-    yield f"Limits: up to {limit} more time{quality}. The bounds of a speed decide; each is one-sided, at {level}."
+    to = f" to {target_text(comparison.target)}" if comparison.target else ""
+    yield f"Limits: up to {limit} more time{to}{quality}. The bounds of a speed decide; each is one-sided, at {level}."
 
 
 def _named(change: Change) -> str:
     """The label, with how much slower it is: in these runs, and at least."""
-    speed = {Verdict.SLOWER: change.speed, Verdict.LATER: change.to_target}.get(change.verdict)
-    if speed is None or not speed.high:
+    if change.verdict is not Verdict.SLOWER or change.speed is None or not change.speed.high:
         return change.label
-    slower, least = (percent(1 / each - 1) for each in (speed.value, speed.high))
+    slower, least = (percent(1 / each - 1) for each in (change.speed.value, change.speed.high))
     return f"{change.label} by {slower}, at least {least}"
 
 
 def columns(comparison: Comparison) -> list[Column]:
     """Return the table of configurations, without empty columns."""
-    changes, times = comparison.changes, f"s/{comparison.unit.label}"
+    changes, times = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
     found = [
         Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
         Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
         Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
         Column("speed (bounds)", [ratio_text(each.speed) for each in changes], right=False),
-        Column("speed to the target", [ratio_text(each.to_target) for each in changes], right=False, drop=3),
         Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
         Column("verdict", [str(each.verdict) for each in changes], right=False),
     ]

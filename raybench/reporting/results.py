@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
@@ -73,7 +72,7 @@ class Results:
 
     @property
     def _records(self) -> list[Record]:
-        return [record for grid in self._grids for record in _with_current(grid)]
+        return [record for grid in self._grids for record in grid.records]
 
     @property
     def trials(self) -> DataFrame:
@@ -218,11 +217,3 @@ class Results:
         from raybench.reporting.page import overview
 
         return "\n".join(map(overview, self._answers))
-
-
-def _with_current(grid: GridSource) -> Iterator[Record]:
-    """Yield the records of a grid; results of edited code and of values that were removed are not current."""
-    current = {cell.cell_id for cell in grid.request.cells} if grid.request else None
-    for record in grid.records:
-        columns = {} if current is None else {"current": record.attempt.cell_id in current}
-        yield replace(record, columns={**columns, **record.columns})
