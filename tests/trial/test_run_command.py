@@ -474,12 +474,6 @@ ENDS = {
     "no clock": ("print('epoch 1')", TIMED, "failed", "epoch 1 has no s, the metric of `time`"),
     "ended twice": ("print('epoch 2\\nepoch 1')", EPOCHS, "failed", "has to match one line per epoch, the last"),
     "late target": ("for e in 1, 2, 3: print('epoch', e, '\\nf1', e)", LATE, "failed", "f1 is printed after the line"),
-    "unknown option": (
-        "import sys; sys.exit('error: unrecognized arguments: ' + sys.argv[1])",
-        "command: python script.py --batch_size={batch_size}",
-        "failed",
-        "if its options have dashes, write `--batch-size={batch_size}`",
-    ),
     "no epoch": (CURRENT, "", "failed", "ended without an epoch"),
     "no target": (f"{CURRENT}for _ in trial.epochs(): pass", "", "failed", "metric 'val/f1' was never logged"),
     "exception": (REPORTS.replace("pass", "1 / 0"), "", "failed", "division by zero"),
@@ -497,7 +491,6 @@ def test_how_a_command_ends(project, name):
     script, workload, status, message = ENDS[name]
     grid = "epochs: 2\n" if "current_trial" in script else ""
     grid += "target: {metric: val/f1, at_least: 0.5}\n" if name in WITH_TARGET else ""
-    grid += "batch_size: 8\n" if "batch_size" in workload else ""
     attempt = project.one(script, workload or "command: python script.py", grid)
     assert attempt.status == status, attempt.error
     assert message in attempt.error["message"]
