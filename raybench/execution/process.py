@@ -102,6 +102,7 @@ class ForkServer:
             self.close()
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
+        self._check_at_s = 0.0
 
     @property
     def alive(self) -> bool:
@@ -122,7 +123,7 @@ class ForkServer:
     def _read(self, deadline: float) -> dict[str, Any] | None:
         """The next message; None if the fork server has ended."""
         try:
-            if not self._messages.poll(None if deadline == math.inf else max(0.0, deadline - time.monotonic())):
+            if not self._messages.poll(max(0.0, deadline - time.monotonic())):
                 raise TimeoutError
             message: dict[str, Any] = json.loads(self._messages.recv_bytes())
         except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -151,10 +152,14 @@ class ForkServer:
         start_s = time.monotonic()
         oom_count = oom_kills()
         pid, ended, code, peak = 0, False, None, None
+        # Commands and ranks are ended by the trial's own process, which then reports that.
+        has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
+        grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
+        deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         try:
             self._jobs.send_bytes(json.dumps(job.to_json()).encode())
             while code is None:
-                message = self._read(math.inf) if ended else self._supervise(job, pid, start_s)
+                message = self._supervise(job, *((0, math.inf) if ended else (pid, deadline)))
                 if message is None:
                     break
                 if "pid" in message:
@@ -182,19 +187,17 @@ class ForkServer:
                 self._wait_for_exit()
             cut_output(Path(job.folder))
 
-    def _supervise(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
+    def _supervise(self, job: Job, pid: int, deadline: float) -> dict[str, Any] | None:
         """The next message of a running trial; None if the fork server has ended."""
-        # Commands and ranks are ended by the trial's own process, which then reports that.
-        has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
-        grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
-        deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
-            if pid and job.memory_limit:
-                _check_memory(self._process.pid, job, pid)
-            if job.cell.workload.form != COMMAND:  # whose own process does it
-                cut_output(Path(job.folder))
+            if time.monotonic() >= self._check_at_s:
+                if pid and job.memory_limit:
+                    _check_memory(self._process.pid, job, pid)
+                if job.cell.workload.form != COMMAND:  # whose own process does it
+                    cut_output(Path(job.folder))
+                self._check_at_s = time.monotonic() + CHECK_S
             try:
-                return self._read(min(deadline, time.monotonic() + CHECK_S))
+                return self._read(min(deadline, self._check_at_s))
             except TimeoutError:
                 if not self.alive:  # the pipe is open as long as a process that the trial has forked
                     return None

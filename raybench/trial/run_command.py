@@ -308,7 +308,7 @@ class _Run:
                 self._read(POLL_SECONDS)
             self._read_rest()
             # The main thread's stack comes last; any thread may have got the signal.
-            stacks[number] = _THREAD.split("\n".join(self._last_lines))[-1].partition("\n\n")[0]
+            stacks[number] = _THREAD.split("\n".join(self._last_lines))[-1]
         for launcher in launchers:
             send_signal(launcher, signal.SIGCONT)
         self._last_lines = kept

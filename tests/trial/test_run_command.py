@@ -8,13 +8,8 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from support.executors import ForkingExecutor
-from support.grid_files import events_of
+from support.project import Project
 
-from raybench.config import load_grid
-from raybench.execution.inline import InlineExecutor
-from raybench.planning.smoke import smoke_grid
-from raybench.run import Options, run_grid
 from raybench.trial.known_output import metrics_in
 
 PRINTS = """
@@ -45,31 +40,6 @@ epoch: '^epoch (\d+)'
 metrics: {train/loss: 'loss=(\S+)',
           val/accuracy: ' acc=([\d.]+)', test/accuracy: 'test acc (\S+)'}
 """
-
-
-class Project:
-    def __init__(self, folder, server=None):
-        self.folder, self._server = folder, server
-        self.smoke = False
-
-    def write(self, name, text):
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_text(textwrap.dedent(text))
-
-    def run(self, script, workload="command: python script.py\n", grid="", **options):
-        self.write("script.py", script)
-        self.write("grid.yaml", f"name: mine\nworkload:\n{textwrap.indent(textwrap.dedent(workload), '  ')}\n{grid}")
-        own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
-        executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
-        spec = load_grid(self.folder / "grid.yaml")
-        return run_grid(smoke_grid(spec) if self.smoke else spec, executor, options=own)
-
-    def one(self, *arguments, **options):
-        (attempt,) = self.run(*arguments, **options).latest.values()
-        return attempt
-
-    def events(self, kind, grid="mine"):
-        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
 
 
 @pytest.fixture
