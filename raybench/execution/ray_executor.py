@@ -88,8 +88,8 @@ class RayProcess:
                 env=environ,
                 start_new_session=True,
             )
-        settings = {"listener": str(folder / "driver"), "key": self._key.hex(), "storage": str(folder / "tune")}
-        settings |= {"address": address, "cores": cores}
+        paths = {"listener": str(folder / "driver"), "storage": str(folder / "tune")}
+        settings = {**paths, "key": self._key.hex(), "address": address, "cores": cores}
         assert self._process.stdin
         self._process.stdin.write(json.dumps(settings).encode() + b"\n")
         self._process.stdin.flush()

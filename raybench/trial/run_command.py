@@ -213,7 +213,7 @@ class _Run:
             return TrialStatus.COMPLETED, None
         self._stop(program)
         output = "\n".join([*self._last_lines][-KEPT_LINES:])
-        return reported.status, reported.error and {**reported.error, "output": output}
+        return reported.status, {**reported.error, "output": output} if reported.error else None
 
     def evidence(self) -> dict[str, Any]:
         """The command as it was started."""
