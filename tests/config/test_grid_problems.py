@@ -241,6 +241,8 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
         "grids": "is a folder; name a grid file",
         "train.py": "is a Python file; write a grid file with `workload: train.py:FUNCTION`, or use `raybench run -- "
         "python train.py`",
+        "train.py:f": "is a Python file; write a grid file with `workload: train.py:f`, or use `raybench run -- "
+        "python train.py`",
         "a" * 300: "cannot be read: File name too long",
     }
     for path, message in messages.items():
