@@ -20,11 +20,8 @@ from raybench.errors import UsageError
 from raybench.workloads.command import SPECIAL, text_of
 from raybench.workloads.parameters import PASSED
 
-VS = "--vs"
-"""The word between two commands that are compared."""
-
-MAX_RANGE = 1_000
-"""Most values of a range such as {1..8}."""
+VS = "--vs"  # between two commands that are compared
+MAX_RANGE = 1_000  # values of a range such as {1..8}
 
 _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 """Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
