@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -102,17 +103,9 @@ class GridRequest:
         return request if is_valid and isinstance(request.baseline, dict) else None
 
     def is_same(self, other: GridRequest | None) -> bool:
-        """Return whether a different request has the same cells, repeats, prices, baseline, target and unit."""
-        if other is None:
-            return False
-        contents = [
-            (
-                [(cell.cell_id, cell.repeats, cell.price_per_hour, cell.price_source) for cell in each.cells],
-                [dict(each.baseline), each.target, each.unit, each.currency, each.rule, each.limits],
-            )
-            for each in (self, other)
-        ]
-        return contents[0] == contents[1]
+        """Return whether a different request differs at most in the text of its file."""
+        saved = [json.dumps({**each.to_json(), "first_look": 0}, default=str) for each in (self, other) if each]
+        return len({*saved}) < len(saved)
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:

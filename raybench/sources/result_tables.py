@@ -214,14 +214,14 @@ def _target(attempt: Attempt) -> dict[str, Any]:
     target = attempt.target
     if target is None:
         return {}
-    epoch = timing.first_reaching(attempt, target)
+    epochs = timing.until_target(attempt, target)
     return {
         "target_metric": target.metric,
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
-        "target_reached": epoch is not None,
+        "target_reached": bool(epochs),
         "time_to_target_s": timing.time_to_target(attempt, target),
-        "epochs_to_target": epoch,
+        "epochs_to_target": epochs[-1].epoch if epochs else None,
     }
 
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from support.attempts import attempts
 from support.made_up_grids import cell_of, told
 
 from raybench.core.cell import Cell
 from raybench.planning.estimate import Estimator
-from raybench.results.attempt import attempts
 
 SETTINGS = {"compile": False, "steps_per_epoch": None, "input": "device"}
 ONCE = 0.04 + 1.0 + 0.5 + 0.6 + 0.05
