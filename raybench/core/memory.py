@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,11 @@ def remove_limit() -> None:
 
 
 def oom_kills() -> int:
-    """Number of out-of-memory kills in this cgroup; 0 if it is not known."""
-    try:
-        text = Path("/sys/fs/cgroup/memory.events").read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
+    """Number of the kernel's out-of-memory kills, in this container or on this machine; 0 if it is not known."""
+    for file in map(Path, ("/sys/fs/cgroup/memory.events", "/proc/vmstat")):
+        with suppress(OSError):
+            return sum(int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith("oom_kill "))
+    return 0
 
 
 def format_bytes(error: Mapping[str, Any]) -> str:
