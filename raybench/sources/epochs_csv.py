@@ -226,6 +226,31 @@ class _Reader:
 
     def _check_gaps(self, trial: _Trial) -> None:
         """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
+        numbers = sorted(trial.epochs)
+        number = next((each for place, each in enumerate(numbers, 1) if each != place), 0)
+        if number and (self._time == "elapsed_s" or trial.values.get("target_metric")):
+            needs = "a target" if self._time != "elapsed_s" else "elapsed_s"
+            message = f"{number}, and an epoch before it is missing: {needs} needs all"
+            self.problem(trial.lines[number], "epoch", message)
+
+    def _subtract(self, trial: _Trial) -> None:
+        """Reduce the times of epochs to training alone, as far as the file has the other parts."""
+        before_s = 0.0
+        for number in sorted(trial.epochs):
+            epoch = trial.epochs[number]
+            seconds = epoch.ledger["train"]
+            if self._time == "elapsed_s":
+                if seconds < before_s:
+                    self.problem(
+                        trial.lines[number], "elapsed_s", f"{seconds:g} after {before_s:g} in the epoch before"
+                    )
+                before_s, seconds = seconds, seconds - before_s
+            other_s = epoch.ledger.get("input_wait", 0.0) + epoch.ledger.get("compile", 0.0)
+            ledger = {**epoch.ledger, "train": round(max(0.0, seconds - other_s), 9)}
+            trial.epochs[number] = replace(epoch, ledger=ledger)
+
+    def records(self, known: Repeats) -> Iterator[Record]:
+        """Return the trials as records; adds a problem for each repeat that two trials of a cell claim."""
         trials = self.trials.values()
         numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
         for trial in trials:
