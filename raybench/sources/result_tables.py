@@ -228,7 +228,7 @@ def _error(attempt: Attempt) -> str | None:
 
 def cell_columns(cell: Cell) -> dict[str, Any]:
     """Return a cell's columns, with other fields by their dotted names."""
-    cell_leaves = cell.leaves()
+    cell_leaves = cell.leaves
     row = {column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()}
     settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
