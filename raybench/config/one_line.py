@@ -79,8 +79,9 @@ def grid_of(
     grid["repeats"] = ({"until": until} | ({"at_most": repeats} if repeats else {})) if until else repeats or 3
     pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
     if pairs:
-        known = {key.removeprefix(PARAM): key for key in axes}
-        grid["baseline"] = {known.get(key, key): _value(value) for key, value in pairs}
+        known = {"device": "device"} | {key.removeprefix(PARAM): key for key in axes}
+        named = [(key.lstrip("-").replace("-", "_"), _value(value)) for key, value in pairs]
+        grid["baseline"] = {known.get(key, f"{PARAM}{key}"): value for key, value in named}
     return grid
 
 
