@@ -201,6 +201,7 @@ KNOWN_OUTPUTS = {
         [{"train/loss": float(loss)} for loss in (4, 3, 2, 1, 0)],
     ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
+    "LightGBM": ("[1]\tvalid_0's auc: 0.8\n[2]\tvalid_0's auc: 0.9", [{"val/auc": 0.8}, {"val/auc": 0.9}]),
 }
 
 
