@@ -198,6 +198,12 @@ class Attempt:
         """Return whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
 
+    @property
+    def error_text(self) -> str:
+        """The type and the message of its error; empty if it has none."""
+        error = self.error or {}
+        return ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
+
     def metric(self, name: str) -> float | None:
         """A metric after training; None if there is none."""
         return self.last_metrics.get(name)
