@@ -110,6 +110,7 @@ def run_grid(
     import json
 
     from raybench.cli.live import Display
+    from raybench.config.load import plain
     from raybench.core.status import TrialStatus
     from raybench.core.text import format_value, join_words
     from raybench.execution.base import make_executor
@@ -120,7 +121,7 @@ def run_grid(
     from raybench.sources import of_history
 
     source = grid if isinstance(grid, Mapping) else Path(grid)
-    changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
+    changes = [f"{name}={json.dumps(plain(value), default=str)}" for name, value in (set or {}).items()]
     spec, cells = requested_grid(
         source,
         changes=changes,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from statistics import fmean, median
 from typing import Any
 
@@ -153,7 +154,7 @@ def are_same(values: Sequence[Any]) -> bool:
 
 def metrics_of(run: Attempt) -> list[Any]:
     """Return the metrics of all epochs; empty if they are too few to be the same by no coincidence."""
-    metrics = [dict(epoch.metrics) for epoch in run.epochs]
+    metrics = [epoch.metrics for epoch in run.epochs]
     return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
 
 
@@ -274,6 +275,7 @@ def as_logged(target: Target | None, scale: Callable[[str, float], float]) -> Ta
     return Target(target.metric, *bounds)
 
 
+@lru_cache(2**16)
 def seconds_since_1970(text: str | None) -> float | None:
     """Return a time in UTC as seconds; None if it is not one."""
     try:

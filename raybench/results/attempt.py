@@ -89,7 +89,7 @@ class Attempt:
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
-        known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
+        known_output: what kind of lines were recognized as a command's epochs (`raybench.trial.known_output`).
         are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
             epochs; not iterations, rounds or evaluations.
         started, ended: times in UTC.

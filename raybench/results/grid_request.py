@@ -209,7 +209,7 @@ def _texts(group: Sequence[PlannedCell], leaves: Sequence[str]) -> set[str]:
 
 
 def _text(cell: PlannedCell, leaves: Sequence[str]) -> str:
-    values = cell.content.leaves()
+    values = cell.content.leaves
     return ", ".join(
         _DIFFERENCES[leaf].format(str(values[leaf]).removeprefix("sha256:")) for leaf in leaves if leaf in values
     )
@@ -268,7 +268,7 @@ def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:
 
 def _axes(attempt: Attempt) -> dict[str, Any]:
     """Return an attempt's values on all possible axes, by their names in a grid file."""
-    leaves = attempt.cell.leaves()
+    leaves = attempt.cell.leaves
     device = attempt.profile or leaves.get("device.kind")
     axes: dict[str, Any] = {} if device is None else {"device": device}
     axes |= {axis: leaves[leaf] for leaf, axis in _AXES.items() if leaf in leaves}

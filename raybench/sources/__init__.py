@@ -44,19 +44,20 @@ def load_grids(
     sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
     if not sources:
         raise UsageError("load: there is no source; name at least one")
-    grids: list[GridSource] = []
+    listed: list[Record] = []
+    repeats: epochs_csv.Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
         for each in sources:
             try:
                 if user_path(each).suffix.lower() == ".csv" and user_path(each).is_file():
-                    grids += _by_grid(epochs_csv.load_csv(user_path(each)))
+                    listed += epochs_csv.load_csv(user_path(each), repeats)
                     continue
                 for folder in _folders(each, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
-        grids += [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
+        grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
     if grid is not None:
         known = [each.name for each in grids if each.name]
         grids = [each for each in grids if each.name == grid]

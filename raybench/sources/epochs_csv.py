@@ -32,7 +32,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from raybench.core.identity import digest
+from raybench.core.identity import digest, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
@@ -88,8 +88,15 @@ class _Trial:
     """Its last epoch, and whether a loss of it is not finite."""
 
 
-def load_csv(path: Path) -> list[Record]:
+Repeats = dict[str, dict[int, tuple[Path, _Trial]]]
+"""The file and the trial of each repeat, by cell."""
+
+
+def load_csv(path: Path, known: Repeats | None = None) -> list[Record]:
     """Load every trial of a CSV of epochs.
+
+    Args:
+        known: the repeats in other files; those of this file are added.
 
     Raises:
         FileError: it is invalid; the message lists all problems, each with line and column.
@@ -99,7 +106,7 @@ def load_csv(path: Path) -> list[Record]:
     reader.read()
     if not reader.problems and not reader.trials:
         reader.problem(1, "", "no epoch in it")
-    records = [] if reader.problems else list(reader.records())
+    records = [] if reader.problems else list(reader.records({} if known is None else known))
     if reader.problems:
         raise FileError(reader.problems, SHOWN)
     return records
@@ -242,27 +249,28 @@ class _Reader:
             ledger = {**epoch.ledger, "train": round(max(0.0, seconds - other_s), 9)}
             trial.epochs[number] = replace(epoch, ledger=ledger)
 
-    def records(self) -> Iterator[Record]:
+    def records(self, known: Repeats) -> Iterator[Record]:
         """Return the trials as records; adds a problem for each repeat that two trials of a cell claim."""
         trials = self.trials.values()
         numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
-        cells: dict[str, dict[int, _Trial]] = {}
         for trial in trials:
             attempt = _attempt(trial, self.path.stem)
-            columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour")}
+            columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour"), "trial": attempt.trial}
             if not OWN_NAME.fullmatch(attempt.trial):
-                identity = {"cell": attempt.cell.to_json(), "device": attempt.profile, "grid": trial.values.get("grid")}
-                columns["cell"] = digest(identity)
-                repeats = cells.setdefault(columns["cell"], {})
-                columns["repeat"] = self._repeat(trial, repeats, numbers)
+                cell = digest({"cell": attempt.cell.to_json(), "device": attempt.profile, "grid": attempt.grid})
+                number = self._repeat(trial, known.setdefault(cell, {}), numbers)
+                attempt = replace(attempt, trial=trial_id(cell, number))
             yield Record(attempt, None, columns)
 
-    def _repeat(self, trial: _Trial, repeats: dict[int, _Trial], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, _Trial]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
         name, repeat = trial.values["trial"], trial.values.get("repeat")
-        own_numbers = (number for number, other in repeats.items() if other.values["trial"] == name)
-        number = next(own_numbers, len(repeats)) if repeat is None else numbers.index(repeat)
-        first = repeats.setdefault(number, trial)
+        own = (number for number, (path, other) in known.items() if (path, other.values["trial"]) == (self.path, name))
+        free = max(known, default=-1) + 1
+        number = next(own, free) if repeat is None else numbers.index(repeat)
+        if number in known and known[number][0] != self.path:
+            number = free
+        first = known.setdefault(number, (self.path, trial))[1]
         if first.values["trial"] != name:
             other = f"trial {_cut(repr(first.values['trial']))} on line {first.line} has it, and the same settings"
             self.problem(trial.line, "repeat", f"{repeat} again: {other}")

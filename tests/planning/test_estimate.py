@@ -54,8 +54,10 @@ def test_the_nearest_batch_counts():
         cell(input="host"),
         cell(channels_last=True),
         cell(augmentation=["flip"]),
+        cell() | {"workload": {**cell()["workload"], "digest": "b"}},
+        cell() | {"device": {**cell()["device"], "devices": 2}},
     ],
-    ids=["threads", "device", "precision", "compile", "input", "channels_last", "augmentation"],
+    ids=["threads", "device", "precision", "compile", "input", "channels_last", "augmentation", "code", "devices"],
 )
 def test_what_was_run_otherwise_says_nothing(other):
     assert seconds(estimator((cell(), 2.0)), other) is None

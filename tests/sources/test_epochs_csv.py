@@ -258,3 +258,11 @@ def test_trial_names_and_attempts_in_a_csv(tmp_path):
 def test_repeat_claimed_by_two_trials(tmp_path):
     (said,) = problems(tmp_path, "trial,epoch,train_s,repeat\na,1,5,1\nb,1,6,1\nc,1,7,2\n")
     assert said.startswith("/mine.csv:3:4: repeat: 1 again: trial 'a' on line 2 has it")
+
+
+def test_files_of_one_grid_are_joined(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("trial,epoch,train_s,grid\nx,1,5,g\ny,1,6,g\n")
+    found = raybench.load([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert found.grid.name == "g"
+    assert found.trials[["trial", "repeat"]].values.tolist() == [["x", 0], ["y", 1], ["x", 2], ["y", 3]]

@@ -63,7 +63,6 @@ def test_params_are_axes(project):
     exclude: [{params.hidden: 8, weight_decay: 0.5}]
     include: [{params.hidden: 16, weight_decay: 0.25}]
     baseline: {params.hidden: 4}
-    overrides: [{when: {params.hidden: 8}, set: {params: {hidden: 9}}}]
     """
     outcome = project.run(grid=grid)
     attempts = outcome.latest.values()
@@ -72,7 +71,7 @@ def test_params_are_axes(project):
         (attempt.cell.params["hidden"], attempt.cell.settings.weight_decay): attempt.metric("val/accuracy")
         for attempt in attempts
     }
-    assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (9, 0): 0.09, (16, 0.25): pytest.approx(0.41)}
+    assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (8, 0): 0.08, (16, 0.25): pytest.approx(0.41)}
     labels = {attempt.label for attempt in attempts}
     assert any("hidden 16" in label and "params" not in label for label in labels)
 
@@ -119,6 +118,9 @@ def test_target_that_is_never_logged(project):
     assert (
         "'val/f1' was never logged; trial.log had test/accuracy, train/loss, val/accuracy" in attempt.error["message"]
     )
+    assert project.one(grid="epochs: 1\ntarget: {metric: val/f1, at_least: 0.5}\n").attempt == 1
+    corrected = project.one(grid="epochs: 1\ntarget: {metric: val/accuracy, at_least: 0.5}\n")
+    assert (corrected.status, corrected.attempt) == ("completed", 2)
 
 
 def test_epoch_with_infinite_loss_is_recorded(project):
