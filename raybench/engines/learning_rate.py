@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: float) -> Callable[[int], float]:
-    """Return the factor for each step (counted from 0) of a run.
-
-    The number of epochs may be fractional.
+def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, total: int) -> Callable[[int], float]:
+    """Return the factor for each step (counted from 0) of a run of a total number of steps.
 
     - `constant`: 1.
     - `piecewise_linear`: `points` are [epoch, factor], joined by straight lines and constant beyond the last; with
@@ -31,13 +29,12 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: flo
         return lambda step: float(floor + math.exp(-step / decay_steps))
     if isinstance(setting, Mapping) and setting["name"] == "piecewise_linear":
         points = setting["points"]
-        scale = epochs / points[-1][0] if setting["stretch"] else 1.0
+        scale = total / steps_per_epoch / points[-1][0] if setting["stretch"] else 1.0
         positions = [position * scale for position, _ in points]
         factors = [factor for _, factor in points]
         return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
     if isinstance(setting, Mapping) and setting["name"] == "cosine":
-        total, floor = math.ceil(steps_per_epoch * epochs), setting["floor"]
-        warmup = setting["warmup_ratio"] * total
+        floor, warmup = setting["floor"], setting["warmup_ratio"] * total
         return lambda step: _cosine(step + 1, warmup, total, floor)
     raise LookupError(f"unknown schedule {setting!r}")
 

@@ -165,6 +165,11 @@ class Workload:
         return _built(self.models[framework], {})
 
 
+def in_each(package: str, function: str = "build") -> dict[str, str]:
+    """References to a function of a package's modules `torch` and `tensorflow`, by framework."""
+    return {framework: f"{package}.{framework}:{function}" for framework in ("torch", "tensorflow")}
+
+
 def _function(reference: Any) -> Any:
     """Resolve a function or a "module:function" reference."""
     if not isinstance(reference, str):

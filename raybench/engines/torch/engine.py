@@ -73,6 +73,8 @@ class TorchEngine(Engine):
         use_ghost_batch_norm(model, recipe.replicas // self._rank.count)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
+        if self._rank.number:  # with one seed, dropout would have the same masks in all ranks
+            torch.manual_seed(self._seed + (self._rank.number << 32))
         self._trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self._smallest = min(self._trained, key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
