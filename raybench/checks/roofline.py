@@ -88,8 +88,8 @@ def measure(job: Job) -> dict[str, Any]:
         return {"probes": probes}
     workload = workload_of(job)
     inputs = np.asarray(load_data(job, workload).train.inputs[:1])
-    example = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
-    work = open_counts(framework).count(workload.build_model(FRAMEWORKS[framework].models), example)
+    models = FRAMEWORKS[framework].models
+    work = open_counts(framework).count(workload.build_model(models), model_inputs(inputs, workload, models))
     return {"work": work, "probes": probes}
 
 

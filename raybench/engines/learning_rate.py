@@ -18,25 +18,20 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, total: int)
     - `exponential`: floor + exp(-step / decay_steps).
     - `cosine`: from 0 to 1 in a straight line over the share `warmup_ratio` of the run, then to `floor` along half a
       cosine; a step is placed at its end, too.
-
-    Raises:
-        LookupError: an unknown name.
     """
-    if setting == "constant":
+    if not isinstance(setting, Mapping):
         return lambda step: 1.0
-    if isinstance(setting, Mapping) and setting["name"] == "exponential":
+    if setting["name"] == "exponential":
         floor, decay_steps = setting["floor"], setting["decay_steps"]
         return lambda step: float(floor + math.exp(-step / decay_steps))
-    if isinstance(setting, Mapping) and setting["name"] == "piecewise_linear":
+    if setting["name"] == "piecewise_linear":
         points = setting["points"]
         scale = total / steps_per_epoch / points[-1][0] if setting["stretch"] else 1.0
         positions = [position * scale for position, _ in points]
         factors = [factor for _, factor in points]
         return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
-    if isinstance(setting, Mapping) and setting["name"] == "cosine":
-        floor, warmup = setting["floor"], setting["warmup_ratio"] * total
-        return lambda step: _cosine(step + 1, warmup, total, floor)
-    raise LookupError(f"unknown schedule {setting!r}")
+    floor, warmup = setting["floor"], setting["warmup_ratio"] * total
+    return lambda step: _cosine(step + 1, warmup, total, floor)
 
 
 def _cosine(position: int, warmup: float, total: int, floor: float) -> float:
