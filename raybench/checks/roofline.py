@@ -26,7 +26,7 @@ NAME = "roofline"
 VERSION = 3
 """Version of the measurement; raised when rates or work would be measured differently."""
 
-BLOCKS, BLOCK_SECONDS = 3, 0.4
+BLOCKS, BLOCK_SECONDS = 3, 0.3
 """Blocks of calls per probe, of which the best counts, as others may use the host; in each, a processor comes to the
 clock that it can keep."""
 
