@@ -13,11 +13,12 @@ from typing import Any
 from uuid import uuid4
 
 from raybench import datasets
-from raybench.analysis.compare import Limits, is_decided
+from raybench.analysis.compare import Limits, check_logged, is_decided
 from raybench.analysis.until import needed_repeats, progress_of
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config import GridSpec
 from raybench.core import events
+from raybench.core.cell import BASE
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.files import FULL, write_atomic
 from raybench.core.job import Job
@@ -211,9 +212,7 @@ class _Session:
         self._warnings = list(history.warnings)
         self._report: Report | None = None
         self._busy_warning = ""
-        planned = {trial.trial_id for trial in plan.trials}
-        has_result = any(each.epochs for each in history.attempts.values() if each.trial in planned)
-        self._common_failure = CommonFailure(plan, has_result)
+        self._common_failure = CommonFailure(plan, [each.trial for each in history.attempts.values() if each.epochs])
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
 
@@ -376,6 +375,9 @@ class _Session:
         if event["event"] == "trial_ended":
             self._ran += event["status"] != TrialStatus.KILLED
             self._ended[event["trial"]] = event["status"]
+            run, limits = self._history.attempts[event["trial"], event["attempt"]], self._options.limits
+            if limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
+                check_logged(limits, run.last_metrics)  # at its first run, a name that is wrong stops the comparison
 
     def _close_open(self, sink: Sink, reason: Mapping[str, Any] | None) -> None:
         """End the attempts of this execution of which the executor has not reported the end."""

@@ -16,8 +16,10 @@ from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, qua
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, is_too_short, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
+from raybench.analysis.targets import successes
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
+from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, plural
@@ -35,6 +37,9 @@ QUALITY_LOSS = 0.01
 BUSY = ("busy_host", "steal")
 """Findings that other programs made a run take longer, which more repeats do not help against."""
 
+CLEAR_MISSES = 3
+"""Runs of each version from which it is no chance (5%) that all of base reached the target, and none of new."""
+
 BUSY_REASON = "other programs kept the machine busy, which could change the verdict"
 
 
@@ -49,7 +54,7 @@ class Decision(StrEnum):
 class Verdict(StrEnum):
     """The conclusion for a configuration."""
 
-    MISSING = "no completed run in new"
+    MISSING = "no result in new"
     SLOWER = "slower"
     WORSE = "lower quality"
     WITHIN = "within the limit"
@@ -66,7 +71,7 @@ class Change:
     """A configuration in both versions.
 
     Attributes:
-        base_s, new_s: steady seconds per unit of work; None without a completed run.
+        base_s, new_s: steady seconds per unit of work or, with a target, seconds to it; None without such a run.
         speed: new relative to base, above 1 if new is faster, and the bounds of its tests; None without times of both.
         quality: the metric of new minus that of base; None if not logged.
         quality_kept: whether non-inferiority within the limit is shown; None if the metric has no limit.
@@ -120,7 +125,8 @@ class Comparison:
     """A comparison of two versions of one grid.
 
     Attributes:
-        unit: of the times.
+        unit: of the times, unless these are to the target.
+        target: to which times are compared; None if the grid has none, or no run reached it.
         metric: of quality; empty if none was logged.
         higher_is_better: the metric's direction.
         changes: the configurations that base has, in its order.
@@ -132,6 +138,7 @@ class Comparison:
 
     limits: Limits
     unit: Unit
+    target: Target | None
     metric: str
     higher_is_better: bool
     changes: tuple[Change, ...]
@@ -173,6 +180,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
     above 0; with `strict` if the whole 95% interval is above the limit. Runs that alternated are compared in pairs.
     With more than 4 configurations the tests are stricter, so that the expected number of false alarms stays the same.
+    With a target, times are those to the end of the epoch that reached it.
     A verdict on speed counts only if it is the same without the time that other programs are estimated to have taken.
 
     Args:
@@ -185,8 +193,8 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     """
     limits = limits or Limits()
     measured, unit, _ = measure_all(attempts, request)
-    if limits.metric and limits.metric not in (names := {name for each in measured for name in each.qualities}):
-        raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
+    if any(each.completed for each in measured):
+        check_logged(limits, {name for each in measured for name in each.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
@@ -206,9 +214,20 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     runnable = [s for s in both if not request.cells[s[0].index].skip or any(each and each.completed for each in s)]
     changes = tuple(_with_misses(judge.change(labels[pair[0].index], *pair), *pair) for pair in runnable or both)
     further = tuple(labels[each.index] for each in only_in_new)
-    what = limits, unit, judge.metric, judge.higher_is_better, changes, further
+    what = limits, unit, judge.target, judge.metric, judge.higher_is_better, changes, further
     same = _are_same(*sides) and not any(each.verdict is Verdict.MISSING for each in changes)
-    return Comparison(*what, tuple(changed_values(*sides)), same, answer.trust.cautions)
+    differences = tuple(changed_values(*sides)) if all(sides) else ()
+    return Comparison(*what, differences, same, answer.trust.cautions)
+
+
+def check_logged(limits: Limits, names: Iterable[str]) -> None:
+    """Check that the metric that must be kept is among those that runs have logged.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if limits.metric and limits.metric not in names:
+        raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
 
 
 def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
@@ -222,31 +241,34 @@ class _Judge:
 
     def __init__(self, limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> None:
         logged = dict.fromkeys(name for each in measured for name in each.qualities)
+        self._skips = [cell.skip for cell in request.cells]
         self.limits, self.metric = limits, limits.metric or main_metric(logged, request.metric)
         self.higher_is_better = is_higher_better(self.metric, request.target)
+        self.target = request.target if any(run.reached for each in measured for run in each.tries) else None
         bases = sum(not cell.skip and format_value(cell.axes.get(VERSION_AXIS)) == BASE for cell in request.cells)
         # The level of a one-sided test if the number of repeats is fixed.
         self.alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, bases))
 
     def change(self, label: str, base: Measured, new: Measured | None) -> Change:
         """Return a configuration in both versions, with its verdict."""
-        times = [cost_summary(each.times) if each else None for each in (base, new)]
-        base_s, new_s = (each.value if each else None for each in times)
-        untimed = f"no time of a completed run of {'new' if base.times else 'base'}"
+        base_times, new_times = (self._times(each) if each else () for each in (base, new))
+        base_s, new_s = (each.value if (each := cost_summary(times)) else None for times in (base_times, new_times))
+        timed = "run that reached the target" if self.target else "completed run"
+        untimed = f"no time of a {timed} of {'new' if base_times else 'base'}"
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
-        if base.completed and (new is None or not new.completed):
-            return replace(change, verdict=Verdict.MISSING, reason=_ending(new))
+        if missing := self._missing(base, new):
+            return replace(change, verdict=Verdict.MISSING, reason=missing)
         floor = max(each.time_rounding for each in (base, new) if each)
-        if new is None or (slowdown := difference(new.times, base.times, floor=floor)) is None:
+        if new is None or (slowdown := difference(new_times, base_times, floor=floor)) is None:
             return change
         if any(map(is_too_short, (*base.completed, *new.completed))):
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
-        runs = len(new.times), len(base.times)
+        runs = len(new_times), len(base_times)
         speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
         if bounds := self._bounds(slowdown):
             speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
         verdict, reason, repeats = self._of_speed(slowdown, min(runs))
-        quiet = difference(_without_load(new), _without_load(base), floor=floor)
+        quiet = difference(_without_load(new, new_times), _without_load(base, base_times), floor=floor)
         if verdict is not (self._of_speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         kept: bool | None = None
@@ -270,6 +292,21 @@ class _Judge:
         more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
         quality = quality_difference(new, base, self.metric)
         return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
+
+    def _times(self, measured: Measured) -> tuple[Sample, ...]:
+        """Return the logs of the times that are compared."""
+        return tuple(successes(measured)) if self.target else measured.times
+
+    def _missing(self, base: Measured, new: Measured | None) -> str:
+        """Return why the new version has no result, although base has one; empty if it has."""
+        if new is None or not new.completed:
+            may_follow = new and not self._skips[new.index] and not _ended(new)
+            return _ending(new) if base.completed and not may_follow else ""
+        if (metric := self.limits.metric) in base.qualities and metric not in new.qualities:
+            return f"no run of new has logged {metric}"
+        reached = [[each.reached for each in side.tries] for side in (base, new)]
+        is_clear = all(reached[0]) and not any(reached[1]) and min(map(len, reached)) >= CLEAR_MISSES
+        return f"none of {plural(len(reached[1]), 'run')} of new reached the target" if is_clear else ""
 
     def _of_speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
         """Return the verdict on the mean of log(new/base), and the reason and the repeats of one that is undecided."""
@@ -299,14 +336,14 @@ class _Judge:
         return 1 - self.alpha * estimate.alpha / ALPHA
 
 
-def _without_load(measured: Measured) -> list[Sample]:
-    """Return the times without what other programs are estimated to have added; without runs where it is not known."""
+def _without_load(measured: Measured, times: Iterable[Sample]) -> list[Sample]:
+    """Return times without what other programs are estimated to have added; without runs where it is not known."""
     lost = {}
     for run in measured.completed:
         found = [each.too_long for code in BUSY for each in kinds()[code].detector(run, Context())]
         lost[run.repeat, host_of(run)] = sum(math.nan if each is None else math.log1p(each) for each in found)
-    times = [replace(each, value=each.value - lost[each.repeat, each.host]) for each in measured.times]
-    return [each for each in times if not math.isnan(each.value)]
+    quiet = [replace(each, value=each.value - lost.get((each.repeat, each.host), math.nan)) for each in times]
+    return [each for each in quiet if not math.isnan(each.value)]
 
 
 def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change:
@@ -323,12 +360,17 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or, if they stop there, reach the target; and that of all."""
     reached = {(each.sample.repeat, each.sample.host) for each in measured.tries if each.reached}
-    ended = [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
+    ended = _ended(measured)
     missed = [
         run.status != TrialStatus.COMPLETED or (run.stops and (run.repeat, host_of(run)) not in reached)
         for run in ended
     ]
     return sum(missed), len(ended)
+
+
+def _ended(measured: Measured) -> list[Attempt]:
+    """Return the runs that have ended and are not run again."""
+    return [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
 
 
 def _ending(new: Measured | None) -> str:

@@ -31,9 +31,9 @@ Examples:
 \b
 Exit status:
   0    keep: no configuration is slower, or of lower quality, than the limits
-  4    discard: one is, or has no completed run in NEW
+  4    discard: one is, or has no result in NEW
   5    undecided: more repeats are needed
-  2    wrong use; nothing was started
+  2    wrong use
 with --interleave also 1 and 3 of `raybench grid`, and 130.
 """
 
@@ -99,6 +99,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @opt.until
 @opt.rerun
 @opt.retry
+@opt.keep_going
 @opt.tracking_uri
 @opt.no_tracking
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
@@ -121,7 +122,7 @@ def command(
 
     BASE and NEW are results folders, grid folders, zip files of `raybench export`, MLflow stores, or names of grids in
     the results folder. The change may be a different version of PyTorch, of a driver or of your code. Configurations
-    are matched by their values on the axes.
+    are matched by their values on the axes. If the grid has a target, times to it are compared.
 
     A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
     increased at all. With 7 repeats and a limit of 5%, a true increase of 3% is called slower in about 15% of cases.
@@ -145,15 +146,13 @@ def command(
 
 
 def _check_options(interleave: bool) -> None:
-    """Refuse options that only apply with `--interleave`, which are those after it, or only without it."""
+    """Refuse `--grid` with `--interleave`, and without it the options that are listed after it."""
     context = click.get_current_context()
-    names = {str(each.name): each.opts[0] for each in context.command.params}
-    given = [names[each] for each in names if context.get_parameter_source(each) is ParameterSource.COMMANDLINE]
-    if interleave and "--grid" in given:
-        raise UsageError("--grid chooses from results, and --interleave runs grid files; remove one of them")
-    of_trials = [*names.values()][[*names].index("interleave") + 1 :]
-    if not interleave and (only_then := [name for name in given if name in of_trials]):
-        raise UsageError(f"{only_then[0]} has no effect without --interleave; add it, or remove {only_then[0]}")
+    names = {each.opts[0]: str(each.name) for each in context.command.params}
+    for option in ["--grid"] if interleave else [*names][[*names].index("--interleave") + 1 :]:
+        if context.get_parameter_source(names[option]) is ParameterSource.COMMANDLINE:
+            kind = "with" if interleave else "without"
+            raise UsageError(f"{option} has no effect {kind} --interleave; remove {option}")
 
 
 def _source(source: str, results: Path, grid: str | None) -> Source:
@@ -182,35 +181,40 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.compare import compare
-    from raybench.cli.console import Terminal, page
+    from raybench.cli.console import Terminal, page, print_text
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.execution import tracking_of
     from raybench.cli.live import Display
     from raybench.planning.request import request_of
+    from raybench.reporting.words import status_sentences
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
     from raybench.run import Options, run_grid
 
     tracking = tracking_of(given["tracking_uri"], given["no_tracking"])
     retry, checks = frozenset(given["retry"]), not given["no_checks"]
-    options = Options(results, tracking, cells, retry, given["rerun"], checks, limits=limits)
+    options = Options(results, tracking, cells, retry, given["rerun"], checks, given["keep_going"], limits=limits)
     quiet = STANDARD_OUTPUT in files
     console = Terminal(stderr=True) if quiet else page()
     outcome = run_grid(spec, executor, Display(console if quiet else None), options)
-    attempts, request = as_requested(outcome.history, latest_request(outcome.history))
-    comparison = compare(attempts, request or request_of(outcome.plan), limits)
-    if can_run(outcome):
-        console.print()
-    _show(comparison, files, can_run(outcome))
     if not can_run(outcome):
         show_skipped(outcome, console)
         return outcome.exit_status
+    console.print()
+    if outcome.interrupted:  # a version without a run yet is not discarded
+        for sentence in status_sentences(outcome.report.answer):
+            print_text(console, sentence)
+        show_ends(outcome, console)
+        return outcome.exit_status
+    attempts, request = as_requested(outcome.history, latest_request(outcome.history))
+    comparison = compare(attempts, request or request_of(outcome.plan), limits)
+    _show(comparison, files)
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]
-    return status if comparison.fails and not outcome.interrupted else outcome.exit_status or status
+    return status if comparison.fails else outcome.exit_status or status
 
 
-def _show(comparison: Comparison, files: Files, is_printed: bool = True) -> None:
+def _show(comparison: Comparison, files: Files) -> None:
     """Write the files and, if none of them is standard output, print the comparison."""
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting.comparison import columns, details, sentences
@@ -218,7 +222,7 @@ def _show(comparison: Comparison, files: Files, is_printed: bool = True) -> None
     for path, text in files.items():
         if path:
             write_file(path, text(comparison))
-    if STANDARD_OUTPUT in files or not is_printed:
+    if STANDARD_OUTPUT in files:
         return
     console = page()
     for sentence in sentences(comparison):

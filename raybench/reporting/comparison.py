@@ -10,7 +10,7 @@ from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
 from raybench.reporting.report import json_text
-from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text
+from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text, target_text
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
@@ -50,7 +50,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     size = "" if loss is None else f"{100 * loss:g}{f' {point}' if metric.endswith('/accuracy') else '%'}"
     quality = f", {metric} up to {size} {'lower' if comparison.higher_is_better else 'higher'}" if size else ""
     level = "95% or more" if comparison.limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
-    yield f"Limits: up to {limit} more time{quality}. The bounds of a speed decide; each is one-sided, at {level}."
+    to = f" to {target_text(comparison.target)}" if comparison.target else ""
+    yield f"Limits: up to {limit} more time{to}{quality}. The bounds of a speed decide; each is one-sided, at {level}."
 
 
 def _named(change: Change) -> str:
@@ -63,7 +64,7 @@ def _named(change: Change) -> str:
 
 def columns(comparison: Comparison) -> list[Column]:
     """Return the table of configurations, without empty columns."""
-    changes, times = comparison.changes, f"s/{comparison.unit.label}"
+    changes, times = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
     found = [
         Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
         Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),

@@ -23,6 +23,7 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.bottleneck import COUNTED
 from raybench.analysis.ratios import scaled
+from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import named_value
@@ -331,6 +332,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     own = name_of(answer, best.configuration, best.workload)
     # An order that noise may have made is not stated as a fact.
     head += " in these runs" if head and best.is_open and len(ranked) > 1 else ""
+    if best.is_open and best.other is not None and VERSION_AXIS in configuration.axes and len(ranked) == 2:
+        head = f"Undecided, {head[:1].lower()}{head[1:]}"
     if best.other is None:
         own = ": ".join(filter(None, (head, own)))
         return BestText(f"{own}:", f"{'; '.join(_alone(answer, configuration, best, len(ranked) > 1))}.")
@@ -787,10 +790,8 @@ def caution_text(caution: Caution, answer: Answer | None = None) -> str:
         facts.append(f"all {caution.runs:,} runs {where}" if where else runs)
     if caution.too_long:
         long = caution.too_long
-        times = (
-            f"{float(f'{100 * long:.1g}'):.0f}% too long" if long < 0.95 else f"{1 + long:.0f}x as long as otherwise"
-        )
-        facts.append(f"{'the worst run' if caution.runs > 1 else 'times'} perhaps {times}")
+        times = f"{float(f'{100 * long:.1g}'):.0f}% too long" if long < 0.95 else f"{1 + long:.0f}x as long"
+        facts.append(f"{'at worst ' if caution.runs > 1 else ''}perhaps {times}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")
     return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text

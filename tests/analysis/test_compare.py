@@ -93,6 +93,11 @@ def test_failed_version_does_not_pass():
     assert change.verdict is Verdict.MISSING and "no module" in change.reason
 
 
+def test_version_that_has_not_run_yet_is_undecided():
+    attempts, request = interleaved(CLEAR, status="killed")
+    assert compare(attempts, request, Limits(**NAMED)).decision is Decision.UNDECIDED
+
+
 def session(factor, batches=(32, 64), run="", **further):
     grid = MadeUpGrid()
     for batch in batches:
@@ -119,7 +124,7 @@ SHORT = {"form": "command", "clock": "output"}
     [
         ({"status": ["completed"] * 8 + ["diverged"] * 2}, {}, "2 of 10 runs of new did not complete (diverged)"),
         ({"examples": 0}, {}, "no time of a completed run of new"),
-        ({"metrics": {}}, {"metric": "val/accuracy"}, "val/accuracy is not shown to stay within its limit"),
+        ({"metrics": {}}, {"metric": "val/accuracy"}, "no run of new has logged val/accuracy"),
         ({"metrics": {}}, {}, ""),
     ],
 )
@@ -132,17 +137,32 @@ def test_version_that_shows_less_than_base(further, limits, reason):
     comparison = compare(attempts, request, Limits(**limits))
     (change,) = comparison.changes
     assert change.reason == reason
-    assert comparison.decision is (Decision.UNDECIDED if reason else Decision.KEEP)
+    decision = Decision.DISCARD if limits else Decision.UNDECIDED if reason else Decision.KEEP
+    assert comparison.decision is decision
 
 
-def test_version_that_no_longer_reaches_its_target_is_not_kept():
-    attempts, request = interleaved(EQUAL, [0.0] * 4 + [0.5])
-    target = Target("val/accuracy", 0.94)
+FASTER = [math.log(each) for each in (0.8, 0.801, 0.799, 0.8, 0.8)]
+LATE = (0.5, 0.8, 0.9, 0.91, 0.92, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("changes", "curves", "verdict", "reason"),
+    [
+        (EQUAL, [LEARNING] * 4 + [LATE[:4]], Verdict.UNDECIDED, "1 of 5 runs of new did not reach the target"),
+        (FASTER, [LATE[:4]] * 5, Verdict.MISSING, "none of 5 runs of new reached the target"),
+        (FASTER, [LATE] * 5, Verdict.SLOWER, ""),
+        (CLEAR, [LEARNING[1:]] * 5, Verdict.WITHIN, ""),
+    ],
+)
+def test_times_to_a_target_are_compared(changes, curves, verdict, reason):
+    grid = MadeUpGrid({"version": "base"}, target=Target("val/accuracy", 0.94))
+    grid.add({"version": "base"}, [1.0] * 5)
+    grid.add({"version": "new"}, [math.exp(each) for each in changes], accuracies=curves)
     stops = {"metric": "val/accuracy", "at_least": 0.94, "at_most": None}
-    for run in attempts:
+    for run in grid.attempts:
         run.cell = replace(run.cell, stop_at_target=stops)
-    (change,) = compare(attempts, replace(request, target=target)).changes
-    assert (change.verdict, change.reason) == (Verdict.UNDECIDED, "1 of 5 runs of new did not reach the target")
+    (change,) = compare(grid.attempts, grid.request()).changes
+    assert (change.verdict, change.reason) == (verdict, reason)
 
 
 def test_faster_version_with_too_short_epochs_is_not_missing():

@@ -31,10 +31,14 @@ GH = '#!/bin/bash\necho "$@" > gh.txt\n'
 
 def test_steps_compare_comment_and_set_the_status(tmp_path):
     says = "### raybench: Discard: 1 of 1 configuration: lower quality (train)."
-    for version, values in (("base", (0.02, 0.5)), ("head", (0.01, 0.6))):
-        (tmp_path / version).mkdir()
-        (tmp_path / version / "grid.yaml").write_text(GRID)
-        (tmp_path / version / "train.py").write_text(TRAIN % values)
+    head = tmp_path / "head"
+    subprocess.run(["git", "init", "-q", head], check=True)
+    (head / "grid.yaml").write_text(GRID)
+    for values in ((0.02, 0.5), (0.01, 0.6)):
+        (head / "train.py").write_text(TRAIN % values)
+        subprocess.run(["git", "-C", head, "add", "."], check=True)
+        user = "-c", "user.name=a", "-c", "user.email=a@b"
+        subprocess.run(["git", "-C", head, *user, "commit", "-qm", "change"], check=True)
     programs = {"raybench": RAYBENCH.format(python=sys.executable), "gh": GH, "pip": "#!/bin/bash\n"}
     for name, text in programs.items():
         (tmp_path / name).write_text(text)
@@ -56,11 +60,11 @@ def test_steps_compare_comment_and_set_the_status(tmp_path):
     ended = []
     for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]:
         if "run" in step:
-            own = {name: values[value] for name, value in step["env"].items()}
+            own = {name: values[value] for name, value in step.get("env", {}).items()}
             command = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
             done = subprocess.run(command, cwd=tmp_path, env=environ | own, capture_output=True, text=True)
             ended.append((done.returncode, done.stdout + done.stderr))
-    assert [code for code, _ in ended] == [0, 0, 0, 4], ended
+    assert [code for code, _ in ended] == [0, 0, 0, 0, 4], ended
     assert (tmp_path / "out").read_text() == "status=4\n", ended
     comment = (tmp_path / "comment.md").read_text()
     assert comment.startswith(says) and (tmp_path / "summary").read_text() == comment

@@ -111,7 +111,16 @@ def test_a_failed_trial(compare, tmp_path):
     said = compare()
     assert said.status == 4
     assert "ValueError: broken" in said.out and "--retry failed" in said.out
-    assert "2 of 2 configurations: no completed run in new (batch 4; batch 8)." in said.out
+    assert "were not run" in said.out, "base is not run for nothing"
+    assert "Differences" not in said.out, "those of no run"
+    assert "2 of 2 configurations: no result in new (batch 4; batch 8)." in said.out
+
+
+def test_wrong_metric_is_known_after_the_first_run_of_base(compare, tmp_path):
+    said = compare("--quality", "val/acuracy")
+    assert said.status == 2 and "did you mean val/accuracy" in said.err
+    told = events_of(tmp_path / "raybench-results" / "mine~compare")
+    assert sum(event["event"] == "trial_started" for event in told) <= 2
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def test_a_failed_trial(compare, tmp_path):
         (("raybench-results", "new/grid.yaml"), "raybench-results: --interleave runs two grid files"),
         (("base/grid.yaml", "a.zip"), "a.zip: --interleave runs two grid files"),
         (("base/gird.yaml", "new/grid.yaml"), "base/gird.yaml: no such file; did you mean base/grid.yaml?"),
-        (("base/grid.yaml", "new/grid.yaml", "--grid", "a"), "--grid chooses from results, and --interleave runs"),
+        (("base/grid.yaml", "new/grid.yaml", "--grid", "a"), "--grid has no effect with --interleave"),
         (("base/grid.yaml", "new/grid.yaml", "--set", "epochs=x"), "the text 'x' is not allowed"),
     ],
 )

@@ -75,9 +75,8 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
     if share < BUSY and share * cores < BUSY_CORES:
         return
-    window = "the run" if (run.audit or {}).get("within") == "trial" else "the epochs of the run"
     own = core_share(run, "own_cpu_s")
-    text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during {window}"
+    text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during the run"
     text += f", which itself used {own * cores:.1f}" if own else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
     lost = _lost(share, waiting)
