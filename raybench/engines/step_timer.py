@@ -108,7 +108,7 @@ class StepTimer:
         if self._device.own_clock and self._marks:
             for first, last in self._spans():
                 ledger.note_device(section, self._device.elapsed(self._marks[first][0], self._marks[last][1]))
-        ledger.move(self.compiled_ns(), section, COMPILATION[section])
+        ledger.move(self._compiled_ns(), section, COMPILATION[section])
 
     def wait_for_last_but_one(self) -> None:
         """Wait until the device has done all steps but the last."""
@@ -116,14 +116,19 @@ class StepTimer:
             self._device.wait_for(self._marks[-2][1])
 
     def compiled_ns(self) -> int:
-        """Nanoseconds of compilation in this pass so far; waits for the device.
+        """Nanoseconds of compilation in this pass so far; waits for the device."""
+        if self._new:
+            self._device.synchronize()
+        return self._compiled_ns()
+
+    def _compiled_ns(self) -> int:
+        """Nanoseconds of compilation in this pass so far, after a `synchronize`.
 
         It is the time of the first step of a new shape, or of a compiled step, beyond the median of the last others; if
         there are no others, the time that the compiler reports, or nothing.
         """
         if not self._new:
             return 0
-        self._device.synchronize()
         usual = [index for index in range(len(self._marks)) if index not in self._new][-BLOCKS:]
         if not usual:
             return self._compile_ns() - self._compile_ns_before if self._compile_ns else 0
