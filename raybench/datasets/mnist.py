@@ -34,8 +34,8 @@ FILES = (
 
 def read(folder: Path) -> Data:
     """Read 60,000 and 10,000 images, uint8 [N, 28, 28, 1]; int64 classes, 0 to 9."""
-    paths = [folder / file.path for file in FILES]
-    return Data(_split(*paths[:2], 60_000), _split(*paths[2:], 10_000))
+    train_inputs, train_targets, val_inputs, val_targets = (folder / file.path for file in FILES)
+    return Data(_split(train_inputs, train_targets, 60_000), _split(val_inputs, val_targets, 10_000))
 
 
 def _split(inputs: Path, targets: Path, examples: int) -> Split:
