@@ -4,8 +4,8 @@
 
 Runs of made-up grids have log times with a known truth and one family of noise each. For every interval that an answer
 states (a configuration against its reference, an effect over matched sets, the best of several) it counts how often the
-truth is inside, and on grids in which nothing differs how often anything is claimed: the best configuration differs
-significantly from its reference, or an effect depends on a different axis. Each row of a table has its own 5%.
+truth is inside, and on grids in which nothing differs how often anything is claimed: a configuration of the table, or
+the best, differs significantly from its reference, or an effect depends on a different axis.
 
 A table on scaling has the efficiency of several devices and the serial share. Two are of two configurations:
 the expected time to a target that some runs miss, where the truth is the time with restarts (or, if no run missed it,
@@ -27,7 +27,7 @@ from raybench.analysis.best import best
 from raybench.analysis.effects import effects
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, Try
+from raybench.analysis.measured import Measured, Try, with_candidates
 from raybench.analysis.over import LOOK_ALPHA, changes
 from raybench.analysis.ratios import cost_ratio, quality_difference
 from raybench.analysis.scaling import serial_share
@@ -140,7 +140,7 @@ class Grid:
         k = len(self.points)
         of_host = rng.normal(0, 0.05, (self.hosts, k)) if self.hosts > 1 else np.zeros((1, k))
         logs = [self.truth + noise(rng, repeats, k) + of_host[host] for host in range(self.hosts)]
-        return [
+        measured = [
             Measured(
                 index,
                 point,
@@ -152,6 +152,7 @@ class Grid:
             )
             for index, point in enumerate(self.points)
         ]
+        return with_candidates(measured)
 
 
 class Counts:
@@ -188,11 +189,17 @@ def simulate(
     for _ in range(draws):
         measured = grid.draw(rng, noise, repeats)
         last = len(measured) - 1
-        pair = cost_ratio(measured[last].times, measured[references[last] or 0].times)
+        others = [
+            (each, measured[references[each.index] or 0]) for each in measured if each.index != references[each.index]
+        ]
+        pair, *further = (cost_ratio(*sides) for sides in reversed(others if not differs else others[-1:]))
         if pair:
             counts.add("pair", pair.low, pair.high, grid.truth[references[last] or 0] - grid.truth[last])
         rows = effects(measured, grid.matching, ())
-        depends, claimed = any(row.parts for row in rows), False
+        depends, claimed = (
+            any(row.parts for row in rows),
+            any(each and each.is_significant for each in (pair, *further)),
+        )
         for row in rows:
             if row.sets > 1 and row.speed and row.axis == "device":
                 pairs = grid.matching.sets(row.axis, row.value, row.other)
@@ -226,7 +233,7 @@ def coverage_table(draws: int, seed: int, repeats: Sequence[int] = (2, 3, 4, 5, 
 
 def null_table(draws: int, seed: int) -> list[str]:
     """Return lines with how often something is claimed on grids in which nothing differs."""
-    lines = [f"{'claimed, %':<24}{'grid':<8}{'n':>3}{'a best':>9}{'a dependence':>14}{'either':>8}"]
+    lines = [f"{'claimed, %':<24}{'grid':<8}{'n':>3}{'a ratio':>9}{'a dependence':>14}{'either':>8}"]
     for name, noise in FAMILIES.items():
         for grid in ("2x3x3", "6", "6x3"):
             for n in (3, 5):

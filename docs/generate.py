@@ -156,8 +156,8 @@ def best_columns() -> str:
 
 def _columns(columns: Iterable[Column]) -> str:
     shown = (column for column in columns if not column.name.endswith(("low", "high")))  # the page explains these
-    rows = [(f"`{column.name}`", column.meaning, column.unit or "–") for column in shown]
-    return table(("column", "meaning", "unit"), rows)
+    rows = [(f"`{column.name}`", column.meaning + (f" ({column.unit})" if column.unit else "")) for column in shown]
+    return table(("column", "meaning (unit)"), rows)
 
 
 def shipped_grids() -> str:

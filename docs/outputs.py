@@ -15,11 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 OUTPUTS = {
-    "plan": ["plan grids/quickstart.yaml --results empty"],
-    "quickstart": ["report quickstart --results recorded"],
-    "machines": ["import workstation.zip colab.zip", "report grids/machines.yaml"],
+    "plan": "plan grids/quickstart.yaml --results empty",
+    "quickstart": "report quickstart --results recorded",
 }
-"""The commands of each output, of which the last one's is shown."""
+"""The command of each output."""
 
 OF_MACHINE = {"plan"}
 """Outputs that depend on this machine's devices."""
@@ -36,20 +35,17 @@ def pages() -> list[Path]:
 
 def texts(of_machine: bool = True) -> dict[str, str]:
     """Each output by its name; without `of_machine` only those that are the same on every machine."""
-    return {name: _run(commands) for name, commands in OUTPUTS.items() if of_machine or name not in OF_MACHINE}
+    return {name: _run(command) for name, command in OUTPUTS.items() if of_machine or name not in OF_MACHINE}
 
 
-def _run(commands: list[str]) -> str:
-    """What the last command prints in a folder with the grids, the recorded results and the exported ones."""
+def _run(arguments: str) -> str:
+    """What a command prints in a folder with the grids and the recorded results."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "grids").symlink_to(ROOT / "grids")
         (Path(folder) / "recorded").symlink_to(ROOT / "notebooks" / "recorded")
-        for bundle in (ROOT / "docs").rglob("*.zip"):
-            (Path(folder) / bundle.name).symlink_to(bundle)
-        for arguments in commands:
-            command = [sys.executable, "-m", "raybench", *arguments.split()]
-            done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        command = [sys.executable, "-m", "raybench", *arguments.split()]
+        done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()) + "\n"
 
 

@@ -110,6 +110,7 @@ def run_grid(
     import json
 
     from raybench.cli.live import Display
+    from raybench.config.load import plain
     from raybench.core.status import TrialStatus
     from raybench.core.text import format_value, join_words
     from raybench.execution.base import make_executor
@@ -120,7 +121,7 @@ def run_grid(
     from raybench.sources import of_history
 
     source = grid if isinstance(grid, Mapping) else Path(grid)
-    changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
+    changes = [f"{name}={json.dumps(plain(value), default=str)}" for name, value in (set or {}).items()]
     spec, cells = requested_grid(
         source,
         changes=changes,
@@ -151,10 +152,10 @@ def load(
     """Load results as tables, comparisons and figures.
 
     Args:
-        source: a results folder, or a grid's own folder in it; the file of one attempt (`….jsonl`); an MLflow store, as
-            its URI or as its database's file (`….db`); a CSV of epochs (`….csv`); a zip file of `raybench
-            export`. Several of them, such as `["raybench-results", "colab.zip"]`, are combined: a run that is in two
-            of them counts once, and machines of one model are hosts of the same configurations.
+        source: a results folder, or a grid's own folder in it; an MLflow store, as its URI or as its database's file
+            (`….db`); a CSV of epochs (`….csv`); a zip file of `raybench export`. Several of them, such as
+            `["raybench-results", "colab.zip"]`, are combined: a run that is in two of them counts once, and machines
+            of one model are hosts of the same configurations.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
             if several users ran the same trial on one store, `latest` is one of theirs.

@@ -52,7 +52,7 @@ from raybench.results.folder import (
 from raybench.results.grid_request import GridRequest, first_look, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
-from raybench.results.machines import as_requested, replaced
+from raybench.results.machines import as_requested
 from raybench.tracking.store import Store, resolve
 from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 
@@ -166,8 +166,7 @@ def run_grid(
             with _writing(folder):
                 history.close_lost()
             session = _Session(plan, root, store, history, options)
-            left_out = replaced(history) if spec.rule else ()
-            missing = missing_work(plan, history.attempts.values(), options.retry, options.rerun, left_out)
+            missing = missing_work(plan, history, options.retry, options.rerun)
             session.run(missing, executor, view)
             return session.outcome()
 
@@ -291,7 +290,7 @@ class _Session:
             self._interrupted = True
             view.stopping()
         except ExecutionError as error:
-            reason = {"type": "RayGone", "message": str(error)}
+            reason = {"type": "ExecutionError", "message": str(error)}
             raise
         except OSError as error:
             if error.errno not in FULL:

@@ -27,19 +27,19 @@ from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.finding import find_all
+from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
-    PERCENT,
+    ENERGY_TO_TARGET,
     Measured,
     as_logged,
     joules_per_unit,
     measure_all,
-    sample_of,
     seconds_per_unit,
 )
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, joules_of, target_ratio
+from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -94,7 +94,7 @@ def analyze(
     workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
-    made_effects = tuple(effects(measured, matching, grid.metrics)) if is_result else ()
+    made_effects = tuple(effects(measured, matching, grid.metrics, bool(request.budget))) if is_result else ()
     data = (str(each.content.data.name) for each in request.cells)
     answer = Answer(
         grid=request.name,
@@ -127,7 +127,7 @@ class _Grid:
         self.request = with_needed_repeats(attempts, request)
         self.measured, self.unit, self._scale = measure_all(attempts, self.request)
         self.request = replace(self.request, target=as_logged(request.target, self._scale))
-        self.target = _in_fractions(request.target)
+        self.target = as_logged(request.target, lambda _, value: value)  # in fractions
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
@@ -149,7 +149,6 @@ class _Grid:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
         total_s = _median(map(timing.total, runs))
-        rounding = max(own.time_rounding, other.time_rounding) if other else 0.0
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         workload = str(
@@ -184,13 +183,13 @@ class _Grid:
             energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
-            ratio=cost_ratio(own.times, other.times, rounding=rounding) if other else None,
+            ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
             to_target=self._to_target(own, other) if self.target else None,
         )
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
-        seconds, joules = expected(own.tries), expected(own.tries, joules_of)
+        seconds, joules = expected(own.tries), expected(own.tries, ENERGY_TO_TARGET)
         return ToTarget(
             reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
@@ -227,14 +226,6 @@ class _Grid:
             to_target_s=timing.time_to_target(run, self.request.target) if self.request.target else None,
             curve=partial(self._curve, run),
         )
-
-
-def _in_fractions(target: Target | None) -> Target | None:
-    """Return a target on an accuracy in percent as a fraction."""
-    if target is None or not target.in_percent:
-        return target
-    bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
-    return Target(target.metric, *bounds)
 
 
 def is_higher_better(metric: str, target: Target | None) -> bool:
@@ -279,7 +270,7 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
 
 def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
     used = [(run, each) for run in runs if (each := utilization(run))]
-    share = cost_summary(tuple(sample_of(run, math.log(each.mfu)) for run, each in used if each.mfu))
+    share = cost_summary(tuple(Sample(run.repeat, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}
     least = min((each.basis for _, each in used), key=lambda basis: basis.peak)

@@ -47,11 +47,6 @@ class Unit:
             return self.name
         return f"million {self.name}" if self.amount == 1_000_000 else f"{self.amount:,} {self.name}"
 
-    @property
-    def short(self) -> str:
-        """The unit in a heading, such as `epoch` or `M tokens`."""
-        return self.label.replace("million", "M")
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -79,30 +74,18 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Compared(Summary):
-    """A configuration relative to another.
+class Ratio(Summary):
+    """The ratio of two configurations: above 1 is faster, cheaper, or with less energy.
 
     Attributes:
         other_runs: number of runs on the other side.
         paired: whether the runs are compared repeat by repeat.
-    """
-
-    other_runs: int = 1
-    paired: bool = False
-
-
-@dataclass(frozen=True)
-class Ratio(Compared):
-    """The ratio of two configurations: above 1 is faster, cheaper, or with less energy.
-
-    Attributes:
-        comparisons: number of candidates from which the sides were selected, for which the interval is corrected
-            (Bonferroni); 1 without a selection.
         holds_if_no_miss: the interval of times to a target is of successful runs only, and so few that misses may not
             have been seen: the difference is then not significant, whatever the interval.
     """
 
-    comparisons: int = 1
+    other_runs: int = 1
+    paired: bool = False
     holds_if_no_miss: bool = False
 
     @property
@@ -112,13 +95,16 @@ class Ratio(Compared):
 
 
 @dataclass(frozen=True)
-class Difference(Compared):
+class Difference(Summary):
     """The quality of a configuration minus that of another, in the metric's unit; an accuracy is a fraction.
 
     Attributes:
+        other_runs, paired: as for `Ratio`.
         is_equal: whether that of an accuracy is shown to be below one point (two one-sided tests at 5%).
     """
 
+    other_runs: int = 1
+    paired: bool = False
     is_equal: bool = False
 
     @property
@@ -207,9 +193,8 @@ class Run:
 
     Attributes:
         trial: the id of its trial.
-        seconds: median steady time per unit of work; None if unknown.
+        seconds, to_target_s: median steady time per unit of work, and time to the target; None if unknown.
         quality: the metric after training; None if it was not logged.
-        to_target_s: time to the target; None if it was not reached.
         curve: makes the learning curve of a metric: number, training seconds since the start, and metric of each epoch
             that logged it. Most runs of a large grid are in no figure of learning curves.
     """
@@ -229,8 +214,6 @@ class Configuration:
         index: its position in `Answer.configurations`, which is that in the grid.
         cell_id: its id, which is the first part of the ids of its trials.
         label: its values on the axes that vary, such as `gpu, batch 512, decay 5e-4`.
-        axes: its value on every axis.
-        workload: the name of its workload.
         reference: index of its reference configuration, which has the baseline's values and equals it otherwise; its
             own index if it is a reference; None if the grid has no such configuration.
         rank: from 1, within its workload, by quality at a budget, else by time to the target or by time; None without.
@@ -241,17 +224,14 @@ class Configuration:
         seconds: steady time per unit of work; None if unknown.
         rate: `Unit.counted` per second, such as tokens per second; None if nothing is counted.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
-        total_s: wall time of a whole run, median over runs; None if unknown.
+        total_s, total_price: wall time and price of a whole run, median over runs; None if unknown.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
-        quality: the metric after training, mean over runs.
-        metrics: every metric after training, mean over runs.
+        quality, metrics: the metric of quality and every metric after training, means over runs.
         quality_difference: quality minus that of the reference.
         to_target: results towards the target; None without a target.
         hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
         price_per_hour, price_source: price of its device, and where it comes from; None if not given.
-        price: of a unit of work (steady time).
-        total_price: price of a whole run, median over runs.
-        energy_j: energy of the device per unit of work.
+        price, energy_j: of a unit of work (steady time); the energy is that of the device.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
         mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
         limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
@@ -303,12 +283,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class EffectPart:
-    """The effect in the matched sets with one value of a different axis, such as `on cpu 1.2x`.
-
-    Attributes:
-        axis, value: that axis and value.
-        speed: as for `Effect`.
-    """
+    """The effect on the speed in the matched sets with one value of a different axis, such as `on cpu 1.2x`."""
 
     axis: str
     value: Any
@@ -327,7 +302,8 @@ class Effect:
         runs: smallest number of runs of a configuration in them.
         speed: geometric mean over the sets; None if the effect changes its sign between sets, if sets have different
             workloads, or if no time can be compared. Without interval if a configuration has one run.
-        least, most: smallest and largest ratio of a set; shown if `varies` or without interval. None without times.
+        to_target: the same of times to the target, without interval if a run missed it; None if a side never did.
+        least, most: smallest and largest ratio of speeds of a set; shown if `varies` or without interval.
         rates: `Unit.counted` per second with the value and with the baseline's, as `speed`; None if not counted.
         varies: whether the effect differs between sets beyond noise, or `speed` is None for a reason above.
         parts: the effect by the axis it depends on (Holm-corrected); empty if it is not shown to depend on one.
@@ -357,6 +333,7 @@ class Effect:
     efficiency: Ratio | None = None
     price: Ratio | None = None
     energy: Ratio | None = None
+    to_target: Ratio | None = None
     cautions: tuple[str, ...] = ()
 
 
@@ -405,9 +382,8 @@ class Best:
         configuration: its index.
         other: index of the configuration that the ratios and the difference are relative to: its reference or, if it is
             a reference itself, the next in the ranking; None if it is the only one.
-        ratios: relative to `other`, by criterion, corrected for the selection of the best. Several criteria if one
-            configuration is the best by all of them. None if there is no `other` or it cannot be compared, and for the
-            quality, whose difference is `quality`.
+        ratios: relative to `other`, by criterion; several if it is the best by all of them. None if there is no `other`
+            or it cannot be compared, and for the quality, whose difference is `quality`.
         quality: quality minus that of `other`; None if not logged.
         indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.
         unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
@@ -441,7 +417,6 @@ class Caution:
     """A condition of measurement that could change the answer (caution), or could not (note).
 
     Attributes:
-        code: its name, such as `busy_host`.
         text: one sentence without full stop, about the worst of the runs concerned.
         remedy: what to do, in the imperative; empty if there is nothing.
         mark: its letter in tables; empty for a note.
@@ -489,8 +464,7 @@ class Status:
     """The number of runs, by how they ended.
 
     Attributes:
-        planned: runs requested, without those of configurations that cannot run here.
-        completed: of these.
+        planned, completed: runs requested, without those of configurations that cannot run here, and completed.
         endings: the others by status, such as `{"failed": 2, "not run": 4}`.
         part: a description of the requested part of the grid, if only some configurations were requested.
         repeats: what the reader should know of the number of repeats: added after a report, or too few to be certain.
@@ -513,10 +487,7 @@ class Answer:
     """Everything that a report says about a grid.
 
     Attributes:
-        grid: its name.
         workload: name of the workload; several are separated by commas.
-        description: of the grid file; may be empty.
-        currency: of the prices, such as USD.
         metric: the metric of quality, such as `val/accuracy`; empty if no run logged one.
         synthetic_data: name of the generated data set that replaces a real one; empty if there is none.
         target: the quality to reach; None if none was set.
@@ -524,7 +495,6 @@ class Answer:
         excludes_compilation: whether compilation is not paid for by the budget.
         baseline: axes and the reference's values on them, as used.
         axes: the axes that vary, each with its values in the order of the grid.
-        unit: the unit of work.
         configurations: in the order of the grid.
         ranking: indices of configurations with a time, best first (by workload, if there are several).
         best: the sentences at the top, in order: quality at a budget, fastest or first to the target, cheapest, least
@@ -532,8 +502,6 @@ class Answer:
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
         decision: of a comparison of two versions, in sentences that replace those on the best; else empty.
-        trust: the line below.
-        status: complete, stopped or running.
     """
 
     grid: str

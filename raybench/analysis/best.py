@@ -7,18 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Summary
-from raybench.analysis.intervals import Sample, residual
+from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, scaled
-from raybench.analysis.targets import Cost, expected, joules_of, seconds_of, successes, target_ratio
+from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference
+from raybench.analysis.targets import expected, target_ratio
 
 LEAST_COMMON = 3
 """Fewest repeats that all configurations have by which these are ranked, if they have different numbers of them."""
-
-Compare = Callable[[Measured, Measured, int], Ratio | Difference | None]
-"""Compares two configurations, corrected for a number of comparisons; a ratio is above 1 if the first is better."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +23,12 @@ class Scale:
 
     Attributes:
         costs: by index; less is better.
+        compare: of two configurations; a ratio is above 1 if the first is better.
     """
 
     criterion: Criterion
     costs: Mapping[int, float]
-    compare: Compare
+    compare: Callable[[Measured, Measured], Ratio | Difference | None]
 
 
 def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[int]:
@@ -89,68 +86,49 @@ def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: i
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
     if quality_sign and samples:
         qualities = {index: quality_sign * fmean(each.value for each in own) for index, own in samples.items()}
-        pooled = residual(samples.values())
-        by_quality: Compare = lambda own, other, n: quality_difference(own, other, metric, pooled, n)  # noqa: E731
-        made = [Scale(Criterion.QUALITY, qualities, by_quality)]
+        made = [Scale(Criterion.QUALITY, qualities, lambda own, other: quality_difference(own, other, metric))]
         if not any(each.tries for each in configurations):
             return made
-    to_target = any(each.reached for own in configurations for each in own.tries)
-    rounding = max((each.time_rounding for each in configurations), default=0.0)
-    seconds, by_seconds = _costs(configurations, seconds_of, lambda each: each.times, to_target, rounding)
-    joules, by_joules = _costs(configurations, joules_of, lambda each: each.energies, to_target)
+    is_reached = any(each.reached for own in configurations for each in own.tries)
+    ratio = target_ratio if is_reached else cost_ratio
+    time, energy = (TIME_TO_TARGET, ENERGY_TO_TARGET) if is_reached else (TIME, ENERGY)
     prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour is not None}
+    seconds, joules = _costs(configurations, time), _costs(configurations, energy)
     costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
 
-    def by_price(own: Measured, other: Measured, comparisons: int) -> Ratio | None:
-        return by_seconds(own, other, comparisons, prices[other.index] / prices[own.index])
+    def by_price(own: Measured, other: Measured) -> Ratio | None:
+        return ratio(own, other, time, prices[other.index] / prices[own.index])
 
-    made.append(Scale(Criterion.FIRST_TO_TARGET if to_target else Criterion.FASTEST, seconds, by_seconds))
+    first = Criterion.FIRST_TO_TARGET if is_reached else Criterion.FASTEST
+    made.append(Scale(first, seconds, lambda own, other: ratio(own, other, time)))
     if len(costs) > 1 and all(costs.values()):  # what is free needs no comparison
         made.append(Scale(Criterion.CHEAPEST, costs, by_price))
-    made += [Scale(Criterion.LEAST_ENERGY, joules, by_joules)] if len(joules) > 1 else []
+    if len(joules) > 1:
+        made.append(Scale(Criterion.LEAST_ENERGY, joules, lambda own, other: ratio(own, other, energy)))
     return [each for each in made if each.costs]
 
 
-def _costs(
-    configurations: Sequence[Measured],
-    cost: Cost,
-    of_unit: Callable[[Measured], tuple[Sample, ...]],
-    to_target: bool,
-    rounding: float = 0.0,
-) -> tuple[dict[int, float], Callable[..., Ratio | None]]:
-    """Return the costs to the target, or else of a unit of work, by index, and the comparison of two configurations."""
-    pooled = residual(successes(each, cost) if to_target else of_unit(each) for each in configurations)
-
-    def compare(own: Measured, other: Measured, comparisons: int, factor: float = 1.0) -> Ratio | None:
-        if to_target:
-            return target_ratio(own, other, pooled, cost, comparisons, factor)
-        ratio = cost_ratio(of_unit(own), of_unit(other), pooled, rounding, comparisons)
-        return scaled(ratio, factor) if ratio else None
-
+def _costs(configurations: Sequence[Measured], quantity: str) -> dict[int, float]:
+    """Return the expected costs to the target, or else those of a unit of work, by index."""
+    if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
+        totals = {each.index: expected(each.tries, quantity) for each in configurations}
+        return {index: total.value for index, total in totals.items() if total}
     # If the results decided the number of repeats, later ones may have met a slower machine than those that all have.
-    runs = [own for each in configurations if (own := of_unit(each))]
-    common = set.intersection(*({run.repeat for run in own} for own in runs)) if runs else set()
-    is_decided = all(run.stopping and run.stopping.is_common for own in runs for run in own)
-    is_common = is_decided and len(common) >= LEAST_COMMON
-
-    def compared(each: Measured) -> tuple[Sample, ...]:
-        return tuple(run for run in of_unit(each) if not is_common or run.repeat in common)
-
-    totals: dict[int, Summary | None] = {
-        each.index: expected(each.tries, cost) if to_target else cost_summary(compared(each)) for each in configurations
-    }
-    return {index: total.value for index, total in totals.items() if total}, compare
+    runs = {each.index: own for each in configurations if (own := each.samples(quantity))}
+    common = set.intersection(*({run.repeat for run in own} for own in runs.values())) if runs else set()
+    is_decided = all(run.stopping and run.stopping.is_common for own in runs.values() for run in own)
+    if is_decided and len(common) >= LEAST_COMMON:
+        runs = {index: tuple(run for run in own if run.repeat in common) for index, own in runs.items()}
+    return {index: summary.value for index, own in runs.items() if (summary := cost_summary(own))}
 
 
 def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str) -> Best:
     order = sorted(scale.costs, key=lambda index: scale.costs[index])
-    first = order[0]
-    other, comparisons = _compared_with(first, order, matching)
-    rest = max(1, len(order) - 1)
+    first, other = order[0], _compared_with(order, matching)
     ties: list[int] = []
     unproven: list[int] = []
     for index in order[1:]:
-        found = scale.compare(configurations[first], configurations[index], rest)
+        found = scale.compare(configurations[first], configurations[index])
         # One run of another configuration does not show that it is worse, unless it is much worse.
         is_near = isinstance(found, Ratio) and found.runs > 1 and found.value < LARGE_DIFFERENCE
         if found and not found.is_significant and (found.has_interval or is_near):
@@ -158,22 +136,20 @@ def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matchin
     if other is None:
         return Best(first, None, {scale.criterion: None})
     pair = configurations[first], configurations[other]
-    found = scale.compare(*pair, comparisons)
+    found = scale.compare(*pair)
     quality = found if isinstance(found, Difference) else quality_difference(*pair, metric)
     ratio = found if isinstance(found, Ratio) else None
     return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven))
 
 
-def _compared_with(first: int, order: Sequence[int], matching: Matching) -> tuple[int | None, int]:
-    """Return the configuration that the best is compared with, and from how many pairs both were selected.
+def _compared_with(order: Sequence[int], matching: Matching) -> int | None:
+    """Return the configuration that the best is compared with.
 
     Its reference, if it has a cost; else the best with the baseline's values; for a reference, the next in the ranking.
     """
+    first, *others = order
     reference = matching.references[first]
-    if reference in order and reference != first:
-        return reference, max(1, len(order) - 1)
-    if reference != first:
-        baseline = [index for index in order if matching.references[index] == index]
-        if baseline:
-            return baseline[0], (len(order) - len(baseline)) * len(baseline)
-    return (order[1], len(order) - 1) if len(order) > 1 else (None, 1)
+    baseline = [index for index in others if matching.references[index] == index]
+    if reference in others:
+        return reference
+    return baseline[0] if reference != first and baseline else next(iter(others), None)

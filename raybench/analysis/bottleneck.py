@@ -23,9 +23,7 @@ from raybench.results.attempt import Attempt, kept
 COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
 
 PASSES = 3
-"""Passes over the layers per step: forward, input gradients and weight gradients.
-
-Each has about the same memory traffic and, if a backward pass is not counted, is taken to have as many FLOPs."""
+"""Passes over the layers per step, taken as equal: forward, input gradients and weight gradients."""
 
 COUNTED, TRIPLED, STATED = "counted", "3 x the counted forward pass", "stated in the grid"
 """How the FLOPs of a training step are known."""
@@ -35,22 +33,16 @@ VALUE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 WEIGHT_BYTES = 4
 WEIGHT_MOVES = 6
-"""Reads and writes of each weight or its gradient per step.
-
-The weight is read in the forward and backward pass and the gradient is written; the optimiser reads both and writes the
-weight."""
+"""Reads and writes of each weight or its gradient per step: 2 and 1 by the passes, 2 and 1 by the optimizer."""
 
 STATES = {"sgd": 1, "adam": 2, "adamw": 2}
-"""Optimiser state values per weight, each read and written in a step.
-
-SGD without momentum has none."""
+"""Values of the optimizer per weight, each read and written in a step; SGD without momentum has none."""
 
 LEAST_SHARE = 0.25
-"""Minimum share of an epoch, or of a probe's rate, of a bottleneck.
+"""Minimum share of an epoch, or of a probe's rate, of a bottleneck: layers are narrower than probes.
 
-Layers are narrower than probes, and batch norms, activations and optimisers run between the multiplications. On one
-core of a server processor, in float32 under torch, DavidNet with batches of 32 reached 0.30 of its probes, and the
-small katnoria_cnn 0.07 to 0.08 with single examples, 0.19 to 0.26 with batches of 8 and 0.25 to 0.33 with 32."""
+On one core of a server processor DavidNet with batches of 32 reached 0.30 of its probes.
+"""
 
 
 @dataclass(frozen=True)
@@ -134,11 +126,7 @@ def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
 
 
 def roofline(attempt: Attempt) -> Roofline | None:
-    """The roofline of an attempt; None without MFU, or if the traffic of its model is not known.
-
-    A compiler that fuses operations keeps part of it from the memory, and so do caches if more was counted than the
-    memory can move.
-    """
+    """The roofline of an attempt; None without MFU, or if compilers or caches keep traffic from the memory."""
     used, examples_per_s = utilization(attempt), timing.rate(attempt, "examples")
     try:
         bytes_moved = train_bytes(attempt.roofline["work"], attempt.cell)
@@ -164,11 +152,7 @@ def input_share(attempt: Attempt) -> float | None:
 
 
 def train_bytes(work: Mapping[str, Any], cell: Cell) -> float:
-    """Bytes moved per example in a training step, if every operation accesses memory.
-
-    Compilers that fuse operations and caches that keep their results reduce it: it is the model's demand, not the value
-    of a hardware counter.
-    """
+    """Bytes moved per example in a training step, if every operation accesses memory."""
     settings, optimizer = cell.settings, cell.settings.optimizer_settings
     states = 0 if optimizer.get("momentum") == 0 else STATES[optimizer["name"]]
     weights = WEIGHT_BYTES * (WEIGHT_MOVES + 2 * states) * work["parameters"] * (cell.device.devices or 1)

@@ -14,9 +14,17 @@ from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, Source, as_one_grid, host_of, is_too_short, measure_all
-from raybench.analysis.ratios import as_ratio, cost_summary, quality_difference, quality_estimate
-from raybench.analysis.targets import successes
+from raybench.analysis.measured import (
+    TIME,
+    TIME_TO_TARGET,
+    Measured,
+    Source,
+    as_one_grid,
+    host_of,
+    is_too_short,
+    measure_all,
+)
+from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
 from raybench.analysis.until import Certainty
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.job import Target
@@ -251,7 +259,10 @@ class _Judge:
 
     def change(self, label: str, base: Measured, new: Measured | None) -> Change:
         """Return a configuration in both versions, with its verdict."""
-        base_times, new_times = (self._times(each) if each else () for each in (base, new))
+        # Each configuration has tests of its own: none is chosen.
+        base, new = replace(base, candidates={}), replace(new, candidates={}) if new else None
+        quantity = TIME_TO_TARGET if self.target else TIME
+        base_times, new_times = (each.samples(quantity) if each else () for each in (base, new))
         base_s, new_s = (each.value if (each := cost_summary(times)) else None for times in (base_times, new_times))
         timed = "run that reached the target" if self.target else "completed run"
         untimed = f"no time of a {timed} of {'new' if base_times else 'base'}"
@@ -259,7 +270,7 @@ class _Judge:
         if missing := self._missing(base, new):
             return replace(change, verdict=Verdict.MISSING, reason=missing)
         floor = max(each.time_rounding for each in (base, new) if each)
-        if new is None or (slowdown := difference(new_times, base_times, floor=floor)) is None:
+        if new is None or (slowdown := difference(new_times, base_times, floor)) is None:
             return change
         if any(map(is_too_short, (*base.completed, *new.completed))):
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
@@ -268,11 +279,11 @@ class _Judge:
         if bounds := self._bounds(slowdown):
             speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
         verdict, reason, repeats = self._of_speed(slowdown, min(runs))
-        quiet = difference(_without_load(new, new_times), _without_load(base, base_times), floor=floor)
+        quiet = difference(_without_load(new, new_times), _without_load(base, base_times), floor)
         if verdict is not (self._of_speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         kept: bool | None = None
-        estimate, limit = quality_estimate(new, base, self.metric), self.limits.loss(self.metric)
+        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
         unshown = f"{self.metric or 'the quality'} is not shown to stay within its limit"
         if estimate and estimate.error is not None and limit is not None:
             if not self.metric.endswith("/accuracy"):
@@ -292,10 +303,6 @@ class _Judge:
         more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
         quality = quality_difference(new, base, self.metric)
         return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
-
-    def _times(self, measured: Measured) -> tuple[Sample, ...]:
-        """Return the logs of the times that are compared."""
-        return tuple(successes(measured)) if self.target else measured.times
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""

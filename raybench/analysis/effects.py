@@ -9,11 +9,12 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from raybench.analysis import intervals
-from raybench.analysis.answer import Effect, EffectPart
+from raybench.analysis.answer import Effect, EffectPart, Ratio
 from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
-from raybench.analysis.measured import Measured
+from raybench.analysis.measured import TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import as_difference, as_ratio, scaled
+from raybench.analysis.targets import target_ratio
 from raybench.core.text import format_value
 from raybench.devices import hosted
 
@@ -41,8 +42,14 @@ class _Row:
         return [pair for pair in self.pairs if all(each.times for each in pair)]
 
 
-def effects(configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str]) -> list[Effect]:
-    """Return a row per axis and value other than the baseline's, the axis with the largest effect first."""
+def effects(
+    configurations: Sequence[Measured], matching: Matching, metrics: Sequence[str], by_quality: bool = False
+) -> list[Effect]:
+    """Return a row per axis and value other than the baseline's.
+
+    The axis with the largest effect is first: on the first metric if it decides (`by_quality`), else on the time to the
+    target, else on the speed.
+    """
     rows = []
     for axis, values in matching.axes.items():
         if axis in matching.ties or axis in JOB_AXES:
@@ -59,16 +66,18 @@ def effects(configurations: Sequence[Measured], matching: Matching, metrics: Seq
         for number, row in enumerate(rows)
         if row.speed or row.quality
     ]
-    largest = {
-        axis: max(map(_size, (each for each in made if each.axis == axis)), default=0.0) for axis in matching.axes
-    }
+    largest: dict[str, float] = {}
+    for each in made:
+        size = _size(each, metrics[0]) if by_quality and metrics else _size(each)
+        largest[each.axis] = max(size, largest.get(each.axis, 0.0))
     return sorted(made, key=lambda each: -largest[each.axis])
 
 
 def _speed(pairs: Sequence[tuple[Measured, Measured]]) -> EffectEstimate | None:
     """Return the effect on the speed over matched sets; None without a set of which both sides have a time."""
     rounding = max((each.time_rounding for pair in pairs for each in pair), default=0.0)
-    return intervals.effect([(reference.times, own.times) for own, reference in pairs], rounding)
+    candidates = pairs[0][0].candidates.get(TIME) if pairs else None
+    return intervals.effect([(reference.times, own.times) for own, reference in pairs], rounding, candidates)
 
 
 def _qualities(pairs: Sequence[tuple[Measured, Measured]], metrics: Sequence[str]) -> dict[str, EffectEstimate]:
@@ -81,7 +90,7 @@ def _qualities(pairs: Sequence[tuple[Measured, Measured]], metrics: Sequence[str
             if not own.stops and not reference.stops
         ]
         floor = max((each.quality_rounding.get(metric, 0.0) for pair in pairs for each in pair), default=0.0)
-        if estimate := intervals.effect(sides, floor):
+        if estimate := intervals.effect(sides, floor, pairs[0][0].candidates.get(metric) if pairs else None):
             if any(metric in each.alike for pair in pairs for each in pair):
                 estimate = replace(estimate, mean=replace(estimate.mean, error=None), table=None)
             quality[metric] = estimate
@@ -152,6 +161,7 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         sets=len(row.speed.sets) if row.speed else len(row.pairs),
         runs=runs,
         speed=speed,
+        to_target=None if job_axis else _to_target(row.pairs),
         efficiency=scaled(speed, amounts[1] / amounts[0]) if speed and amounts else None,
         price=scaled(speed, geometric_mean(other / own for own, other in prices))
         if speed and amounts and all(map(all, prices))
@@ -204,7 +214,29 @@ def _parts(row: _Row, axis: str) -> tuple[EffectPart, ...]:
     return tuple(parts)
 
 
-def _size(effect: Effect) -> float:
-    """Return the size of an effect on speed, on the log scale."""
-    ratios = [effect.speed.value] if effect.speed else [each for each in (effect.least, effect.most) if each]
-    return max((abs(math.log(each)) for each in ratios), default=0.0)
+def _to_target(pairs: Sequence[tuple[Measured, Measured]]) -> Ratio | None:
+    """Return the effect on the time to the target; None if a side of a set never reached it, as it then has no time.
+
+    It has an interval if no run missed it.
+    """
+    ratios = [ratio for own, other in pairs if (ratio := target_ratio(own, other))]
+    if len(ratios) < max(2, len(pairs)):
+        return ratios[0] if ratios and len(pairs) == 1 else None
+    sides = [each for pair in pairs for each in pair]
+    runs = min(len(each.tries) for each in sides)
+    rounding = max(each.rounding(TIME_TO_TARGET) for each in sides)
+    logs = [(other.samples(TIME_TO_TARGET), own.samples(TIME_TO_TARGET)) for own, other in pairs]
+    if all(run.reached for each in sides for run in each.tries) and (found := intervals.effect(logs, rounding)):
+        return as_ratio(found.mean, (runs, runs))
+    return Ratio(geometric_mean(ratio.value for ratio in ratios), None, None, runs, runs)
+
+
+def _size(effect: Effect, metric: str = "") -> float:
+    """Return the size of an effect on a metric, the time to the target or the speed."""
+    if metric:
+        own = effect.quality.get(metric)
+        values = [own.value] if own else [effect.quality_least or 0.0, effect.quality_most or 0.0]
+    else:
+        mean = effect.to_target or effect.speed
+        values = [math.log(each) for each in ([mean.value] if mean else [effect.least, effect.most]) if each]
+    return max(map(abs, values), default=0.0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import combinations, pairwise
 from statistics import fmean
 
 import numpy as np
@@ -20,11 +20,10 @@ ALPHA = 0.05
 """Probability that a 95% interval misses the true value."""
 
 POOLED_ALPHA = 0.02
-"""The same with a pooled variance and few repeats, to make up for unequal noise and for what a device does in a repeat.
+"""The same with a pooled variance and few repeats, to make up for unequal noise and what a device does in a repeat."""
 
-With 3 repeats of 6 configurations, one of which varies 25 times as much as the others, its comparison with the best is
-covered in 93% of cases, instead of 80%; with 2 repeats in 87%.
-"""
+NOISIER = 0.01
+"""Level at which a configuration is taken to vary more than the others, so that it does not share their variance."""
 
 MOST_DF_OF_TWO = 4
 """Most degrees of freedom of an effect with 2 repeats: with 9, 93.6% are covered if a device's speed varies by 2%."""
@@ -95,19 +94,16 @@ class Estimate:
     alpha: float = ALPHA
     paired: bool = False
 
-    def interval(self, comparisons: int = 1, confidence_factor: float = 1.0) -> tuple[float, float] | None:
-        """Return the ends of the interval; None without one.
-
-        Of several comparisons from which it was selected (Bonferroni); a factor of 2 for alpha makes a 90% interval.
-        """
+    def interval(self, alpha_factor: float = 1.0) -> tuple[float, float] | None:
+        """Return the ends of the interval; None without one. A factor of 2 for alpha makes a 90% interval."""
         if self.error is None:
             return None
-        half = quantile(self.df, 1 - self.alpha * confidence_factor / (2 * comparisons)) * self.error
+        half = quantile(self.df, 1 - self.alpha * alpha_factor / 2) * self.error
         return self.value - half, self.value + half
 
     def is_within(self, margin: float) -> bool:
         """Return whether the value is shown to be between ± a margin (two one-sided tests at 5%)."""
-        ends = self.interval(confidence_factor=2)
+        ends = self.interval(alpha_factor=2)
         return ends is not None and -margin < ends[0] and ends[1] < margin
 
     @property
@@ -133,7 +129,57 @@ class Residual:
     """Variance of a run around the mean of its configuration, pooled over configurations."""
 
     variance: float
-    df: int
+    df: float
+
+
+class Candidates:
+    """The configurations of which the best is chosen: the intervals of all their pairs allow for this choice.
+
+    So the table and the answer have the same interval for the same pair (Bonferroni, with a pooled variance since that
+    needs more degrees of freedom than a pair has).
+
+    Attributes:
+        comparisons: number of configurations with which one is compared.
+    """
+
+    def __init__(self, sides: Iterable[Sequence[Sample]]) -> None:
+        self._sides = [side for side in sides if side]
+        self.comparisons = max(1, len(self._sides) - 1)
+
+    @cached_property
+    def within(self) -> Residual | None:
+        """The variance of runs, within machines; None with one run each."""
+        parts = [part for side in self._sides if (part := _squares(side))[1]]
+        while parts:
+            squares, df = (sum(part[place] for part in parts) for place in range(2))
+            if (number := _noisiest(parts, squares, df)) is None:
+                return Residual(squares / df, df)
+            del parts[number]
+        return None
+
+    @cached_property
+    def within_repeats(self) -> Residual | None:
+        """The same without what all configurations share in a repeat; None without `LEAST_PAIRED` common repeats."""
+        sides = [{run.repeat: run.value for run in side} for side in self._sides if len(side) >= LEAST_PAIRED]
+        while len(sides) > 1 and len(repeats := set.intersection(*map(set, sides))) >= LEAST_PAIRED:
+            table = TwoWayTable(np.array([[side[repeat] for side in sides] for repeat in repeats]))
+            # The part of the residual sum of squares that the table without this configuration does not have.
+            factor = len(sides) / (len(sides) - 1)
+            parts = [(factor * float(squares), len(repeats) - 1) for squares in (table.rest**2).sum(axis=0)]
+            if (number := _noisiest(parts, table.ms_residual * table.df, table.df)) is None:
+                return Residual(table.ms_residual, table.df)
+            del sides[number]
+        return None
+
+
+def _noisiest(parts: Sequence[tuple[float, float]], squares: float, df: float) -> int | None:
+    """Return which part of a sum of squares, each with its degrees of freedom, is far larger than the rest."""
+    number = max(range(len(parts)), key=lambda each: parts[each][0] / parts[each][1])
+    own, own_df = parts[number]
+    if df <= own_df:
+        return None
+    rest = max(squares - own, 0.0) / (df - own_df)
+    return number if f_probability(own / own_df, rest, own_df, df - own_df) < NOISIER / len(parts) else None
 
 
 @lru_cache(maxsize=10_000)
@@ -166,43 +212,39 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Estimate:
     return Estimate(fmean(values), math.sqrt(variance(values, floor) / len(values)), len(values) - 1)
 
 
-def residual(sides: Iterable[Sequence[Sample]]) -> Residual | None:
-    """Return the variance pooled over configurations, within machines; None with one run each."""
-    squares, df = 0.0, 0
-    for side in sides:
-        for values in _by_host(side).values():
-            if len(values) > 1:
-                squares += variance(values) * (len(values) - 1)
-                df += len(values) - 1
-    return Residual(squares / df, df) if df else None
+def _squares(side: Sequence[Sample]) -> tuple[float, float]:
+    """Return the sum of squares of runs around their mean, within machines, and its degrees of freedom."""
+    groups = [values for values in _by_host(side).values() if len(values) > 1]
+    return sum(variance(each) * (len(each) - 1) for each in groups), sum(len(each) - 1 for each in groups)
 
 
 def difference(
-    side: Sequence[Sample],
-    other: Sequence[Sample],
-    pooled: Residual | None = None,
-    floor: float = 0.0,
-    comparisons: int = 1,
+    side: Sequence[Sample], other: Sequence[Sample], floor: float = 0.0, candidates: Candidates | None = None
 ) -> Estimate | None:
     """Return the mean of a side minus that of the other; None if a side is empty.
 
     Paired by repeat if the sides alternated on one machine in at least `LEAST_PAIRED` repeats. Otherwise Welch's, with
     at most 2n − 2 degrees of freedom of the smaller side. This choice depends on the plan, not on the values.
 
-    Of sides that were selected from several `comparisons` it has the variance pooled over these, since Bonferroni's
-    correction needs more degrees of freedom than a pair has; or its own if that is larger, as devices vary differently.
+    Of several candidates it has the variance pooled over these, or its own if that is larger. With runs that vary far
+    more than the candidates' it has its own degrees of freedom, too.
     """
     side, other, stopping = _as_decided(side, other)
     if not side or not other:
         return None
-    estimate = at_every_look(_difference(side, other, floor), stopping)
-    is_one_machine = all(len(_by_host(each)) == 1 for each in (side, other))
-    # A single run's own noise is not known.
-    if comparisons == 1 or pooled is None or not is_one_machine or estimate.error is None:
-        return estimate
-    error = math.sqrt(pooled.variance * (1 / len(side) + 1 / len(other)))
-    alpha = POOLED_ALPHA if min(len(side), len(other)) < LEAST_PAIRED else ALPHA
-    return replace(estimate, error=max(error, estimate.error), df=pooled.df, alpha=min(alpha, estimate.alpha))
+    own = at_every_look(_difference(side, other, floor), stopping)
+    if candidates is None or candidates.comparisons == 1 or own.error is None:  # a single run's noise is not known
+        return own
+    corrected = replace(own, alpha=own.alpha / candidates.comparisons)
+    pooled = candidates.within_repeats if own.paired else candidates.within
+    if pooled is None or any(len(_by_host(each)) > 1 for each in (side, other)):
+        return corrected
+    counts = [len(_pairs(side, other))] * 2 if own.paired else [len(side), len(other)]
+    error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
+    if f_probability(own.error**2, error**2, own.df, pooled.df) < NOISIER:
+        return corrected
+    alpha = min(own.alpha, POOLED_ALPHA if min(counts) < LEAST_PAIRED else ALPHA) / candidates.comparisons
+    return replace(own, error=max(error, own.error), df=pooled.df, alpha=alpha)
 
 
 def _as_decided(
@@ -300,6 +342,7 @@ class TwoWayTable:
 
     Attributes:
         values: one row per repeat, one column per set; at least 2 of both.
+        rest: what the means of rows and columns do not explain.
         ms_repeats: mean square of repeats.
         ms_residual: residual mean square.
     """
@@ -308,10 +351,9 @@ class TwoWayTable:
         """Compute the mean squares; `floor` is the least variance of one value."""
         n, m = values.shape
         rows, columns, middle = values.mean(axis=1), values.mean(axis=0), values.mean()
-        rest = values - rows[:, None] - columns[None, :] + middle
-        self.values = values
+        self.values, self.rest = values, values - rows[:, None] - columns[None, :] + middle
         self.ms_repeats = max(m * float(((rows - middle) ** 2).sum()) / (n - 1), floor)
-        self.ms_residual = max(float((rest**2).sum()) / ((n - 1) * (m - 1)), floor)
+        self.ms_residual = max(float((self.rest**2).sum()) / ((n - 1) * (m - 1)), floor)
 
     @property
     def df(self) -> int:
@@ -319,12 +361,19 @@ class TwoWayTable:
         n, m = self.values.shape
         return int((n - 1) * (m - 1))
 
+    @cached_property
+    def is_unequal(self) -> bool:
+        """Whether one set varies more than the others, so that the residual of all is not that of each."""
+        squares = np.sort(self.values.var(axis=0))
+        n, m = self.values.shape
+        return f_probability(float(squares[-1]), float(squares[:-1].mean()), n - 1.0, self.df) < float(ALPHA / m)
+
     @property
     def mean(self) -> Estimate:
         """The mean over sets. Sets share what happens in a repeat, so they are independent only if a test allows it."""
         n, m = self.values.shape
         value = float(self.values.mean())
-        if f_probability(self.ms_repeats, self.ms_residual, n - 1, self.df) < 0.5:
+        if self.is_unequal or f_probability(self.ms_repeats, self.ms_residual, n - 1, self.df) < 0.5:
             return Estimate(value, math.sqrt(self.ms_repeats / m / n), n - 1, paired=True)
         together = (self.ms_repeats + (m - 1) * self.ms_residual) / m
         # The test hardly sees what two repeats share, whatever the number of sets.
@@ -334,6 +383,11 @@ class TwoWayTable:
     def dependence(self, groups: Sequence[int]) -> float:
         """Return the p value of equal means in two or more groups of sets."""
         n = len(self.values)
+        if self.is_unequal:  # a paired test of each two groups (Bonferroni)
+            means = [self.values[:, [g == group for g in groups]].mean(axis=1) for group in sorted(set(groups))]
+            gaps = [one - other for one, other in combinations(means, 2)]
+            found = [f_probability(n * float(gap.mean()) ** 2, float(gap.var(ddof=1)), 1, n - 1) for gap in gaps]
+            return min(1.0, min(found) * len(found))
         columns = self.values.mean(axis=0)
         members = [columns[[g == group for g in groups]] for group in sorted(set(groups))]
         between = n * sum(len(each) * (float(each.mean()) - float(columns.mean())) ** 2 for each in members)
@@ -348,13 +402,13 @@ class TwoWayTable:
         return bool(columns.min() < -half and columns.max() > half)
 
 
-def effect(pairs: Sequence[Pair], floor: float = 0.0) -> EffectEstimate | None:
+def effect(pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | None = None) -> EffectEstimate | None:
     """Return the effect over matched sets; None without a set of which both sides have runs.
 
     One set is compared as any pair of configurations.
     """
     known = [pair for pair in pairs if pair[0] and pair[1]]
-    sets = [each for pair in known if (each := difference(*pair, floor=floor))]
+    sets = [each for pair in known if (each := difference(*pair, floor, candidates))]
     if not sets:
         return None
     if len(sets) == 1:

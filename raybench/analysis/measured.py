@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Sample, Stopping, rounding
+from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
 from raybench.core.cell import COMMAND
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
@@ -29,6 +30,14 @@ Configurations with different batch sizes leave out different incomplete last ba
 """
 
 PERCENT = 100.0
+
+TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
+    "time per unit",
+    "energy per unit",
+    "time to target",
+    "energy to target",
+)
+"""Quantities by which configurations are compared, besides metrics: logs, of a unit of work or to the target."""
 
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
@@ -68,6 +77,10 @@ class Try:
     joules: tuple[float | None, float | None] = (None, None)
     rounding: float = 0.0
 
+    def cost(self, quantity: str) -> tuple[float | None, float | None]:
+        """Return the seconds or the joules."""
+        return self.seconds if quantity == TIME_TO_TARGET else self.joules
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -87,6 +100,7 @@ class Measured:
         quality_rounding: variance of a metric due to rounding to whole examples, or digits.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
+        candidates: those of which the best is chosen, by quantity (`samples`).
     """
 
     index: int
@@ -105,6 +119,32 @@ class Measured:
     stops: bool = False
     attempts: tuple[Attempt, ...] = ()
     completed: tuple[Attempt, ...] = ()
+    candidates: Mapping[str, Candidates] = field(default_factory=dict)
+
+    def samples(self, quantity: str) -> tuple[Sample, ...]:
+        """Return the numbers of `TIME`, `ENERGY`, `TIME_TO_TARGET`, `ENERGY_TO_TARGET` or a metric."""
+        if quantity in (TIME, ENERGY):
+            return self.times if quantity == TIME else self.energies
+        if quantity not in (TIME_TO_TARGET, ENERGY_TO_TARGET):
+            return self.qualities.get(quantity, ())
+        costs = ((each, each.cost(quantity)[0]) for each in self.tries if each.reached)
+        return tuple(replace(each.sample, value=math.log(cost)) for each, cost in costs if cost)
+
+    def rounding(self, quantity: str) -> float:
+        """Return the least variance of a number, due to rounding."""
+        if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
+            return max((each.rounding for each in self.tries), default=0.0)
+        return self.time_rounding if quantity == TIME else self.quality_rounding.get(quantity, 0.0)
+
+
+def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
+    """Return configurations with the candidates of their job; those by `metrics` if a budget makes these decide."""
+    quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
+    of_jobs = {
+        job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
+        for job in {each.job for each in configurations}
+    }
+    return [replace(each, candidates=of_jobs[each.job]) for each in configurations]
 
 
 def are_same(values: Sequence[Any]) -> bool:
@@ -114,7 +154,7 @@ def are_same(values: Sequence[Any]) -> bool:
 
 def metrics_of(run: Attempt) -> list[Any]:
     """Return the metrics of all epochs; empty if they are too few to be the same by no coincidence."""
-    metrics = [dict(epoch.metrics) for epoch in run.epochs]
+    metrics = [epoch.metrics for epoch in run.epochs]
     return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
 
 
@@ -235,87 +275,13 @@ def as_logged(target: Target | None, scale: Callable[[str, float], float]) -> Ta
     return Target(target.metric, *bounds)
 
 
-def rounding_steps(runs: Sequence[Attempt], scale: Callable[[str, float], float]) -> tuple[float, dict[str, float]]:
-    """Return the steps to which the source of a grid rounded seconds, and each metric, such as 0.01."""
-    values: dict[str, list[float]] = {}
-    for run in runs:
-        for name, value in run.last_metrics.items():
-            values.setdefault(name, []).append(value)
-    seconds = rounding(each for run in runs for each in timing.steady_seconds(run))
-    return seconds, {name: scale(name, rounding(listed)) for name, listed in values.items()}
-
-
-def sample_of(run: Attempt, value: float, stopping: Stopping | None = None) -> Sample:
-    """Return a number of a run with its repeat, machine and time."""
-    started, ended = seconds_since_1970(run.started), seconds_since_1970(run.ended)
-    return Sample(run.repeat, value, host_of(run), started, ended, stopping)
-
-
+@lru_cache(2**16)
 def seconds_since_1970(text: str | None) -> float | None:
     """Return a time in UTC as seconds; None if it is not one."""
     try:
         return datetime.fromisoformat(text or "").timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-def measure(
-    index: int,
-    cell: PlannedCell,
-    attempts: Iterable[Attempt],
-    unit: Unit,
-    target: Target | None,
-    scale: Callable[[str, float], float],
-    steps: tuple[float, Mapping[str, float]],
-    stopping: Stopping | None = None,
-) -> Measured:
-    """Return the numbers of a configuration's runs."""
-    requested = (run for run in latest(attempts).values() if run.repeat < cell.repeats)
-    counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
-    completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
-
-    def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
-        values = ((run, number(run)) for run in completed)
-        return tuple(sample_of(run, math.log(value), stopping) for run, value in values if value)
-
-    qualities: dict[str, list[Sample]] = {}
-    for run in completed:
-        own = sample_of(run, 0.0, stopping)
-        for name, value in run.last_metrics.items():
-            if math.isfinite(value):
-                qualities.setdefault(name, []).append(replace(own, value=_in_float32(scale(name, value))))
-    same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
-    if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
-        same = {name for name in same if not name.endswith("accuracy")}
-    first = next(iter(counted), None)
-    kind = _comparable(index, cell, completed, unit)
-    named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
-    return Measured(
-        index=index,
-        axes=cell.axes,
-        job=f"{job_of(first) if first and first.cell else named} {kind}",
-        kind=kind,
-        times=logs(lambda run: seconds_per_unit(run, unit)),
-        energies=logs(lambda run: joules_per_unit(run, unit)),
-        rates=logs(lambda run: timing.rate(run, unit.counted)),
-        qualities={name: tuple(samples) for name, samples in qualities.items()},
-        alike=frozenset(same),
-        tries=tuple(each for run in counted if target and (each := _try_of(run, target, stopping))),
-        price_per_hour=cell.price_per_hour,
-        time_rounding=_time_rounding(completed, steps[0]),
-        quality_rounding={name: _quality_rounding(name, completed, steps[1]) for name in qualities},
-        stops=any(run.stops for run in completed),
-        attempts=counted,
-        completed=completed,
-    )
-
-
-def stopping_of(request: GridRequest) -> Stopping | None:
-    """Return how the number of repeats of a grid was decided; None if it was fixed before the first run."""
-    if request.rule and not request.first_look:
-        alphas = REPEATED_LOOKS if request.rule.until is None else UNTIL_NARROW
-        return Stopping.of(alphas, request.rule.at_least, is_common=True)
-    return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
 Source = tuple[Sequence[Attempt], GridRequest]
@@ -337,56 +303,109 @@ def measure_all(
     attempts: Iterable[Attempt], request: GridRequest
 ) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
     """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
-    by_cell: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        by_cell.setdefault(attempt.cell_id, []).append(attempt)
-    runs = [by_cell.get(cell.cell_id, []) for cell in request.cells]
-    every_run = [run for each in runs for run in each]
-    stopping = stopping_of(request)
-    scale = percent_scale(every_run)
-    unit = choose_unit(every_run, request.unit)
-    steps = rounding_steps(every_run, scale)
-    measured = [
-        measure(index, cell, own, unit, as_logged(request.target, scale), scale, steps, stopping)
-        for index, (cell, own) in enumerate(zip(request.cells, runs, strict=True))
-    ]
-    return measured, unit, scale
+    grid = _Measurement(attempts, request)
+    measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
+    metrics = {name for each in measured for name in each.qualities} if request.budget else ()
+    return with_candidates(measured, metrics), grid.unit, grid.scale
 
 
-def _time_rounding(runs: Sequence[Attempt], step: float) -> float:
-    """Return the variance of a log time due to the rounding of the seconds."""
-    seconds = [each for run in runs for each in timing.steady_seconds(run) if each > 0]
-    return (step / median(seconds)) ** 2 / 12 if seconds else 0.0
+class _Measurement:
+    """What the runs of a grid have in common; it measures its configurations."""
+
+    def __init__(self, attempts: Iterable[Attempt], request: GridRequest) -> None:
+        self._by_cell: dict[str, list[Attempt]] = {cell.cell_id: [] for cell in request.cells}
+        for attempt in attempts:
+            if attempt.cell_id in self._by_cell:
+                self._by_cell[attempt.cell_id].append(attempt)
+        runs = [run for own in self._by_cell.values() for run in own]
+        self.unit, self.scale = choose_unit(runs, request.unit), percent_scale(runs)
+        self._target, self._stopping = as_logged(request.target, self.scale), _stopping(request)
+        values: dict[str, list[float]] = {}
+        for run in runs:
+            for name, value in run.last_metrics.items():
+                values.setdefault(name, []).append(value)
+        # The steps to which the source rounded seconds, and each metric.
+        self._second = rounding(each for run in runs for each in timing.steady_seconds(run))
+        self._steps = {name: self.scale(name, rounding(listed)) for name, listed in values.items()}
+
+    def configuration(self, index: int, cell: PlannedCell) -> Measured:
+        """Return the numbers of a configuration's runs."""
+        requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
+        counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
+        completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
+
+        def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
+            values = ((run, number(run)) for run in completed)
+            return tuple(self._sample(run, math.log(value)) for run, value in values if value)
+
+        qualities: dict[str, list[Sample]] = {}
+        for run in completed:
+            own = self._sample(run)
+            for name, value in run.last_metrics.items():
+                if math.isfinite(value):
+                    # Sums of 32-bit numbers differ by the order of their terms.
+                    kept = float(f"{self.scale(name, value):.{FLOAT32_DIGITS}g}")
+                    qualities.setdefault(name, []).append(replace(own, value=kept))
+        same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
+        if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
+            same = {name for name in same if not name.endswith("accuracy")}
+        first = next(iter(counted), None)
+        kind = _comparable(index, cell, completed, self.unit)
+        named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
+        seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
+        # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
+        steps = {name: self._steps[name] for name in qualities}
+        if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
+            steps["val/accuracy"] = 1 / examples
+        return Measured(
+            index=index,
+            axes=cell.axes,
+            job=f"{job_of(first) if first and first.cell else named} {kind}",
+            kind=kind,
+            times=logs(lambda run: seconds_per_unit(run, self.unit)),
+            energies=logs(lambda run: joules_per_unit(run, self.unit)),
+            rates=logs(lambda run: timing.rate(run, self.unit.counted)),
+            qualities={name: tuple(samples) for name, samples in qualities.items()},
+            alike=frozenset(same),
+            tries=tuple(each for run in counted if (each := self._try(run))),
+            price_per_hour=cell.price_per_hour,
+            time_rounding=(self._second / median(seconds)) ** 2 / 12 if seconds else 0.0,
+            quality_rounding={name: step**2 / 12 for name, step in steps.items()},
+            stops=any(run.stops for run in completed),
+            attempts=counted,
+            completed=completed,
+        )
+
+    def _sample(self, run: Attempt, value: float = 0.0) -> Sample:
+        """Return a number of a run with its repeat, machine and time."""
+        started, ended = seconds_since_1970(run.started), seconds_since_1970(run.ended)
+        return Sample(run.repeat, value, host_of(run), started, ended, self._stopping)
+
+    def _try(self, run: Attempt) -> Try | None:
+        """Return a run's try to reach the target; None if it failed, which says nothing about it."""
+        if self._target is None:
+            return None
+        seconds, trained = timing.time_to_target(run, self._target), timing.epochs(run) or 0.0
+        reached, status = seconds is not None, TrialStatus.parse(run.status)
+        if not (reached or (status and status.is_result)):
+            return None
+        total_j = energy.total(run)
+        whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))
+        return Try(
+            self._sample(run),
+            reached,
+            (trained if seconds is None else seconds, _of_all_epochs(run, trained, timing.steady(run))),
+            (energy.to_target(run) if reached else total_j, whole_j),
+            ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
+        )
 
 
-def _in_float32(value: float) -> float:
-    """Return a metric without the digits in which sums of 32-bit numbers differ by the order of their terms."""
-    return float(f"{value:.{FLOAT32_DIGITS}g}")
-
-
-def _quality_rounding(name: str, runs: Sequence[Attempt], steps: Mapping[str, float]) -> float:
-    """Return the variance of a metric due to rounding to whole examples or, if their number is unknown, digits."""
-    examples = next((run.cell.data.examples.val for run in runs if run.cell.data.examples.val), None)
-    if name == "val/accuracy" and examples:
-        return 1 / (12 * examples**2)
-    return steps.get(name, 0.0) ** 2 / 12
-
-
-def _try_of(run: Attempt, target: Target, stopping: Stopping | None) -> Try | None:
-    """Return a run's try to reach the target; None if it failed, which says nothing about it."""
-    seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
-    reached, status = seconds is not None, TrialStatus.parse(run.status)
-    if not (reached or (status and status.is_result)):
-        return None
-    total_j = energy.total(run)
-    whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))
-    return Try(
-        sample_of(run, math.log(seconds) if seconds else 0.0, stopping),
-        reached,
-        (trained if seconds is None else seconds, _of_all_epochs(run, trained, timing.steady(run))),
-        (energy.to_target(run) if reached else total_j, whole_j),
-        ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
-    )
+def _stopping(request: GridRequest) -> Stopping | None:
+    """Return how the number of repeats of a grid was decided; None if it was fixed before the first run."""
+    if request.rule and not request.first_look:
+        alphas = REPEATED_LOOKS if request.rule.until is None else UNTIL_NARROW
+        return Stopping.of(alphas, request.rule.at_least, is_common=True)
+    return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
 def _of_all_epochs(run: Attempt, taken: float, epoch: float | None) -> float:

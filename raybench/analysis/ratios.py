@@ -1,4 +1,4 @@
-"""Ratios and differences of two configurations, from estimates."""
+"""Ratios and differences of two configurations."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ import math
 from dataclasses import replace
 
 from raybench.analysis.answer import Difference, Ratio, Summary
-from raybench.analysis.intervals import Estimate, Residual, Sample, difference, mean
-from raybench.analysis.measured import Measured
+from raybench.analysis.intervals import Estimate, Sample, difference, mean
+from raybench.analysis.measured import TIME, Measured
 
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
 
-def as_ratio(estimate: Estimate, comparisons: int = 1, runs: tuple[int, int] = (1, 1)) -> Ratio:
+def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:
+    """Return a quantity of a configuration minus that of the other; None if a side does not have it.
+
+    None also for a metric of runs that stop at their target, because it then only confirms it.
+    """
+    if (own.stops or other.stops) and quantity in own.qualities:
+        return None
+    floor = max(own.rounding(quantity), other.rounding(quantity))
+    return difference(own.samples(quantity), other.samples(quantity), floor, own.candidates.get(quantity))
+
+
+def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
     """Return a difference of logs as a ratio."""
-    ends = estimate.interval(comparisons)
+    ends = estimate.interval()
     low, high = map(_exp, ends) if ends else (None, None)
-    return Ratio(_exp(estimate.value), low, high, *runs, estimate.paired, comparisons)
+    return Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
 
 
 def scaled(ratio: Ratio, factor: float) -> Ratio:
@@ -26,50 +37,28 @@ def scaled(ratio: Ratio, factor: float) -> Ratio:
     return replace(ratio, value=ratio.value * factor, low=low, high=high)
 
 
-def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int], comparisons: int = 1) -> Difference:
+def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:
+    """Return the cost of the other ÷ the own; None if one is not known."""
+    estimate = compared(other, own, quantity)
+    runs = len(own.samples(quantity)), len(other.samples(quantity))
+    return scaled(as_ratio(estimate, runs), factor) if estimate else None
+
+
+def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:
     """Return a difference of a metric, with the test of equality for an accuracy."""
-    low, high = estimate.interval(comparisons) or (None, None)
+    low, high = estimate.interval() or (None, None)
     is_equal = metric.endswith("/accuracy") and estimate.is_within(ACCURACY_MARGIN)
     return Difference(estimate.value, low, high, *runs, estimate.paired, is_equal)
 
 
-def cost_ratio(
-    own: tuple[Sample, ...],
-    other: tuple[Sample, ...],
-    pooled: Residual | None = None,
-    rounding: float = 0.0,
-    comparisons: int = 1,
-) -> Ratio | None:
-    """Return the cost of the other ÷ the own, from logs of seconds or joules; None if one is not known."""
-    estimate = difference(other, own, pooled, rounding, comparisons)
-    return as_ratio(estimate, comparisons, (len(own), len(other))) if estimate else None
-
-
-def quality_estimate(
-    own: Measured, other: Measured, metric: str, pooled: Residual | None = None, comparisons: int = 1
-) -> Estimate | None:
-    """Return the metric of a configuration minus that of the other; None if a side did not log it.
-
-    None also if runs stop at their target, because their quality then only confirms it.
-    """
-    if own.stops or other.stops:
-        return None
-    sides = own.qualities.get(metric, ()), other.qualities.get(metric, ())
-    floor = max(own.quality_rounding.get(metric, 0.0), other.quality_rounding.get(metric, 0.0))
-    return difference(*sides, pooled, floor, comparisons)
-
-
-def quality_difference(
-    own: Measured, other: Measured, metric: str, pooled: Residual | None = None, comparisons: int = 1
-) -> Difference | None:
-    """Return the same with the test of equality; without an interval if the runs of a side are alike."""
-    estimate = quality_estimate(own, other, metric, pooled, comparisons)
+def quality_difference(own: Measured, other: Measured, metric: str) -> Difference | None:
+    """Return the metric of a configuration minus that of the other; without an interval if runs of a side are alike."""
+    estimate = compared(own, other, metric)
     if estimate is None:
         return None
-    sides = own.qualities[metric], other.qualities[metric]
     if metric in own.alike | other.alike:
         estimate = replace(estimate, error=None)
-    return as_difference(estimate, metric, (len(sides[0]), len(sides[1])), comparisons)
+    return as_difference(estimate, metric, (len(own.qualities[metric]), len(other.qualities[metric])))
 
 
 def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:

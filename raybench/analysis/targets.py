@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from statistics import fmean, geometric_mean
 
 from raybench.analysis import intervals
 from raybench.analysis.answer import Ratio, Summary
-from raybench.analysis.intervals import Residual, Sample, wilson
-from raybench.analysis.measured import Measured, Try
-from raybench.analysis.ratios import as_ratio, scaled
+from raybench.analysis.intervals import wilson
+from raybench.analysis.measured import TIME_TO_TARGET, Measured, Try
+from raybench.analysis.ratios import cost_ratio
 
 MANY_RUNS = 10
 """Runs of a side from which a difference of times to the target needs no allowance for misses that were not seen."""
 
 FEW_MISSES = 1.5
 """Factor of the probability that Wilson's interval misses: with few runs it covers 93% where 95% is claimed."""
-
-Cost = Callable[[Try], tuple[float | None, float | None]]
-"""The cost of a try if it reached the target, or of the try itself; and of all epochs that it was given."""
-
-seconds_of: Cost = attrgetter("seconds")
-joules_of: Cost = attrgetter("joules")
-
-
-def successes(measured: Measured, cost: Cost = seconds_of) -> list[Sample]:
-    """Return the logs of the costs of the runs that reached the target."""
-    costs = [(each, cost(each)[0]) for each in measured.tries if each.reached]
-    return [replace(each.sample, value=math.log(known)) for each, known in costs if known]
 
 
 @dataclass(frozen=True)
@@ -56,13 +43,13 @@ class Expected(Summary):
         return self.success + (1 / probability - 1) * self.miss
 
 
-def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1) -> Expected | None:
-    """Return the expected cost; None if no run reached the target, or a cost is not known.
+def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: int = 1) -> Expected | None:
+    """Return the expected time or energy; None if no run reached the target, or a cost is not known.
 
     With success probability p, a success costs its own time plus (1 − p)/p misses on average. The interval combines
     Wilson's of p and Student's of the time of a success by their distances on the log scale (MOVER).
     """
-    costs = [(each.reached, *cost(each)) for each in tries]
+    costs = [(each.reached, *each.cost(quantity)) for each in tries]
     successes = [own for reached, own, _ in costs if reached and own]
     misses = [own for reached, own, _ in costs if not reached and own]
     if not successes or any(own is None for _, own, _ in costs):
@@ -72,8 +59,7 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
     result = Expected(0.0, None, None, tried, geometric_mean(successes), miss, reached)
     value = result.with_probability(reached / tried)
     result = replace(result, value=value)
-    estimate = intervals.mean(list(map(math.log, successes)))
-    ends = estimate.interval(comparisons)
+    ends = intervals.mean(list(map(math.log, successes))).interval(1 / comparisons)
     if tried < 2 or (ends is None and reached == tried):
         return result
     rounding = max(each.rounding for each in tries) / reached
@@ -86,31 +72,21 @@ def expected(tries: Sequence[Try], cost: Cost = seconds_of, comparisons: int = 1
     return replace(result, low=value * math.exp(-below), high=high, high_with_misses=value * math.exp(above))
 
 
-def target_ratio(
-    own: Measured,
-    other: Measured,
-    pooled: Residual | None = None,
-    cost: Cost = seconds_of,
-    comparisons: int = 1,
-    factor: float = 1.0,
-) -> Ratio | None:
+def target_ratio(own: Measured, other: Measured, quantity: str = TIME_TO_TARGET, factor: float = 1.0) -> Ratio | None:
     """Return the expected cost of the other to the target ÷ the own, times a factor; None if one never reached it.
 
     If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a
     difference only if it also holds with the success probabilities at the ends of their intervals, or with many runs.
     """
-    first, second = expected(own.tries, cost, comparisons), expected(other.tries, cost, comparisons)
+    comparisons = own.candidates[quantity].comparisons if own.candidates else 1
+    first, second = (expected(each.tries, quantity, comparisons) for each in (own, other))
     if first is None or second is None:
         return None
-    runs = len(own.tries), len(other.tries)
-    sides = successes(other, cost), successes(own, cost)
-    rounding = max(each.rounding for each in (*own.tries, *other.tries))
-    estimate = intervals.difference(*sides, pooled, rounding, comparisons)  # None without a repeat that both have
-    if estimate and first.reached == first.runs and second.reached == second.runs:
-        ratio = scaled(as_ratio(estimate, comparisons, runs), factor)
+    ratio = cost_ratio(own, other, quantity, factor)  # None without a repeat that both have
+    if ratio and first.reached == first.runs and second.reached == second.runs:
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
     value = second.value / first.value * factor
-    ratio = Ratio(value, None, None, *runs, comparisons=comparisons)
+    ratio = Ratio(value, None, None, len(own.tries), len(other.tries))
     highs = first.high_with_misses, second.high_with_misses
     if first.low is None or second.low is None or highs[0] is None or highs[1] is None:
         return ratio

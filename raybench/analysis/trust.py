@@ -25,15 +25,18 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
-from raybench.analysis.matching import PROCESSES, Matching
+from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, changes_work
 from raybench.core.labels import axis_label, configuration_label
-from raybench.core.settings import PARAM, short_name
+from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
 from raybench.results import energy, timing
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
+
+NOT_A_NUMBER = "metric_not_a_number"
+"""The code of a caution about metrics of completed runs."""
 
 _UNNAMED = re.compile(r"params\.argument_\d+")
 """Names of axes of a command whose values follow no option."""
@@ -71,7 +74,7 @@ def with_trust(
         found_cautions.append((replace(caution, could_change_best=turns), parts))
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
-        if not caution.could_change_best and caution.code not in ("metric_missing", "seed_unused"):
+        if not caution.could_change_best and caution.code not in ("metric_missing", NOT_A_NUMBER, "seed_unused"):
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
@@ -211,72 +214,82 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     """Yield cautions and notes that follow from several configurations."""
     rows, unit = answer.configurations, answer.unit
     timed = [each for each in measured if each.times]
-    single = [each.index for each in timed if len(each.times) == 1]
-    if single and len(timed) > 1:
-        named = join_words([rows[index].label for index in single[:3]])
-        named = named if len(single) <= 3 else f"{len(single)} configurations"
-        every = "one run each" if len(single) == len(timed) else f"one run of {named}"
-        text = f"comparisons with {every} have no interval and may be chance"
+    if (single := tuple(each.index for each in timed if len(each.times) == 1)) and len(timed) > 1:
+        every = "one run each" if len(single) == len(timed) else f"one run of {_names(rows, single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
         remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
-        yield Caution("one_run", text, remedy, configurations=tuple(single), could_change_best=True)
+        yield Caution(
+            "one_run", f"comparisons with {every} have no interval and may be chance", remedy, *_of(single, True)
+        )
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
         yield Caution("baseline_replaced", f"the baseline {names[0]} has no completed run; {names[1]} replaces it")
     unknown = [each.index for each in measured if not each.times and any(run.epochs for run in each.completed)]
     if unknown and timed:
-        labels = ", ".join(rows[index].label for index in unknown)
-        yield Caution(
-            "work_unknown",
-            f"{labels}: not compared, because the work of an epoch is unknown there and known in others",
-            f"count `{unit.counted or 'examples'}` in every run",
-            configurations=tuple(unknown),
-            could_change_best=True,
-        )
-    runs = [run for each in timed for run in each.completed]
+        text = f"{_names(rows, unknown)}: not compared, since the work of an epoch is unknown there and known in others"
+        yield Caution("work_unknown", text, f"count `{unit.counted or 'examples'}` in every run", *_of(unknown, True))
+    if timed and not unit.counted:
+        yield from _of_work(answer, timed, matching)
+    if warm := [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]:
+        text = "the times are of warm-up epochs, because there is no later one"
+        yield Caution("only_warmup", text, "train for more epochs than `warmup_epochs`", *_of(warm, len(timed) > 1))
+    lost = {
+        name: each.index
+        for each in measured
+        for run in each.completed
+        for name, value in run.last_metrics.items()
+        if not math.isfinite(value)
+    }
+    if lost:
+        text = f"the last {join_words(sorted(lost))} of a run is not a number, so that its quality is unknown"
+        decides = any(Criterion.QUALITY in each.ratios for each in answer.best)
+        yield Caution(NOT_A_NUMBER, text, "", *_of(lost.values(), decides))
+    equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
+    if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
+        # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
+        unseen = f"up to {100 * (1 - 0.05 ** (1 / few)):.0f}% of runs"
+        text = f"{few} runs each are too few to see rare failures of training: they could be {unseen}"
+        yield Caution("few_runs", text)
+    yield from _other_conditions(rows, measured)
+
+
+def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
+    """Yield cautions about axes that may change the work of an epoch, which no run counts."""
+    rows, runs = answer.configurations, [run for each in timed for run in each.completed]
     is_printed = any(run.clock in ("output", "program", "run") for run in runs)
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
     numeric = {axis for axis, values in matching.axes.items() if all(isinstance(each, (int, float)) for each in values)}
     unnamed = set(filter(_UNNAMED.fullmatch, numeric))
     assumed = [axis for axis in matching.axes if axis in unnamed or (changes_work(axis, ()) and axis not in changed)]
-    if assumed and is_printed and not unit.counted:
-        labels = join_words(list(map(axis_label, assumed)))
-        text = f"an epoch of the program is taken to be the same work with every value of {labels}"
+    if assumed and is_printed:
+        text = "an epoch of the program is taken to be the same work with every value of "
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
         values = [[row.axes.get(axis) for axis in assumed] for row in rows]
-        compared = [(row.index, row.reference) for row in rows if row.reference is not None]
-        concerned = tuple(own for own, other in compared if values[own] != values[other])
+        concerned = [
+            row.index for row in rows if row.reference is not None and values[row.index] != values[row.reference]
+        ]
         ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in answer.best)
-        yield Caution("assumed_work", text, remedy, configurations=concerned, could_change_best=ranked)
-    for axis in (each for each in matching.axes if is_printed and PROCESSES.fullmatch(short_name(each))):
-        text = f"if each process has its own batch size, {axis_label(axis)} multiplies the batch (weak scaling)"
-        yield Caution("weak_scaling", text, "divide the batch size by it to compare the same training (strong scaling)")
-    if changed and timed and not unit.counted:
-        listed = join_words(list(map(axis_label, changed)))
-        text = f"no run counts its examples, and the work of an epoch may depend on {listed}"
-        yield Caution(
-            "work_not_counted",
-            f"{text}: nothing is compared across {listed}" if is_printed else f"{text}: the ratios are of epochs",
-            f'state it under `workload`, such as `work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`, or '
-            "with `--work` of `raybench run`"
-            if is_printed
-            else "count the examples of an epoch",
-            configurations=tuple(each.index for each in timed),
-            could_change_best=True,
-        )
-    warm = [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]
-    if warm:
-        text = "the times are of warm-up epochs, because there is no later one"
-        remedy = "train for more epochs than `warmup_epochs`"
-        yield Caution("only_warmup", text, remedy, configurations=tuple(warm), could_change_best=len(timed) > 1)
-    equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
-    if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
-        # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
-        unseen = f"up to {100 * (1 - 0.05 ** (1 / few)):.0f}% of runs"
-        yield Caution(
-            "few_runs", f"{few} runs each are too few to see rare failures of training: they could be {unseen}"
-        )
-    yield from _other_conditions(rows, measured)
+        yield Caution("assumed_work", text + _axes(assumed), remedy, *_of(concerned, ranked))
+    if changed:
+        text = f"no run counts its examples, and the work of an epoch may depend on {_axes(changed)}"
+        text += f": nothing is compared across {_axes(changed)}" if is_printed else ": the ratios are of epochs"
+        example = f'`work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`'
+        stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
+        remedy = stated if is_printed else "count the examples of an epoch"
+        yield Caution("work_not_counted", text, remedy, *_of((each.index for each in timed), True))
+
+
+def _of(configurations: Iterable[int], could_change_best: bool) -> tuple[str, int, int, tuple[int, ...], bool]:
+    """Return the fields of a caution on configurations, from its mark on."""
+    return "", 0, 0, tuple(dict.fromkeys(configurations)), could_change_best
+
+
+def _names(rows: Sequence[Configuration], indices: Sequence[int]) -> str:
+    return names_text([rows[index].label for index in indices])
+
+
+def _axes(axes: Sequence[str]) -> str:
+    return join_words(list(map(axis_label, axes)))
 
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:

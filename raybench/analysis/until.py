@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
-from raybench.analysis.intervals import Estimate, difference
+from raybench.analysis.intervals import Estimate
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, measure_all
+from raybench.analysis.measured import TIME, Measured, measure_all
+from raybench.analysis.ratios import compared as estimate_of
 from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress, RepeatRule, percent, spread
 from raybench.core.status import TrialStatus
@@ -57,7 +58,7 @@ def progress(
         if reference is not None and reference != own.index and not request.cells[own.index].skip
     ]
     for own, other in compared:
-        estimate = difference(own.times, other.times, floor=max(own.time_rounding, other.time_rounding))
+        estimate = estimate_of(own, other, TIME)
         half, needed, count = estimate.half if estimate else None, None, len(_ended(own) & _ended(other))
         reached = is_certain(own, other, request) if is_certain else _is_narrow(estimate, rule)
         is_final |= reached is Certainty.FINAL and count >= rule.at_least

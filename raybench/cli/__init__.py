@@ -90,7 +90,6 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command and return its exit status."""
     try:
         status = group.main(prog_name="raybench", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):

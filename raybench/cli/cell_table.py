@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from raybench.core.identity import trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
@@ -30,7 +29,7 @@ WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialS
 def size_text(plan: Plan) -> str:
     """The size of a grid: `4 configurations x 3 repeats = 12 trials`, or `… x 4 to 10 repeats = 16 to 40 trials`."""
     rule, repeats = plan.spec.rule, {cell.repeats for cell in plan.cells}
-    least = f"{rule.at_least} to " if rule else "up to " if len(repeats) > 1 else ""
+    least = "up to " if len(repeats) > 1 else f"{rule.at_least} to " if rule else ""
     most = plural(rule.at_most if rule else max(repeats), "repeat")
     return f"{plural(len(plan.cells), 'configuration')} x {least}{most} = {trials_text(plan)}"
 
@@ -47,20 +46,13 @@ def statuses(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) 
 
     Skipped cells, and those without such trials, are left out.
     """
-    current = latest(attempts)
-    if not current:
-        return {}
-    pending = {name for work in todo if (name := work.trial.trial_id) in current}
-    attempted = {attempt.cell_id for attempt in current.values()}
+    current, pending = latest(attempts), {work.trial.trial_id for work in todo}
     counts: dict[str, Counter[str]] = {}
-    for cell in plan.cells:
-        if cell.skip or cell.cell_id not in attempted:
-            continue
-        for repeat in range(cell.repeats):
-            name = trial_id(cell.cell_id, repeat)
-            if name in current and name not in pending:
-                status = TrialStatus.parse(current[name].status)
-                counts.setdefault(cell.cell_id, Counter())[WORDS.get(status, str(status)) if status else "done"] += 1
+    for trial in plan.trials:
+        run = current.get(trial.trial_id)
+        if run and not trial.cell.skip and trial.trial_id not in pending:
+            status = TrialStatus.parse(run.status)
+            counts.setdefault(trial.cell.cell_id, Counter())[WORDS.get(status, str(status)) if status else "done"] += 1
     return counts
 
 

@@ -55,11 +55,7 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
         parts = [line]
         if known_width and not line.startswith("  raybench"):
             parts = textwrap.wrap(
-                line,
-                console.width,
-                subsequent_indent=indent,
-                break_long_words=False,
-                break_on_hyphens=False,
+                line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
             )
         lines += parts or [""]
     console.print("\n".join(lines), style=style, soft_wrap=True)

@@ -41,7 +41,6 @@ def command(address: str | None) -> None:
 
 
 def _frameworks(packages: Mapping[str, str]) -> str:
-    """The frameworks among packages, with their versions."""
     from raybench.engines import ENGINES, FRAMEWORKS
 
     installed = [package for name in ENGINES if (package := FRAMEWORKS[name].package) in packages]

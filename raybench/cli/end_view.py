@@ -95,7 +95,7 @@ def _next(outcome: Outcome) -> list[str]:
     if command and not command.reports and not command.metric_names and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)
         lines.append(
-            f"Metrics {', '.join(names) or 'none'} recognised in the output; "
+            f"Metrics {', '.join(names) or 'none'} recognized in the output; "
             "--metric val/loss='val loss ([\\d.]+)' (`metrics` in a grid file) sets patterns"
         )
     if len(outcome.latest) == 1:

@@ -9,6 +9,7 @@ import click
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
 from raybench.core.text import plural
+from raybench.errors import UsageError
 
 EPILOG = """\b
 Examples:
@@ -45,8 +46,10 @@ def command(grid: str, results: Path, output: str | None) -> int:
         from raybench.results.history import GridHistory
         from raybench.tracking.writer import fill
 
-        store = store_from_uri(output)
-        written = fill(store, GridHistory.read(folder))
+        store, history = store_from_uri(output), GridHistory.read(folder)
+        if not history.attempts:
+            raise UsageError(f"{folder}: no trial in it, so there is nothing to export")
+        written = fill(store, history)
         say(f"{folder.name}: {plural(written, 'run')} written to {store}")
         return 0
     path = Path(output or f"{folder.name}.zip")

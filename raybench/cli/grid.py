@@ -37,11 +37,7 @@ Exit status:
 @with_execution
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
 def command(
-    spec: GridSpec,
-    cells: list[tuple[str, str]],
-    executor: Executor,
-    run: Callable[..., int],
-    no_checks: bool,
+    spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, run: Callable[..., int], no_checks: bool
 ) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
 

@@ -45,10 +45,10 @@ def command(sources: tuple[str, ...], results: Path) -> int:
                 parts = [stack.enter_context(extracted(Path(source)))]
             folders += [(source, folder) for folder in parts]
         for source, folder in folders:
-            done = import_folder(folder, results, source)
-            names[done.grid] = None
-            known = f", {done.known:,} already there" if done.known else ""
-            say(f"{source}: {done.grid}: {plural(done.attempts, 'new run')}{known}")
+            added, known = import_folder(folder, results, source)
+            names[folder.name] = None
+            there = f", {known:,} already there" if known else ""
+            say(f"{source}: {folder.name}: {plural(added, 'new run')}{there}")
     option = "" if results == RESULTS else f" --results {results}"
     for name in names:
         say(f"`raybench report {name}{option}` shows them.")

@@ -38,17 +38,10 @@ from raybench.results.attempt import latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 
-MAX_ERROR_CHARS = 300
-"""Maximum characters of an error in one line."""
-
-MAX_COMPARISONS = 6
-"""Maximum number of comparisons whose certainty is shown after a repeat."""
-
-LINE_INTERVAL_SECONDS = 10.0
-"""Seconds between two lines about epochs without a terminal."""
-
+MAX_ERROR_CHARS = 300  # of an error in one line
+MAX_COMPARISONS = 6  # whose certainty is shown after a repeat
+LINE_INTERVAL_SECONDS = 10.0  # between two lines about epochs without a terminal
 MAX_BAR_COLUMNS = 44
-"""Maximum columns of the progress bar."""
 
 HEADINGS: Mapping[str | None, str] = {
     TrialStatus.OOM: "Trial ran out of memory",
@@ -62,12 +55,6 @@ HEADINGS: Mapping[str | None, str] = {
 def rough(seconds: float) -> str:
     """A duration to whole seconds or minutes, for the display."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"
-
-
-def left(seconds: float | None) -> str:
-    """The remaining time as text, with the precision of an estimate."""
-    known = "" if seconds is None else "nearly done" if seconds < 0.5 else f"about {rough(seconds)} left"
-    return known or "time left not known yet"
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
@@ -101,21 +88,14 @@ def evidence(folder: Path) -> list[str]:
 
 @dataclass
 class _Running:
-    """One trial that is running now."""
-
     label: str
-    epochs: int
-    """How many there will be; 0 if only the user's own loop knows."""
-    began: float
-    """When it began, on the monotonic clock."""
-    total_s: float | None
-    """How long it takes; None if that is not known."""
+    epochs: int  # how many there will be; 0 if only the user's own loop knows
+    began: float  # on the monotonic clock
+    total_s: float | None  # how long it takes, if that is known
     epoch: int = 0
-    quality: str = ""
-    """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
+    quality: str = ""  # the main metric of the last epoch, such as `accuracy 94.0%`
     epoch_s: float | None = None
-    rate: str = ""
-    """What the last epoch counted per second, such as `41,200 tokens/s`; empty if it counted nothing but examples."""
+    rate: str = ""  # what the last epoch counted per second, such as `41,200 tokens/s`
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
     def words(self) -> str:
@@ -200,7 +180,6 @@ class Display(ProgressListener):
             self._line(f"{self._phase} …")
 
     def _add(self, todo: Sequence[WorkItem]) -> None:
-        """Add trials that are to run."""
         self._total += len(todo)
         self._trials |= {work.trial.trial_id: work.trial for work in todo}
         self._waiting |= {work.trial.trial_id: work.trial.cell.content for work in todo}
@@ -360,8 +339,10 @@ class Display(ProgressListener):
         return seconds / max(1, len(self._running))
 
     def time_left(self) -> str:
-        """The remaining time of the grid as text."""
-        return left(self.seconds_left())
+        """The remaining time of the grid as text, with the precision of an estimate."""
+        seconds = self.seconds_left()
+        known = "" if seconds is None else "nearly done" if seconds < 0.5 else f"about {rough(seconds)} left"
+        return known or "time left not known yet"
 
     def _draw(self) -> RenderableType:
         rows: list[RenderableType] = []
@@ -378,11 +359,10 @@ class Display(ProgressListener):
         """The progress bar with the number of trials, and the time left or so far."""
         partial = sum(running.epoch / running.epochs for running in self._running.values() if running.epochs)
         words = f"{len(self._ended)}/{self._total} trials"
-        seconds = self.seconds_left()
-        if not self._ended or seconds is None or not (self._waiting or self._running):
+        if not self._ended or self.seconds_left() is None or not (self._waiting or self._running):
             words += f"  {rough(time.monotonic() - self._began)} so far"
         else:
-            words += f"  {left(seconds)}"
+            words += f"  {self.time_left()}"
         width = max(4, min(MAX_BAR_COLUMNS, self._console.width - len(words) - 2))
         bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=width)
         line = Table.grid(padding=(0, 2, 0, 0))

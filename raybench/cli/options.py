@@ -24,7 +24,8 @@ where: Decorator = click.option(
     "--where",
     multiple=True,
     metavar="AXIS=VALUE",
-    help="Only these configurations: --where device=cpu; device=available for those that can run here. Repeatable.",
+    help="Only these configurations: --where device=cpu; device=available for those that can run here. Repeatable: "
+    "values of one axis are alternatives.",
 )
 repeats: Decorator = click.option(
     "--repeats",

@@ -30,11 +30,7 @@ SAME, DIFFERENT = 0, 1
     metavar="N",
     help="Size of each batch. In smaller ones rounding dominates.",
 )
-def command(
-    workload: str,
-    frameworks: str | None,
-    batch_size: int,
-) -> int:
+def command(workload: str, frameworks: str | None, batch_size: int) -> int:
     """Check that WORKLOAD is the same training job in several frameworks.
 
     WORKLOAD is one of raybench's or your own, as file.py:name. All frameworks start from the same weights, on the CPU,

@@ -46,27 +46,14 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
     callback=_print_schema,
     help="Print the JSON Schema of grid files, with which editors complete and check them, and exit.",
 )
-def command(
-    spec: GridSpec,
-    cells: list[tuple[str, str]],
-    executor: Executor,
-    results: Path,
-) -> int:
+def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, results: Path) -> int:
     """Show the configurations of the grid in FILE on this machine.
 
     Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
     and costs are estimated from earlier trials of similar configurations. Nothing is started or downloaded.
     """
     from raybench import datasets
-    from raybench.cli.cell_table import (
-        budget_line,
-        cell_columns,
-        headline,
-        price_lines,
-        price_text,
-        states,
-        statuses,
-    )
+    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, price_text, states, statuses
     from raybench.cli.console import page, print_columns, print_text
     from raybench.core.text import plural
     from raybench.planning.estimate import Estimator
@@ -86,7 +73,7 @@ def command(
     for warning in history.warnings:
         log.warning("%s", warning)
     attempts = history.attempts.values()
-    progress, todo, later = decided_work(missing_work(plan, attempts), history, request_of(plan))
+    progress, todo, later = decided_work(missing_work(plan, history), history, request_of(plan))
     undecided = {cell for each in progress if not each.is_settled for cell in each.cells}
     later = [work for work in later if work.trial.cell.cell_id in undecided]
     others = done_on_other_machines(plan, attempts)

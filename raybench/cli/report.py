@@ -106,7 +106,6 @@ def command(
 
 
 def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path | None, data: Path | None) -> int:
-    """Show a grid over its executions."""
     from raybench.analysis.over import over_time
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over

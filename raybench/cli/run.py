@@ -45,7 +45,7 @@ Quote the braces: a shell would expand them itself.
     help="Devices to compare, such as cpu; by default the machine's accelerator, or the CPU. Repeatable.",
 )
 @click.option(
-    "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognised."
+    "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognized."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=PATTERN", help="A metric in the output. Repeatable.")
 @click.option(
@@ -64,7 +64,7 @@ def command(
 ) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
 
-    '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are timed if their lines are recognised
+    '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are timed if their lines are recognized
     in the output or matched by --epoch; otherwise whole runs are timed.
 
     `--vs` between two commands compares them: in each repeat they run one after the other, in alternating order.

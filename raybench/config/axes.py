@@ -5,19 +5,11 @@ They are made from the declared settings, so that a new setting can at once be a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_origin
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    with_config,
-)
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, with_config
 from typing_extensions import TypedDict
 
 from raybench.config import values as v
@@ -26,17 +18,11 @@ from raybench.core.settings import PARAM, SETTINGS
 
 
 def _axis(kind: Any) -> Any:
-    """At least one value of a type."""
     return Annotated[list[kind], Field(min_length=1)]
 
 
-def _device_form(value: Any) -> str | None:
-    return "<list>" if isinstance(value, list) else "<word>" if value == "available" else None
-
-
 DEVICE_AXIS: Any = Annotated[
-    Annotated[Literal["available"], Tag("<word>")] | Annotated[_axis(v.Text), Tag("<list>")],
-    v.alternatives(_device_form, "a list of devices, such as [cpu], or the word available"),
+    Literal["available"] | _axis(v.Text), v.expected("a list of devices, such as [cpu], or the word available")
 ]
 
 
@@ -44,16 +30,12 @@ def _one_or_several(kind: Any) -> Any:
     """One value or a list of values; validated, always a list."""
     is_list = get_origin(getattr(kind, "__origin__", kind)) is list
 
-    def form(raw: Any) -> str:
+    def several(raw: Any) -> Any:
         # If one value is itself a list, only a list of lists is several of them.
-        several = isinstance(raw, list) and (not is_list or (raw and all(isinstance(item, list) for item in raw)))
-        return "<several>" if several else "<one>"
+        are_several = isinstance(raw, list) and (not is_list or (raw and all(isinstance(item, list) for item in raw)))
+        return raw if are_several else [raw]
 
-    alone: Callable[[Any], list[Any]] = lambda one: [one]  # noqa: E731
-    return Annotated[
-        Annotated[kind, AfterValidator(alone), Tag("<one>")] | Annotated[_axis(kind), Tag("<several>")],
-        Discriminator(form),
-    ]
+    return Annotated[_axis(kind), BeforeValidator(several)]
 
 
 def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:
@@ -66,17 +48,12 @@ def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         handler(value)
-        own = {name: item for name, item in value.items() if is_param(name)}
+        own = {name: each for name, each in value.items() if re.fullmatch(rf"{re.escape(PARAM)}[A-Za-z_]\w*", name)}
         others = {name: item for name, item in value.items() if name not in own}
         valid = params.validate_python(own) | settings.validate_python(others)
         return {name: valid[name] for name in value}
 
     return WrapValidator(validate)
-
-
-def is_param(name: str) -> bool:
-    """Return whether a key is a parameter of the user's own training function, such as `params.hidden`."""
-    return name.startswith(PARAM) and name.removeprefix(PARAM).isidentifier()
 
 
 Axes = Annotated[dict[str, Any], _map_of(_axis, DEVICE_AXIS)]

@@ -6,11 +6,10 @@ import re
 import shlex
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, Tag, WithJsonSchema, WrapValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Tag, WithJsonSchema
 
 from raybench.config import values as v
 from raybench.config.setting_types import Strict
-from raybench.errors import close
 from raybench.workloads import command as c
 
 
@@ -22,25 +21,16 @@ def _text(value: Any) -> Any:
     return c.text_of(value) if isinstance(value, (bool, int, float)) else value
 
 
-def _split(value: Any, handler: Any) -> Any:
+def _split(value: Any) -> Any:
     """Split a text into words as a shell does, without running one."""
     if isinstance(value, str):
         try:
             value = shlex.split(value)
         except ValueError as error:
             raise v.complaint(f"cannot be split into words: {str(error).lower()}; write a list") from None
-    if isinstance(value, list):
-        value = [_text(word) for word in value]
-    words = handler(value)
-    if not words:
+    if value == []:
         raise v.complaint("there is no program; write it first, such as `command: python train.py {args}`")
-    return words
-
-
-_TEXTS = {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "minItems": 1}
-Words = Annotated[
-    list[str], WrapValidator(_split), WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _TEXTS]})
-]
+    return value
 
 
 def _line(text: str) -> str:
@@ -57,13 +47,11 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _work(value: Any, handler: Any) -> Any:
-    text = handler(_text(value))
+def _work(text: str) -> str:
     return text if c.arithmetic(text) is not None else _pattern(text)
 
 
-def _arithmetic(value: Any, handler: Any) -> Any:
-    text = handler(_text(value))
+def _arithmetic(text: str) -> str:
     if c.arithmetic(text) is None:
         raise v.complaint("use a number, or numbers and names in braces with + - * / ( )")
     return text
@@ -76,15 +64,15 @@ def _example(text: str) -> str:
     return f"{text[:40]}([\\d.]+)"
 
 
-def _variable(value: Any, handler: Any) -> Any:
-    return handler(_text(value))
-
-
 Line = Annotated[str, AfterValidator(_line)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-Arithmetic = Annotated[str, WrapValidator(_arithmetic), WithJsonSchema({"type": ["string", "number"]})]
-Work = Annotated[str, WrapValidator(_work), WithJsonSchema({"type": ["string", "number"]})]
-Variable = Annotated[str, WrapValidator(_variable), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+Word = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+Arithmetic = Annotated[Word, AfterValidator(_arithmetic)]
+Work = Annotated[Word, AfterValidator(_work)]
+_TEXTS = {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "minItems": 1}
+Words = Annotated[
+    list[Word], BeforeValidator(_split), WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _TEXTS]})
+]
 
 
 class Command(Strict):
@@ -100,7 +88,7 @@ class Command(Strict):
             ["torchrun", "--nproc-per-node={count}", "train.py", "--bs={batch_size}", "{args}"],
         ],
     )
-    env: dict[v.Text, Variable] = Field(
+    env: dict[v.Text, Word] = Field(
         default_factory=dict, description="Environment variables.", examples=[{"WD": "{weight_decay}"}]
     )
     epoch: Line | None = Field(
@@ -141,24 +129,11 @@ class Command(Strict):
         description="Regular expressions for lines of the output, whose first group is the value.",
         examples=[{"val/accuracy": r"acc=([\d.]+)"}],
     )
-    smoke: list[Variable] | None = Field(
+    smoke: list[Word] | None = Field(
         default=None,
         description="Arguments that `--smoke` adds to the command, to make it short.",
         examples=[["--limit=64"]],
     )
-
-    @model_validator(mode="after")
-    def _consistent_metrics(self) -> Command:
-        own = self.time or ""
-        for name in self.metrics:
-            if name in c.MARKS:
-                raise v.complaint(f"`{name}` is not a metric; write `{name}: …` next to `metrics`")
-            if name != own and "/" not in name.strip("/"):
-                raise v.complaint(f"name the data of {name[:60]!r}, such as train/{name[:60]} or val/{name[:60]}")
-        if own and own not in self.metrics:
-            hint = close(own, self.metrics) or "add it to `metrics`"
-            raise v.complaint(f"time: there is no {own[:60]!r}; {hint}")
-        return self
 
     def plain(self) -> c.Command:
         """The command as plain values."""

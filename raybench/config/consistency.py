@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from raybench.config.command import Command
 from raybench.config.error_messages import SHOWN, cut, device_alias, flow
 from raybench.config.grid import GridSpec
 from raybench.config.parameters import Finding
 from raybench.config.yaml_document import Path
 from raybench.core.identity import AFTERWARDS
-from raybench.core.settings import PARAM
 from raybench.devices import KINDS
 from raybench.errors import close
+from raybench.workloads.command import MARKS
 
 MAX_TRIALS = 10_000
 """Maximum trials of one grid: of a minute each, they take a week on one machine."""
@@ -22,11 +23,8 @@ MAX_TRIALS = 10_000
 
 def contradictions(spec: GridSpec) -> Iterator[Finding]:
     """Yield every contradiction in a grid whose single values are valid."""
-    fixed: dict[Path, str] = {(name,): name for name in spec.model_fields_set}
-    fixed |= {("params", name): f"{PARAM}{name}" for name in spec.params}
-    fixed |= {("devices", key, name): name for key, each in spec.devices.items() for name in each.model_fields_set}
-    for path, name in fixed.items():
-        if name in spec.axes:
+    for path, name, _ in spec.given():
+        if name in spec.axes and path[0] not in ("axes", "include"):
             yield path, "both an axis and a fixed value; remove one"
     for name in AFTERWARDS & spec.axes.keys():
         message = f"does not affect training and cannot be an axis; set `{name}: {spec.axes[name][0]}` at the top level"
@@ -41,17 +39,32 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
     yield from _rules(spec)
     yield from _size(spec)
     if spec.budget and spec.rule:
-        yield (
-            ("repeats",),
-            "`until` is about speeds, and a budget compares qualities; use a number, such as 5",
-        )
+        yield (("repeats",), "`until` is about speeds, and a budget compares qualities; use a number, such as 5")
+    if spec.flops_per_token and spec.flops_per_example:
+        yield ("flops_per_example",), "flops_per_token is set, too; remove one"
+    if spec.flops_precision and not (spec.flops_per_token or spec.flops_per_example):
+        yield ("flops_precision",), "needs flops_per_token or flops_per_example"
+    if isinstance(spec.workload, Command):
+        yield from _metrics(spec.workload)
     if spec.stop_at_target and not spec.target:
         yield ("stop_at_target",), "needs a target; add one, such as `target: {metric: val/accuracy, at_least: 0.9}`"
 
 
+def _metrics(command: Command) -> Iterator[Finding]:
+    for name in command.metrics:
+        if name in MARKS:
+            yield ("workload", "metrics", name), f"not a metric; write `{name}: …` next to `metrics`"
+        elif name != command.time and "/" not in name.strip("/"):
+            yield ("workload", "metrics", name), f"name the data, such as train/{name[:60]} or val/{name[:60]}"
+    if command.time and command.time not in command.metrics:
+        hint = close(command.time, command.metrics) or "add it to `metrics`"
+        yield ("workload", "time"), f"there is no {command.time[:60]!r}; {hint}"
+
+
 def _size(spec: GridSpec) -> Iterator[Finding]:
     """Too many trials; excluded points are counted, and `device: available` counts as one device."""
-    sizes = {"device": 1} | {name: 1 if values == "available" else len(values) for name, values in spec.axes.items()}
+    sizes = {name: len(values) for name, values in spec.values(included=False).items()}
+    sizes |= {"device": 1} if spec.axes.get("device") == "available" else {}
     points = math.prod(sizes.values())
     included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
     trials = (points + included) * spec.most_repeats
@@ -62,17 +75,15 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
 
 def _devices(spec: GridSpec) -> Iterator[Finding]:
     """Devices that do not exist, and declared ones that no cell uses."""
-    axis = spec.axes.get("device", ["cpu"])
-    named: dict[Path, str] = {}
-    if isinstance(axis, list):
-        named |= {("axes", "device", index): name for index, name in enumerate(axis)}
+    axis = spec.values(included=False)["device"]
+    named: dict[Path, str] = {("axes", "device", index): name for index, name in enumerate(axis)}
     named |= {("include", at, "device"): entry["device"] for at, entry in enumerate(spec.include) if "device" in entry}
     unknown = {path: name for path, name in named.items() if name not in spec.devices and name not in KINDS}
     for path, name in unknown.items():
         near = close(name, spec.devices) or ("" if device_alias(name) else close(name.lower(), KINDS))
         declare = f"declare it, such as `devices: {{gpu: {{kind: cuda}}}}`, or use one of {', '.join(KINDS)}"
         yield path, f"unknown device {cut(repr(name))}; {near or declare}"
-    if isinstance(axis, list) and spec.devices and not unknown and not spec.devices.keys() & named.values():
+    if spec.devices and not unknown and not spec.devices.keys() & named.values():
         names = ", ".join(map(flow, spec.devices))
         yield (
             ("devices",),
@@ -82,23 +93,18 @@ def _devices(spec: GridSpec) -> Iterator[Finding]:
 
 def _rules(spec: GridSpec) -> Iterator[Finding]:
     """Rules must use existing axes and their values."""
-    axes = {name: list(KINDS) if values == "available" else values for name, values in spec.axes.items()}
-    axes = {"device": ["cpu"], **axes}
-    every = {name: list(values) for name, values in axes.items()}
-    for entry in spec.include:
-        for name, value in entry.items():
-            every.setdefault(name, []).append(value)
     rules: list[tuple[Path, Mapping[str, Sequence[Any]]]]
     rules = [(("overrides", index, "when"), override.when) for index, override in enumerate(spec.overrides)]
     baseline = {name: [value] for name, value in spec.baseline.items()}
-    yield from _not_on(every, [*rules, (("baseline",), baseline)])
-    yield from _not_on(axes, [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)])
+    yield from _not_on(spec.values(included=True), [*rules, (("baseline",), baseline)])
+    yield from _not_on(
+        spec.values(included=False), [(("exclude", index), rule) for index, rule in enumerate(spec.exclude)]
+    )
 
 
 def _not_on(
     axes: Mapping[str, Sequence[Any]], rules: Sequence[tuple[Path, Mapping[str, Sequence[Any]]]]
 ) -> Iterator[Finding]:
-    """Axes and values of rules that the grid does not have."""
     keys = {name: set(map(repr, values)) for name, values in axes.items()}
     for path, rule in rules:
         for name, values in rule.items():

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from raybench.config.command import Command
-from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Repeats, Target
 from raybench.config.yaml_document import Path
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
@@ -37,6 +37,17 @@ _PLACES: Mapping[str, type[BaseModel]] = {
     "under `workload`, next to `command`": Command,
 }
 """Where keys belong that are only in the wrong place."""
+
+_MODELS: Mapping[Path, type[BaseModel]] = {
+    (): GridSpec,
+    ("workload",): Command,
+    ("target",): Target,
+    ("repeats",): Repeats,
+    ("budget",): Budget,
+    ("overrides", 0): Override,
+    ("overrides", 0, "set"): CellSettings,
+}
+_SETTINGS_AT = (("axes",), ("baseline",), ("include", 0), ("exclude", 0), ("overrides", 0, "when"))
 
 
 def flow(value: Any) -> str:
@@ -145,24 +156,12 @@ def _unknown_key(path: Path) -> str:
 
 def known_keys(path: Path) -> Mapping[Any, Any]:
     """The keys that are allowed in a map at this path, each with an example."""
-    match path:
-        case ():
-            model: Any = GridSpec
-        case ("devices", _):
-            model = DeviceProfile
-        case ("workload",):
-            model = Command
-        case ("target",):
-            model = Target
-        case ("budget",):
-            model = Budget
-        case ("overrides", int()):
-            model = Override
-        case ("overrides", int(), "set"):
-            model = CellSettings
-        case ("axes",) | ("baseline",) | ("include" | "exclude", int()) | ("overrides", int(), "when"):
-            return {"device": "cpu"} | {name: one.examples[0] for name, one in SETTINGS.items()}
-        case _:  # in a value of a setting that is a map
-            maps = [each for step in path if step in SETTINGS for each in SETTINGS[str(step)].examples]
-            return {key: item for each in maps if isinstance(each, dict) for key, item in each.items()}
-    return {name: (field.examples or [None])[0] for name, field in model.model_fields.items()}
+    at = tuple(0 if isinstance(step, int) else step for step in path)
+    if at in _SETTINGS_AT:
+        return {"device": "cpu"} | {name: one.examples[0] for name, one in SETTINGS.items()}
+    model = DeviceProfile if len(at) == 2 and at[0] == "devices" else _MODELS.get(at)
+    if model:
+        return {name: (field.examples or [None])[0] for name, field in model.model_fields.items()}
+    # In a value of a setting that is a map.
+    maps = [each for step in path if step in SETTINGS for each in SETTINGS[str(step)].examples]
+    return {key: item for each in maps if isinstance(each, dict) for key, item in each.items()}

@@ -15,12 +15,13 @@ from raybench.config.command import Arithmetic, Workload
 from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document
-from raybench.core.identity import COMPARE
+from raybench.core import job
 from raybench.core.repeats import RepeatRule
-from raybench.core.settings import SETTINGS
+from raybench.core.settings import PARAM, SETTINGS
 from raybench.datasets.paths import user_path
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, built_names, key_of, python_of
+from raybench.errors import UsageError
 from raybench.workloads import WorkloadInfo, read_workload
 
 MOST_LOOKS = 10
@@ -89,6 +90,10 @@ class Target(Strict):
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
             raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
+
+    def plain(self) -> job.Target:
+        """The target as plain values."""
+        return job.Target(**self.model_dump())
 
 
 class Budget(Strict):
@@ -185,7 +190,7 @@ class GridSpec(CellSettings):
     )
     flops_per_token: Arithmetic | None = key(
         "FLOPs of the model per counted token in a training step, forward and backward, for MFU: numbers and names in "
-        "braces with + - * / ( ). raybench counts them for declared workloads. Finished runs keep their value: "
+        "braces with + - * / ( ). raybench counts them for declared workloads. Finished trials keep their value: "
         "after a change, add `--rerun`.",
         "6 * {parameters} + 12 * {layers} * {width} * {context}",
         None,
@@ -206,7 +211,7 @@ class GridSpec(CellSettings):
         Annotated[v.Count, Tag("<number>")] | Annotated[Repeats, Tag("<rule>")],
         v.alternatives(_form_of_repeats, "a number, such as 3, or {until: 5%, at_least: 4, at_most: 10}"),
     ] = key(
-        "Runs of each configuration, each with its own seed: a number, or until it is certain (see below). One run "
+        "Trials of each configuration, each with its own seed: a number, or until it is certain (see below). One trial "
         "gives no interval.",
         3,
         1,
@@ -254,7 +259,7 @@ class GridSpec(CellSettings):
         [],
     )
     overrides: list[Override] = key(
-        "Settings for some configurations only, in order; they take precedence over all others.",
+        "Settings for some configurations only, in order; they take precedence over all others, but set no axis.",
         [{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}],
         [],
     )
@@ -265,26 +270,36 @@ class GridSpec(CellSettings):
         None,
     )
 
-    @model_validator(mode="after")
-    def _one_unit_of_flops(self) -> GridSpec:
-        if self.flops_per_token and self.flops_per_example:
-            raise v.complaint("has flops_per_token and flops_per_example; remove one")
-        return self
-
     _source_text: str | None = PrivateAttr(None)
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
+    def given(self) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
+        """Yield every setting and parameter that the grid sets: its path, its name on an axis, its value."""
+        maps: list[tuple[tuple[str | int, ...], Any]] = [((), self)]
+        maps += [(("overrides", at, "set"), rule.set) for at, rule in enumerate(self.overrides)]
+        maps += [(("devices", name), profile) for name, profile in self.devices.items()]
+        for path, each in maps:
+            for name in sorted(each.model_fields_set & SETTINGS.keys()):
+                yield (*path, name), name, getattr(each, name)
+            for name, value in getattr(each, "params", {}).items():
+                yield (*path, "params", name), f"{PARAM}{name}", value
+        for name, values in self.axes.items():
+            if name != "device":
+                yield from ((("axes", name, index), name, value) for index, value in enumerate(values))
+        for index, entry in enumerate(self.include):
+            yield from ((("include", index, name), name, value) for name, value in entry.items() if name != "device")
+
     @property
     def source_text(self) -> str | None:
-        """The grid file as it was read; None for a grid that came from no file."""
+        """The grid file as it was read."""
         return self._source_text
 
     @property
     def source_path(self) -> Path | None:
-        """The grid file, as the person named it; None for a grid that came from no file."""
+        """The grid file, as the user named it; None for a grid that came from no file."""
         return self._source_path
 
     def place(self, key: str) -> str:
@@ -294,6 +309,20 @@ class GridSpec(CellSettings):
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
         place = self._document.place(path, key=True) if path else self._source_path
         return f"{place}: "
+
+    def error(self, key: str, message: str) -> UsageError:
+        """The error of the value of a key, such as `model.side`, with the place of its first part."""
+        return UsageError(f"{self.place(key.partition('.')[0])}{key}: {message}")
+
+    def values(self, included: bool) -> dict[str, list[Any]]:
+        """The values of each axis, with those of `include` if `included`; every kind for `device: available`."""
+        axes = {"device": ["cpu"], **{name: [*values] for name, values in self.axes.items()}}
+        if self.axes.get("device") == "available":
+            axes["device"] = list(KINDS)
+        for entry in self.include if included else ():
+            for name, value in entry.items():
+                axes.setdefault(name, []).append(value)
+        return axes
 
     @property
     def rule(self) -> RepeatRule | None:
@@ -324,8 +353,7 @@ class GridSpec(CellSettings):
             base = self._source_path.parent if self._source_path else Path()
         if isinstance(self.workload, str):
             return read_workload(self.workload, base, self.inputs, self._pythons(), self.isolate)
-        written = [self, *self.devices.values(), *(rule.set for rule in self.overrides)]
-        given = tuple(sorted(SETTINGS.keys() & {*self.axes}.union(*(each.model_fields_set for each in written))))
+        given = tuple(sorted({name for _, name, _ in self.given() if name in SETTINGS}))
         return read_workload(replace(self.workload.plain(), given=given), base, self.inputs, isolate=self.isolate)
 
     def _pythons(self) -> Iterator[Path]:
@@ -340,16 +368,6 @@ class GridSpec(CellSettings):
         """The grid in each version that is compared; empty for any other grid."""
         return self._versions
 
-    def renamed(self, suffix: str) -> GridSpec:
-        """The same grid under a name that no grid file can have, so that its results are kept apart."""
-        return self.model_copy(update={"name": f"{self.name}{suffix}"})
-
-    def with_versions(self, versions: Mapping[str, GridSpec]) -> GridSpec:
-        """The same grid, with an axis of these versions."""
-        spec = self.renamed(COMPARE)
-        spec._versions = versions
-        return spec
-
     def environment_key(self, environment: str | None) -> str:
         """The key of an environment that the grid names (`raybench.environments.interpreter`)."""
         return key_of(environment, self._source_path.parent if self._source_path else Path())
@@ -359,11 +377,8 @@ class GridSpec(CellSettings):
         """The keys of the environments that the grid names in any version, each once."""
         keys = []
         for spec in [*self._versions.values()] or [self]:
-            parts = [spec, *spec.devices.values(), *(rule.set for rule in spec.overrides)]
-            names = [part.environment for part in parts] + spec.axes.get("environment", [])
-            names += [entry.get("environment") for entry in spec.include]
-            keys += [spec.environment_key(name) for name in names]
-        return list(dict.fromkeys(filter(None, keys)))
+            keys += [spec.environment_key(value) for _, name, value in spec.given() if name == "environment"]
+        return list(dict.fromkeys(keys))
 
     def profile(self, name: str) -> DeviceProfile:
         """The profile of a device of the grid: the declared one, or for a bare kind the implied one."""

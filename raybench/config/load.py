@@ -23,9 +23,6 @@ MAX_BYTES = 256 * 1024
 
 SUCH_AS = "write lines such as `name: my_grid`"
 
-MAPPING = "grid"
-"""Name of a grid without a file in messages."""
-
 
 def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), option: str = "--set") -> GridSpec:
     """Read a grid file, or a grid as a mapping.
@@ -41,7 +38,7 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
             looked for once each value is valid.
     """
     if isinstance(source, Mapping):
-        document = Document(_plain(source), {(): Place(MAPPING)})
+        document = Document(plain(source), {(): Place("grid")})
         spec = _validated(document, changes, Path(), option)
         spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
         return spec
@@ -81,12 +78,13 @@ def _shipped(source: Path) -> Path:
     return shipped[str(source)] if str(source) in shipped and not source.exists() else source
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of Python as YAML has it: tuples and ranges become lists, paths become text."""
+def plain(value: Any) -> Any:
+    """Return a value of Python as YAML has it: tuples, ranges and arrays become lists, paths become text."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, range)):
-        return list(map(_plain, value))
+        return list(map(plain, value))
+    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
     return str(value) if isinstance(value, Path) else value
 
 
@@ -107,7 +105,6 @@ def _validated(document: Document, changes: Sequence[str], base: Path, option: s
 
 
 def _add_problems(document: Document, error: ValidationError, base: Path, prefix: tuple[str | int, ...] = ()) -> None:
-    """Add pydantic's errors to the problems of a document."""
     for detail in error.errors(include_url=False):
         kind, loc = detail["type"], detail["loc"]
         path = path_of(loc, document.value, missing=kind == "missing")

@@ -31,7 +31,7 @@ _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 
 EXPLANATION = """\
 # A name in braces in the command is the value of the axis below. `epoch` is a regular expression of the line that ends
-# an epoch; without it, the lines of common programs are recognised, or else whole runs are timed. `metrics` are regular
+# an epoch; without it, the lines of common programs are recognized, or else whole runs are timed. `metrics` are regular
 # expressions whose group is the value, and `work: {examples: 60000}` is what an epoch or a run contains.
 """
 
@@ -176,7 +176,6 @@ def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
 
 
 def _grid_name(words: Sequence[str]) -> str:
-    """Return the name of the script or program in a command."""
     scripts = [word for word in words if word.endswith((".py", ".sh"))]
     modules = [after for word, after in pairwise(words) if word in ("-m", "--module")]
     programs = [word for word in words if not _RUNNERS.match(PurePath(word).name)]

@@ -10,7 +10,7 @@ from typing import Any
 from raybench.config.command import Command
 from raybench.config.grid import GridSpec
 from raybench.config.yaml_document import Path
-from raybench.core.settings import PARAM, SETTINGS
+from raybench.core.settings import PARAM
 from raybench.errors import WorkloadError, close
 from raybench.workloads import WorkloadInfo, read_workload
 from raybench.workloads.command import ARGS, BY_TRIAL, SPECIAL, formatted_placeholders, placeholders
@@ -52,7 +52,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
     for at, metric in asked.items():
         if metric and (problem := _unknown_metric(metric, info)):
             yield at, problem
-    given = list(_given(spec))
+    given = list(spec.given())
     wrong_names: list[Finding] = []
     if isinstance(spec.workload, Command):
         yield from _wrong_command(spec, spec.workload, info)
@@ -85,7 +85,7 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
         return None
     change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
     if isinstance(workload, Mapping):
-        is_used = str(name) in [*placeholders(str(workload.get("command")))]
+        is_used = name not in SPECIAL and name in [*placeholders(str(workload.get("command")))]
         return f"{name} is a name in the command, not a setting of raybench; write {change}" if is_used else None
     try:
         info = read_workload(workload, base) if isinstance(workload, str) else None
@@ -139,16 +139,11 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
             message = (
                 "the first epoch of a command includes its start; set it to 1 or more, or give `begin` under `workload`"
             )
-            yield from ((path, message) for path, name, value in _given(spec) if (name, value) == ("warmup_epochs", 0))
+            yield from ((path, message) for path, name, value in spec.given() if (name, value) == ("warmup_epochs", 0))
 
 
 def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:
-    """Names in braces that stand for nothing.
-
-    Args:
-        written: the command.
-        given: the names of the settings and parameters that the grid sets.
-    """
+    """Names in braces that stand for nothing; `given` are those of the settings and parameters of the grid."""
     texts: list[tuple[Path, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
     texts += [(("workload", "env", name), text) for name, text in written.env.items()]
     texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]
@@ -212,20 +207,3 @@ def _unsuitable(info: WorkloadInfo, name: str, value: Any) -> str | None:
 def _no_parameter(info: WorkloadInfo, name: str) -> str:
     hint = close(name, info.parameters) or f"it has {', '.join(info.parameters) or 'none'}"
     return f"{info.name} ({info.file}:{info.function_line}) has no parameter {name[:60]}; {hint}"
-
-
-def _given(spec: GridSpec) -> Iterator[tuple[Path, str, Any]]:
-    """Every setting and parameter that the grid sets: its path, its name on an axis, its value."""
-    maps: list[tuple[Path, Any]] = [((), spec)]
-    maps += [(("overrides", at, "set"), rule.set) for at, rule in enumerate(spec.overrides)]
-    maps += [(("devices", name), profile) for name, profile in spec.devices.items()]
-    for path, each in maps:
-        for name in sorted(each.model_fields_set & SETTINGS.keys()):
-            yield (*path, name), name, getattr(each, name)
-        for name, value in getattr(each, "params", {}).items():
-            yield (*path, "params", name), f"{PARAM}{name}", value
-    for name, values in spec.axes.items():
-        if name != "device":
-            yield from ((("axes", name, index), name, value) for index, value in enumerate(values))
-    for index, entry in enumerate(spec.include):
-        yield from ((("include", index, name), name, value) for name, value in entry.items() if name != "device")

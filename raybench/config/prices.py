@@ -53,7 +53,9 @@ class PriceList:
         """Read a file."""
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
-                head, *lines = [[text.strip() for text in line] for line in csv.reader(file)] or [[]]
+                rows = csv.reader(file)
+                head = [text.strip() for text in next(rows, [])]
+                lines = [(rows.line_num, [text.strip() for text in line]) for line in rows]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"{path}: cannot be read: {reason}{near_file(path, Path())}") from None
@@ -63,15 +65,14 @@ class PriceList:
             place = head.index(column) + 1 if column in head else 1
             problems.append(Problem(str(path), line, place, column, message))
 
-        for column in head:
-            if column not in COLUMNS:
-                problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
+        for column in {*head} - {*COLUMNS}:
+            problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
         if not problems and not ({*NAMES} & {*head} and "price_per_hour" in head):
             problem(1, "", "needs the columns device and price_per_hour")
         prices: dict[str, Price] = {}
         places: dict[str, int] = {}
-        currency = ""
-        for line, values in () if problems else enumerate(lines, 2):
+        currency: str | None = None
+        for line, values in () if problems else lines:
             if not any(values):
                 continue
             if len(values) != len(head):
@@ -85,34 +86,31 @@ class PriceList:
             except ValueError:
                 price = math.nan
             earlier = places.setdefault(name.casefold(), line)
-            currency = currency or row.get("currency", "")
+            currency = row.get("currency", "") if currency is None else currency
             wrong = {}
             if not name or earlier < line:
                 wrong[own] = f"{name} has a price on line {earlier}" if name else "missing"
             if not 0 <= price < math.inf:
                 wrong["price_per_hour"] = f"{row['price_per_hour']!r} is not a price; write a number such as 2.49"
-            if row.get("currency", currency) != currency:
-                wrong["currency"] = f"{row['currency'] or 'none'}, and {currency} before; a file has one currency"
+            if row.get("currency", "") != currency:
+                wrong["currency"] = f"{row['currency'] or 'none'}, and {currency or 'none'} before; use one currency"
             for column, message in wrong.items():
                 problem(line, column, message)
             source = ", ".join(filter(None, (row.get("source"), row.get("date"))))
             prices[name] = Price(price, source or path.name)
         if problems:
             raise FileError(problems)
-        return cls(path, prices, currency)
-
-    def find(self, name: str | None, device: CellDevice) -> tuple[str, Price] | None:
-        """Return the line for a device: by its name in the grid, else its model, else its kind."""
-        known = {each.casefold(): each for each in self.prices}
-        for text in (name, device.model, device.kind):
-            if isinstance(text, str) and (found := known.get(text.casefold())) is not None:
-                return found, self.prices[found]
-        return None
+        return cls(path, prices, currency or "")
 
     def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
-        """Return the price of a device: its own if the file has none, unless that is in a different currency."""
-        if found := self.find(name, device):
-            return found[1].of_all(device)
+        """Return the price of a device by its name in the grid, else its model, else its kind.
+
+        If the file has none, it is its own, unless that is in a different currency.
+        """
+        known = {each.casefold(): price for each, price in self.prices.items()}
+        for text in (name, device.model, device.kind):
+            if isinstance(text, str) and text.casefold() in known:
+                return known[text.casefold()].of_all(device)
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Attempt]) -> tuple[GridRequest, str]:

@@ -158,8 +158,9 @@ class Cosine(TypedDict):
 
 
 def _form_of_schedule(value: Any) -> str | None:
-    name = value.get("name") if isinstance(value, dict) else value
-    return f"<{name}>" if name in ("piecewise_linear", "exponential", "cosine", "constant") else None
+    names = ("piecewise_linear", "exponential", "cosine")
+    name = value.get("name") if isinstance(value, dict) else None
+    return "<constant>" if value == "constant" else f"<{name}>" if name in names else None
 
 
 def _each_once(items: list[Any]) -> list[Any]:
@@ -212,8 +213,7 @@ SETTING_TYPES: dict[str, Any] = {
     "epochs": Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)],
     "environment": Environment,
     "model": Annotated[
-        dict[str, bool | int | float | str],
-        expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
+        dict[str, bool | int | float | str], expected("a map of the model's options, such as {recurrent_dropout: 0.2}")
     ],
     "betas": Annotated[
         list[Annotated[float, Field(ge=0, lt=1)]],

@@ -165,7 +165,7 @@ def _in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[int, int, str]:
     mark, opening = error.problem_mark, error.context_mark
     if mark is None:
         return 0, 0, f"not valid YAML: {error}"
-    rows = [*text.split("\n"), ""]
+    rows = [*text.splitlines(), ""]
     tab = rows[mark.line][: mark.column + 1].find("\t")
     if tab >= 0:
         return mark.line, tab, "a tab is not allowed here; use spaces"

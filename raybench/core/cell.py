@@ -176,12 +176,9 @@ class Cell:
         suffix = identity.SYNTHETIC if str(self.data.name).endswith(identity.SYNTHETIC) else ""
         return f"{self.workload.name or None}{suffix}"
 
-    def leaves(self) -> dict[str, Any]:
-        """Every value by its dotted name in JSON, such as `settings.batch_size`."""
-        return dict(self._leaves)
-
     @cached_property
-    def _leaves(self) -> dict[str, Any]:
+    def leaves(self) -> Mapping[str, Any]:
+        """Every value by its dotted name in JSON, such as `settings.batch_size`."""
         return dict(identity.leaves(self.to_json()))
 
 
@@ -193,13 +190,11 @@ _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, ComparedVer
 
 @cache
 def _fields(part: Any) -> Mapping[str, tuple[Any, Any]]:
-    """Type and default of each field, by name."""
     types = get_type_hints(part)
     return {entry.name: (types[entry.name], entry.default) for entry in fields(part)}
 
 
 def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the fields of a part from JSON."""
     values = {}
     for name, (declared, _) in _fields(part).items():
         value = tree.get(name, MISSING)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -69,26 +68,8 @@ check_ended = partial(_event, "check_ended")
 """Event at the end of a check: its name, its result, its seconds and, if it failed, the reason."""
 
 
-def trial_ended(
-    trial: str,
-    attempt: int,
-    status: str,
-    *,
-    ledger: Mapping[str, float] | None = None,
-    wall: float | None = None,
-    template_import: float | None = None,
-    warnings: Sequence[str] = (),
-    error: Mapping[str, Any] | None = None,
-) -> Event:
-    """Event at the end of a trial: status, ledger and any error."""
-    return _event(
-        "trial_ended",
-        trial,
-        attempt,
-        status=status,
-        ledger=dict(ledger or {}),
-        wall=wall,
-        template_import=template_import,
-        warnings=list(warnings),
-        error=dict(error) if error else None,
-    )
+def trial_ended(trial: str, attempt: int, status: str, **fields: Any) -> Event:
+    """Event at the end of a trial: its status and, if they are known, ledger, wall time, warnings and error."""
+    unknown: dict[str, Any] = {"ledger": {}, "wall": None, "template_import": None, "warnings": [], "error": None}
+    known = {name: value for name, value in fields.items() if value is not None}
+    return _event("trial_ended", trial, attempt, status=status, **unknown | known)

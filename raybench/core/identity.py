@@ -12,13 +12,8 @@ from typing import Any
 
 ID_DIGITS = 12
 
-
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def canonical(tree: Any) -> str:
-    """A cell, or any other tree of plain values, as JSON with sorted keys and without spaces."""
-    return _ENCODER.encode(tree)
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+"""Encode a tree of plain values as JSON with sorted keys and without spaces."""
 
 
 def digest(tree: Mapping[str, Any]) -> str:
@@ -27,9 +22,7 @@ def digest(tree: Mapping[str, Any]) -> str:
 
 
 AFTERWARDS = frozenset({"warmup_epochs"})
-"""Fields of a cell that do not affect training and may change after it.
-
-They say which of its epochs count as steady."""
+"""Fields of a cell that do not affect training: they say which of its epochs count as steady."""
 
 
 def cell_id(cell: Mapping[str, Any]) -> str:
@@ -50,29 +43,19 @@ def trial_id(cell: str, repeat: int) -> str:
 SYNTHETIC = "-synthetic"
 """Suffix of the name of a synthetic data set."""
 
-
-SMOKE = "~smoke"
-"""Suffix of the name of a grid in a smoke run.
-
-A grid file cannot give itself such a name."""
+SMOKE, INLINE, COMPARE = "~smoke", "~inline", "~compare"
+"""Suffixes of the names of grids, which no grid file can have: of a smoke run, of trials in the command's own process,
+and of a comparison of two versions."""
 
 
-INLINE = "~inline"
-"""Suffix of the name of a grid whose trials ran in the command's own process, before that of a smoke run."""
-
-
-COMPARE = "~compare"
-"""Suffix of the name of a grid that runs two versions of another one, to compare them."""
-
-
-def is_inline(grid: str | None) -> bool:
-    """Return whether a grid name is that of trials in the command's own process, which are not results of the grid."""
-    return INLINE in (grid or "")
+def is_inline(grid: str) -> bool:
+    """Return whether a grid's trials ran in the command's own process, so that they are not results of the grid."""
+    return INLINE in grid
 
 
 def is_smoke(grid: str | None) -> bool:
     """Return whether a grid name is that of a smoke run, whose results do not count for the grid."""
-    return bool(grid) and str(grid).endswith(SMOKE)
+    return (grid or "").endswith(SMOKE)
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

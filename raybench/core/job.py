@@ -12,9 +12,7 @@ from raybench.core.cell import COMMAND, Cell
 from raybench.core.settings import Settings
 
 SUM_OVER_REPLICAS = "sum_over_replicas"
-"""The decay rule of a published tutorial.
-
-Each replica adds the decay, and the gradients are summed over the replicas."""
+"""The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed."""
 
 
 @dataclass(frozen=True)
@@ -189,11 +187,7 @@ class Recipe(Settings):
     @classmethod
     def from_cell(cls, cell: Cell) -> Self:
         """Read the recipe from a cell's settings."""
-        return cls(
-            **vars(cell.settings),
-            replicas=cell.device.replicas,
-            devices=cell.device.devices or 1,
-        )
+        return cls(**vars(cell.settings), replicas=cell.device.replicas, devices=cell.device.devices or 1)
 
     @property
     def evaluation_batch(self) -> int:

@@ -17,11 +17,6 @@ def axis_label(axis: str) -> str:
     return SETTINGS[axis].label if axis in SETTINGS else short_name(axis).replace("_", " ")
 
 
-def value_label(axis: str, value: Any) -> str:
-    """Return a value of an axis in words, such as `gpu` or `batch 512`."""
-    return format_value(value) if axis in _BARE else named_value(axis, value)
-
-
 def named_value(axis: str, value: Any) -> str:
     """Return an axis and its value in words: `batch 512`, `compile`, `no compile`."""
     label = axis_label(axis)
@@ -32,4 +27,5 @@ def named_value(axis: str, value: Any) -> str:
 
 def configuration_label(axes: Mapping[str, Any], varied: Iterable[str]) -> str:
     """Return a configuration's values on the axes that vary."""
-    return ", ".join(value_label(axis, axes[axis]) for axis in varied if axis in axes)
+    values = ((axis, axes[axis]) for axis in varied if axis in axes)
+    return ", ".join(format_value(value) if axis in _BARE else named_value(axis, value) for axis, value in values)

@@ -22,9 +22,7 @@ SECTIONS = (
 )
 EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "compile_evaluate", "checkpoint")
 COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
-"""The section that compilation in a section is charged to.
-
-Compilation during evaluation does not count as training time."""
+"""The section that compilation in a section is charged to: in evaluation, it does not count as training time."""
 ALWAYS_SHOWN = frozenset(SECTIONS) - {"compile_evaluate", "checkpoint"}
 
 
@@ -121,11 +119,9 @@ class Ledger:
         return dict(self._spent)
 
     def go_on(self, state: Mapping[str, int]) -> None:
-        """Continue from the accounts of a lost process.
+        """Continue from the accounts of a lost process, whose sections and wall time are added to those of this one.
 
         The time of this process so far is charged to `checkpoint`.
-
-        From here on the sections, and the wall time they add up to, are those of both processes.
         """
         self.enter(self._open)
         spent = dict(state)

@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,7 @@ SIGNS = (
 """Lower-case substrings of frameworks' out-of-memory messages."""
 
 SIGNS_UNDER_A_LIMIT = ("thread creation failed: resource temporarily unavailable", "can't start new thread")
-"""Messages that mean out of memory only under a memory limit.
-
-They may also mean too many threads, but under a limit there is no memory for another thread's stack."""
+"""Messages that mean too many threads or, under a memory limit, no memory for the stack of one more."""
 
 
 class OutOfMemory(Exception):
@@ -75,13 +74,11 @@ def describe(text: str, peak: int | None, limit: int) -> dict[str, int]:
 
 
 def limit(bytes_: int) -> None:
-    """Limit the private memory of this process and its children; 0 sets no limit.
+    """Limit the private memory of this process and its children, on Linux; 0 sets no limit.
 
-    It sets the kernel's RLIMIT_DATA, which counts private writable memory, touched or not. Frameworks reserve address
-    space by the terabyte without writing to it, so RLIMIT_AS would end them at their import. A watcher of the resident
-    size could only kill the process, while a refused allocation is an error that the framework raises at the line that
-    asked, and to which evaluation can respond with a smaller batch. It is a soft limit, for `remove_limit`. Only Linux
-    counts anonymous mappings; on other systems this does nothing.
+    The kernel's RLIMIT_DATA counts private writable memory, touched or not. Under RLIMIT_AS, frameworks would end at
+    their import, because they reserve address space by the terabyte. A watcher of the resident size could only kill the
+    process, while a refused allocation is an error at the line that asked. The limit is soft, for `remove_limit`.
     """
     if bytes_ and sys.platform == "linux":
         import resource
@@ -111,12 +108,11 @@ def remove_limit() -> None:
 
 
 def oom_kills() -> int:
-    """Number of out-of-memory kills in this cgroup; 0 if it is not known."""
-    try:
-        text = Path("/sys/fs/cgroup/memory.events").read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
+    """Number of the kernel's out-of-memory kills, in this container or on this machine; 0 if it is not known."""
+    for file in map(Path, ("/sys/fs/cgroup/memory.events", "/proc/vmstat")):
+        with suppress(OSError):
+            return sum(int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith("oom_kill "))
+    return 0
 
 
 def format_bytes(error: Mapping[str, Any]) -> str:

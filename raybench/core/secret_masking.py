@@ -1,6 +1,6 @@
 """Masking of users, passwords and query values in URIs.
 
-No secret is part of a cell's identity, so that earlier results are recognised without them.
+No secret is part of a cell's identity, so that earlier results are recognized without them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING as DATACLASS_MISSING
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cache, cached_property
 from types import NoneType, UnionType
@@ -49,7 +49,7 @@ class Setting:
         type: of its value, as a Python type annotation.
         default: if neither the grid, nor the device's profile, nor the workload sets it; None if it depends on others.
         description: for the documentation and a grid file's schema.
-        examples: of values in a grid file.
+        examples: of values in a grid file; by default its names, or its default.
         affects: which of `SPEED`, `LEARNING` and `DECAY_FORM` it changes.
         ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
         optimizers: the optimizers that have this setting; empty if every run has it.
@@ -64,7 +64,7 @@ class Setting:
     type: Any
     default: Any
     description: str
-    examples: tuple[Any, ...]
+    examples: tuple[Any, ...] = ()
     affects: tuple[str, ...] = ()
     ignored_by: tuple[str, ...] = ()
     optimizers: tuple[str, ...] = ()
@@ -99,13 +99,11 @@ class Setting:
         """A grid file's value in the canonical form for the digest."""
         if self.canonical is not None:
             return self.canonical(value)
-        if self.types == (float,) and value is not None:
-            return float(value)
-        return value
+        return float(value) if self.types == (float,) and value is not None else value
 
     def applies_to(self, optimizer: str) -> bool:
-        """Return whether runs with an optimizer have this setting."""
-        return not self.optimizers or optimizer in self.optimizers
+        """Return whether runs with an optimizer have this setting; with an unknown one, they may."""
+        return not (optimizer and self.optimizers) or optimizer in self.optimizers
 
 
 def setting(default: Any, description: str, **attributes: Any) -> Any:
@@ -178,20 +176,9 @@ class Settings:
         affects=(SPEED, LEARNING),
     )
     optimizer: Literal["sgd", "adam", "adamw"] = setting(
-        "sgd",
-        "The optimizer that updates the weights.",
-        examples=["sgd", "adam", "adamw"],
-        affects=(SPEED, LEARNING, DECAY_FORM),
+        "sgd", "The optimizer that updates the weights.", affects=(SPEED, LEARNING, DECAY_FORM)
     )
-    momentum: float = setting(
-        0.9,
-        "For sgd: the momentum.",
-        examples=[0.9],
-        affects=(LEARNING, DECAY_FORM),
-        optimizers=SGD,
-        ge=0,
-        lt=1,
-    )
+    momentum: float = setting(0.9, "For sgd: the momentum.", affects=(LEARNING, DECAY_FORM), optimizers=SGD, ge=0, lt=1)
     nesterov: bool = setting(
         True,
         "For sgd with momentum: use Nesterov momentum.",
@@ -202,7 +189,6 @@ class Settings:
     betas: tuple[float, ...] = setting(
         (0.9, 0.999),
         "For adam and adamw: the decay rates of the two running averages.",
-        examples=[[0.9, 0.999]],
         affects=(LEARNING, DECAY_FORM),
         optimizers=ADAM,
         canonical=lambda values: tuple(map(float, values)),
@@ -210,7 +196,6 @@ class Settings:
     eps: float = setting(
         1e-8,
         "For adam and adamw: the term added to the denominator.",
-        examples=[1e-8],
         affects=(LEARNING, DECAY_FORM),
         optimizers=ADAM,
         gt=0,
@@ -219,14 +204,12 @@ class Settings:
         None,
         "coupled adds λ·w to the gradient before momentum (the default of sgd and adam); decoupled shrinks the "
         "weights separately from the step (the default of adamw).",
-        examples=["coupled", "decoupled"],
         affects=(LEARNING, DECAY_FORM),
     )
     decay_rule: Literal["mean", "sum_over_replicas"] = setting(
         "mean",
         "mean applies λ for any number of replicas; sum_over_replicas adds the decay on each replica and sums, as "
         "in a published tutorial: it acts as replicas × λ.",
-        examples=["mean", "sum_over_replicas"],
         affects=(LEARNING, DECAY_FORM),
     )
     label_smoothing: float = setting(
@@ -268,10 +251,7 @@ class Settings:
         ge=1,
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = setting(
-        "fp32",
-        "The number format of matrix products and convolutions.",
-        examples=["fp32", "tf32", "bf16", "fp16"],
-        affects=(SPEED, LEARNING, DECAY_FORM),
+        "fp32", "The number format of matrix products and convolutions.", affects=(SPEED, LEARNING, DECAY_FORM)
     )
     channels_last: bool = setting(
         False,
@@ -293,7 +273,6 @@ class Settings:
     input: Literal["device", "host"] = setting(
         "device",
         "Where the data set is: in the device's memory, or in the host's memory, streamed batch by batch.",
-        examples=["device", "host"],
         affects=(SPEED,),
     )
     augmentation: tuple[Any, ...] = setting(
@@ -351,20 +330,13 @@ class Settings:
     @property
     def optimizer_settings(self) -> dict[str, Any]:
         """The optimizer's `name` and its own settings, as plain values."""
-        unknown = self.optimizer is MISSING
-        own_settings = _of_optimizer(None if unknown else self.optimizer)
-        values = {"name": self.optimizer} | {name: _plain(getattr(self, name)) for name in own_settings}
-        return {name: value for name, value in values.items() if value is not MISSING}
+        own = [one.name for one in TRAINING.values() if one.optimizers and one.applies_to(self.optimizer)]
+        return _known({"name": self.optimizer} | {name: getattr(self, name) for name in own})
 
     def to_json(self) -> dict[str, Any]:
         """The settings as in the JSON of a cell, in which those of the optimizer are in a map."""
-        optimizer = self.optimizer_settings
-        tree: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
-        for name in _OUTSIDE_OPTIMIZER:
-            value = getattr(self, name)
-            if value is not MISSING:
-                tree[name] = _plain(value)
-        return tree
+        shared = {one.name: getattr(self, one.name) for one in TRAINING.values() if len(one.path) == 1}
+        return _known({"optimizer": self.optimizer_settings or MISSING, **shared})
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
@@ -374,7 +346,7 @@ class Settings:
         name = nested.get("name")
         values: dict[str, Any] = {}
         for setting in TRAINING.values():
-            if isinstance(name, str) and not setting.applies_to(name):
+            if not setting.applies_to(name if isinstance(name, str) else ""):
                 continue
             source = tree if len(setting.path) == 1 else nested
             value = source.get(setting.path[-1], MISSING)
@@ -481,21 +453,19 @@ class RunOptions:
 
 
 def _declared(cls: type) -> dict[str, Setting]:
-    """The settings that a dataclass declares, by name."""
     types = get_type_hints(cls)
     settings = {}
     for entry in fields(cls):
         attributes = {"label": entry.name.replace("_", " "), **entry.metadata}
         default = {} if entry.default is DATACLASS_MISSING else entry.default
-        settings[entry.name] = Setting(entry.name, types[entry.name], default, **attributes)
+        one = Setting(entry.name, types[entry.name], default, **attributes)
+        example = list(default) if isinstance(default, tuple) else default  # as in a grid file
+        settings[entry.name] = replace(one, examples=one.examples or one.names or (example,))
     return settings
 
 
 TRAINING: Mapping[str, Setting] = _declared(Settings)
 """The settings of `Settings`, by name."""
-
-_OUTSIDE_OPTIMIZER = tuple(one.name for one in TRAINING.values() if len(one.path) == 1)
-"""The settings that all optimizers share, except the optimizer's name."""
 
 SETTINGS: Mapping[str, Setting] = {**TRAINING, **_declared(RunOptions)}
 """Every setting of a grid file, by name."""
@@ -516,13 +486,7 @@ def short_name(name: str) -> str:
 
 
 def is_of_type(value: Any, declared: Any) -> bool:
-    """Return whether a value from JSON has the type of a field.
-
-    An integer is valid for a float.
-
-    A text is also valid for a `Literal` with an unknown name, and for the list or map that a published source
-    describes.
-    """
+    """Return whether a value from JSON has the type of a field; a text may also describe a list or a map."""
     return isinstance(value, _accepted(declared)) and (not isinstance(value, bool) or bool in _accepted(declared))
 
 
@@ -541,13 +505,7 @@ def _accepted(declared: Any) -> tuple[type, ...]:
     return (str,) if kind in (Literal, str) else (dict, Mapping, str)
 
 
-@cache
-def _of_optimizer(optimizer: str | None) -> tuple[str, ...]:
-    """The names of the settings of an optimizer; if it is not known, those of all."""
-    settings = [setting for setting in TRAINING.values() if setting.optimizers]
-    return tuple(setting.name for setting in settings if optimizer is None or setting.applies_to(optimizer))
-
-
-def _plain(value: Any) -> Any:
-    """Convert a field's value to plain JSON data."""
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not missing, as plain JSON data."""
+    known = {name: value for name, value in values.items() if value is not MISSING}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}

@@ -13,10 +13,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-PREFIX = "rb-"
-"""Name prefix, short because a socket's path has at most 107 bytes."""
-
-LOCK = ".lock"
+PREFIX, LOCK = "rb-", ".lock"  # short, because a socket's path has at most 107 bytes
 
 MAX_SOCKET_FOLDER_CHARS = 23
 """Maximum length of the temporary folder's path for Ray's sockets: Ray's own part takes 80 of 103 characters."""

@@ -14,20 +14,11 @@ from typing import Any
 MAX_NAMES = 4
 """Maximum number of names in a sentence."""
 
-_COMMANDS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters of ASCII and Latin-1, except tab and newline.
-
-ESC begins most sequences, 0x9B and 0x9D others, and a carriage return lets a line overwrite itself."""
-
-_DIRECTIONS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Characters that change the direction of text, and two further line separators.
-
-Direction marks make text display differently from its content."""
-
-_SURROGATES = "\ud800-\udfff"
-"""Surrogate code points; no encoding can write one alone."""
-
-_UNPRINTABLE = re.compile(f"[{_COMMANDS}{_DIRECTIONS}{_SURROGATES}]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, except tab and newline
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # change of the direction of text, and line separators
+    "\ud800-\udfff]"  # surrogates, which no encoding can write alone
+)
 
 
 def flops_text(per_s: float) -> str:

@@ -21,7 +21,7 @@ KIND = DeviceKind(
     label="Apple GPU",
     adapters={"torch": "raybench.devices.mps:Mps"},
     precisions=("fp32", "bf16", "fp16"),
-    status="never run on an Apple GPU; tests run its detection on a fake Mac, and its adapter on a fake `torch.mps`",
+    status="never run on an Apple GPU; tested with a fake Mac and a fake `torch.mps`",
     probe=probe,
     ray_resource="GPU",
 )

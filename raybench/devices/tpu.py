@@ -121,8 +121,7 @@ KIND = DeviceKind(
         "torch_tpu": "raybench.devices.torch_tpu:TorchTpu",
     },
     precisions=("fp32", "bf16"),
-    status="never run on a TPU; tests run the part shared with `xla_cpu`, its detection on a fake file system, and "
-    "TorchTPU's adapter on a fake module",
+    status="never run on a TPU; tested with fakes of its host and of TorchTPU, and by the code shared with `xla_cpu`",
     probe=probe,
     ray_resource="TPU",
     counts=(1, 2, 4, 8),

@@ -31,13 +31,7 @@ class Executor(Protocol):
         """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
-        """Run until the dispatcher has nothing left.
-
-        Args:
-            dispatcher: provides the work.
-            make_job: makes the job of a placement.
-            sink: receives every event.
-            tell: receives, from any thread, messages to the user about the machines.
+        """Run until the dispatcher has nothing left; `tell` gets messages about the machines, from any thread.
 
         Raises:
             ExecutionError: Ray or a machine cannot run the trials.

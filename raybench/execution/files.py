@@ -14,11 +14,11 @@ from raybench.core.job import Job
 from raybench.datasets.paths import user_cache
 from raybench.workloads.own_files import changed_files
 
-MAX_FILE_BYTES = 16 << 20
-"""Largest file of a trial that is sent to the driver; larger files stay on the node."""
+MAX_SENT_BYTES = 64 << 20
+"""Bytes of a trial's files that are sent to the driver, the smallest first; the others stay on the node."""
 
 LEFT = "left-on-its-node.txt"
-"""Lists, in an attempt's folder on the driver, the files that were too large to send."""
+"""Lists, in an attempt's folder on the driver, the files that were not sent."""
 
 
 def local_folder(job: Job) -> Job:
@@ -56,16 +56,17 @@ def local_code(job: Job, contents: Mapping[str, bytes]) -> str:
 
 def take_files(folder: Path) -> dict[str, bytes]:
     """The files of a finished attempt by their relative paths; its folder is removed."""
-    files, oversized = {}, []
+    files, left, sent = {}, [], 0
     events_file(folder).unlink(missing_ok=True)  # the driver has received its events
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if path.stat().st_size > MAX_FILE_BYTES:
-            oversized.append(f"{path}\n")
+    for path in sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size):
+        sent += path.stat().st_size
+        if sent > MAX_SENT_BYTES:
+            left.append(f"{path}\n")
         else:
             files[path.relative_to(folder).as_posix()] = path.read_bytes()
             path.unlink()
-    if oversized:
-        return files | {LEFT: "".join(oversized).encode()}
+    if left:
+        return files | {LEFT: "".join(left).encode()}
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
         folder.parent.rmdir()  # a checkpoint may still be in the same folder

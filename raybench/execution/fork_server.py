@@ -117,7 +117,7 @@ def run_trial(
 
         job = Job.from_json(message)
         try:
-            temporary.mkdir()
+            temporary.mkdir(exist_ok=True)  # what could not be removed of the last one's may be there
             os.environ["TMPDIR"] = str(temporary)
             tempfile.tempdir = None
             with suppress(OSError):  # full disk: its output goes to the server's output

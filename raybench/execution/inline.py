@@ -31,7 +31,7 @@ def run_job(job: Job, sink: Sink) -> None:
 
 
 class InlineExecutor:
-    """Executor without further processes or dependencies."""
+    """Executor without further processes."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""

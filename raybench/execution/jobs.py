@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from raybench.core.job import Job, Target
-from raybench.errors import WorkloadError
+from raybench.core.job import Job
+from raybench.errors import ExecutionError
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
 from raybench.results.folder import CHECKS, attempt_folder
@@ -42,7 +42,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         timeout=cell.timeout,
         memory_limit=cell.memory_limit,
         checkpoint_every=cell.checkpoint_every,
-        target=Target(**target) if target else None,
+        target=spec.target.plain() if spec.target else None,
         python=placement.node.interpreter(fit.environment).python,
         labels={
             "label": plan.label(trial),
@@ -58,7 +58,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
 def check_unchanged(workload: WorkloadInfo) -> None:
     """Check that the user's files are those that the plan was made with."""
     if changed := changed_files(Path(workload.folder), workload.files):
-        raise WorkloadError(
+        raise ExecutionError(
             f"{Path(workload.folder) / changed[0]} was changed after the grid was planned; run the same command again: "
             "it makes new trials with the changed file (what the program itself writes belongs in {output_dir})"
         )

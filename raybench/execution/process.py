@@ -50,13 +50,6 @@ NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICE
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
 
 
-COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor"}
-"""Variables with the folders of compiled programs, kept for later trials in the user's cache.
-
-By default torch runs what it finds under a predictable name in the system's temporary folder, where any user can put
-it."""
-
-
 class _OutOfBounds(Exception):
     """A trial has to be terminated: it exceeded its timeout or its memory limit."""
 
@@ -65,13 +58,9 @@ class _OutOfBounds(Exception):
 
 
 class ForkServer:
-    """A running fork server of one framework, in this or a different interpreter.
+    """A running fork server of one framework, in this interpreter or, if `python` is its path, a different one.
 
     Start it from a thread that outlives it: on Linux the kernel ends it when the thread that started it ends.
-
-    Args:
-        framework: the framework that it loads.
-        python: the path of the interpreter; empty for this one.
 
     Raises:
         ExecutionError: the framework cannot be loaded.
@@ -80,7 +69,9 @@ class ForkServer:
     def __init__(self, framework: str, python: str = "") -> None:
         self._resources = contextlib.ExitStack()
         if python:
-            environ = _environ_of_other_python(self._resources.enter_context(contextlib.closing(Scratch())).path)
+            folder = self._resources.enter_context(contextlib.closing(Scratch())).path
+            link_package(folder)  # the only one of raybench's own packages that it sees
+            environ = {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
         else:
             python, environ = sys.executable, own_environ()
         output = self._resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by the exit stack
@@ -90,10 +81,9 @@ class ForkServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env={
-                **{name: str(user_cache() / folder) for name, folder in COMPILED.items()},
-                **{name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
-            },
+            # By default torch runs what it finds in the system's temporary folder, where any user can put it.
+            env={"TORCHINDUCTOR_CACHE_DIR": str(user_cache() / "torchinductor")}
+            | {name: value for name, value in environ.items() if name not in NOT_FOR_TRIALS},
             start_new_session=True,
         )
         assert self._process.stdin and self._process.stdout
@@ -112,6 +102,7 @@ class ForkServer:
             self.close()
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
+        self._check_at_s = 0.0
 
     @property
     def alive(self) -> bool:
@@ -132,7 +123,7 @@ class ForkServer:
     def _read(self, deadline: float) -> dict[str, Any] | None:
         """The next message; None if the fork server has ended."""
         try:
-            if not self._messages.poll(None if deadline == math.inf else max(0.0, deadline - time.monotonic())):
+            if not self._messages.poll(max(0.0, deadline - time.monotonic())):
                 raise TimeoutError
             message: dict[str, Any] = json.loads(self._messages.recv_bytes())
         except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -161,10 +152,14 @@ class ForkServer:
         start_s = time.monotonic()
         oom_count = oom_kills()
         pid, ended, code, peak = 0, False, None, None
+        # Commands and ranks are ended by the trial's own process, which then reports that.
+        has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
+        grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
+        deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         try:
             self._jobs.send_bytes(json.dumps(job.to_json()).encode())
             while code is None:
-                message = self._read(math.inf) if ended else self._supervise(job, pid, start_s)
+                message = self._supervise(job, *((0, math.inf) if ended else (pid, deadline)))
                 if message is None:
                     break
                 if "pid" in message:
@@ -192,20 +187,20 @@ class ForkServer:
                 self._wait_for_exit()
             cut_output(Path(job.folder))
 
-    def _supervise(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
+    def _supervise(self, job: Job, pid: int, deadline: float) -> dict[str, Any] | None:
         """The next message of a running trial; None if the fork server has ended."""
-        # Commands and ranks are ended by the trial's own process, which then reports that.
-        has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
-        grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
-        deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
-            if pid and job.memory_limit:
-                _check_memory(self._process.pid, job, pid)
-            if job.cell.workload.form != COMMAND:  # whose own process does it
-                cut_output(Path(job.folder))
+            if time.monotonic() >= self._check_at_s:
+                if pid and job.memory_limit:
+                    _check_memory(self._process.pid, job, pid)
+                if job.cell.workload.form != COMMAND:  # whose own process does it
+                    cut_output(Path(job.folder))
+                self._check_at_s = time.monotonic() + CHECK_S
             try:
-                return self._read(min(deadline, time.monotonic() + CHECK_S))
+                return self._read(min(deadline, self._check_at_s))
             except TimeoutError:
+                if not self.alive:  # the pipe is open as long as a process that the trial has forked
+                    return None
                 if time.monotonic() >= deadline:
                     error = {"type": "Timeout", "message": f"took longer than its timeout of {job.timeout:g} s"}
                     raise _OutOfBounds(TrialStatus.TIMEOUT, error) from None
@@ -266,12 +261,6 @@ def _ranks(job: Job, trial: int) -> Iterator[tuple[int, int]]:
         for each in psutil.Process(trial).children(recursive=True):
             if (of_launcher := rank_of(each.pid)) is not None:
                 yield of_launcher, each.pid
-
-
-def _environ_of_other_python(folder: Path) -> dict[str, str]:
-    """An environment for a different interpreter that only sees this raybench, linked in a folder."""
-    link_package(folder)
-    return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
 def _kill_session(leader: int) -> None:

@@ -88,13 +88,8 @@ class RayProcess:
                 env=environ,
                 start_new_session=True,
             )
-        settings = {
-            "listener": str(folder / "driver"),
-            "key": self._key.hex(),
-            "address": address,
-            "cores": cores,
-            "storage": str(folder / "tune"),
-        }
+        paths = {"listener": str(folder / "driver"), "storage": str(folder / "tune")}
+        settings = {**paths, "key": self._key.hex(), "address": address, "cores": cores}
         assert self._process.stdin
         self._process.stdin.write(json.dumps(settings).encode() + b"\n")
         self._process.stdin.flush()
@@ -172,8 +167,10 @@ class RayProcess:
             return f"The process of Ray was ended{how}" + (f": {tail}" if (tail := self._last_line()) else "")
         self._find_ray_processes()
         for name, process in self._ray.items():
-            if not _runs(process):
-                return f"Ray's {RAY_PROGRAMS[name]} ended"
+            with suppress(psutil.Error):
+                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                    continue
+            return f"Ray's {RAY_PROGRAMS[name]} ended"
         if self._silent_polls * POLL_S >= SILENT_S:
             return f"Ray has not answered for {SILENT_S:g} s"
         return ""
@@ -221,11 +218,9 @@ class RayProcess:
         self._agents_started = True
         self.wait_started()
         assert self._child
-        address: Any = str(self._scratch.path / "driver")
         if self.address is not None:
             self._listeners.append(self._listen((self.own_address, 0)))
-            address = self._listeners[-1].address
-        agent = {"listener": address, "key": self._key}
+        agent = {"listener": self._listeners[-1].address, "key": self._key}
         self._child.send(
             {"agents": [agent | {"node": node.name, "ray_address": node.address} for node in nodes if node.hardware]}
         )
@@ -256,18 +251,11 @@ def _kill_session(leader: int) -> None:
                 process.kill()
 
 
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-    except psutil.Error:
-        return False
-
-
 class RayExecutor:
     """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster."""
 
-    def __init__(self, address: str | None = None, return_timeout_s: float = RETURN_TIMEOUT_S) -> None:
-        self._address, self._return_timeout_s = address, return_timeout_s
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
         self._ray: RayProcess | None = None
         self._cores = 0
@@ -292,7 +280,7 @@ class RayExecutor:
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left."""
-        _Grid(self._start(), dispatcher, make_job, sink, tell, self._return_timeout_s).run()
+        _Grid(self._start(), dispatcher, make_job, sink, tell).run()
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
@@ -332,24 +320,15 @@ class Agent:
 class _Grid:
     """The trials of one grid on the agents of one Ray."""
 
-    def __init__(
-        self,
-        ray: RayProcess,
-        dispatcher: Dispatcher,
-        make_job: MakeJob,
-        sink: Sink,
-        tell: Tell,
-        return_timeout_s: float,
-    ) -> None:
+    def __init__(self, ray: RayProcess, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         self._ray, self._dispatcher, self._make_job, self._sink, self._tell = ray, dispatcher, make_job, sink, tell
-        self._return_timeout_s = return_timeout_s
         self._nodes = {node.name: node for node in dispatcher.nodes}
         self._folders: dict[str, Path] = {}
         self._ray_version = metadata.version("ray")
 
     def run(self) -> None:
         """Run until nothing is left."""
-        self._update_present()
+        self._dispatcher.present(self._ray.agents)
         started_s, started, limit_s = time.monotonic(), False, SLOW_START_S
         self._ray.start_agents(list(self._nodes.values()))
         stranded_since = time.monotonic()
@@ -369,7 +348,7 @@ class _Grid:
                 limit_s = START_TIMEOUT_S
             if not self._dispatcher.stranded:
                 stranded_since = now
-            elif started and now - stranded_since > self._return_timeout_s:
+            elif started and now - stranded_since > RETURN_TIMEOUT_S:
                 for work in self._dispatcher.give_up():
                     if not work.check:
                         self._sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=NO_NODE))
@@ -385,7 +364,8 @@ class _Grid:
         if "node" in message:
             name = message["node"]
             self._ray.agents[name] = Agent(connection, self._nodes[name], message["accelerators"])
-            self._update_present()
+            self._ray.alive.add(self._nodes[name].address)  # the last heartbeat may be from before its return
+            self._dispatcher.present(self._ray.agents)
         elif "event" in message:
             event = message["event"]
             running = {(each.work.name, each.work.attempt): each for each in self._dispatcher.running}
@@ -403,9 +383,6 @@ class _Grid:
                 self._ray.check(SETTLE_S)
                 self._lose(name)
 
-    def _update_present(self) -> None:
-        self._dispatcher.present(self._ray.agents.keys())
-
     def _drop_dead_nodes(self) -> None:
         """Close the connections to nodes that Ray has lost: those of a machine without power stay open."""
         for name, agent in list(self._ray.agents.items()):
@@ -416,7 +393,7 @@ class _Grid:
         """End the running attempts of a node; one is tried again unless its own record says that it has ended."""
         agent = self._ray.agents.pop(name)
         agent.connection.close()
-        self._update_present()
+        self._dispatcher.present(self._ray.agents)
         self._tell(f"Ray's worker on {name} was lost, with its running trials; Ray starts a new one when it can.")
         error = {"type": "WorkerLost", "message": "Ray's worker or its node was lost"}
         for placement in [each for each in self._dispatcher.running if each.node.name == name]:

@@ -28,24 +28,18 @@ import psutil
 from raybench.core.process_guard import adopt_orphans, watch
 from raybench.core.temp_folders import sweep
 
-
-def end_descendants(process: psutil.Process, seconds: float = 5.0) -> None:
-    """Kill all descendants of a process, and wait until they have ended."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with suppress(psutil.NoSuchProcess):
-            family = process.children(recursive=True)
-            for each in family:
-                with suppress(psutil.Error):
-                    each.kill()
-            if not any(each.status() != psutil.STATUS_ZOMBIE for each in family if each.is_running()):
-                return
-            psutil.wait_procs(family, timeout=0.05)
+END_S = 5.0
+"""Most seconds in which what this process has started is killed."""
 
 
 def end() -> None:
     """Kill everything that this process has started, and end it."""
-    end_descendants(psutil.Process())
+    deadline = time.monotonic() + END_S
+    while (family := psutil.Process().children(recursive=True)) and time.monotonic() < deadline:
+        for each in family:
+            with suppress(psutil.Error):
+                each.kill()
+        psutil.wait_procs(family, timeout=0.05)
     sweep()
     os._exit(0)
 
@@ -85,9 +79,9 @@ class AgentTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         self._agent = NodeAgent(agent["listener"], agent["key"], agent["node"], accelerators)
 
     def step(self) -> dict[str, Any]:
-        """Run trials until the driver closes the connection."""
+        """Run trials until the connection closes; Tune then starts the agent again, if the grid has not ended."""
         self._agent.serve()
-        return {"done": True}
+        raise ConnectionError("the connection to the driver has closed")
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """No-op: results are in the attempts' files."""

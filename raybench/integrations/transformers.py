@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
@@ -19,18 +20,11 @@ from raybench.training.library_loop import LibraryLoop
 RESUMED = "resumed"
 """Subfolder of the trial's output folder with the Trainer's checkpoint from which an attempt goes on."""
 
-_NOT_METRICS = (
-    "runtime",
-    "samples_per_second",
-    "steps_per_second",
-    "model_preparation_time",
-    "epoch",
-    "num_input_tokens_seen",
+_NOT_METRICS = re.compile(
+    r"epoch|step|learning_rate|grad_norm|total_flos|num_input_tokens_seen|(train_)?runtime|model_preparation_time"
+    r"|jit_compilation.*|.*_per_second"
 )
-"""Entries of an evaluation's result that are not metrics."""
-
-_PROGRESS = ("epoch", "learning_rate", "num_input_tokens_seen", "total_flos", "step", "train_runtime")
-"""Entries of a training log that are not metrics; so are its rates, such as `train_tokens_per_second`."""
+"""Entries of logs and of an evaluation's result that are not metrics."""
 
 
 def attach(trial: Trial, trainer: Trainer) -> None:
@@ -129,12 +123,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
         if norm is not None and (math.isnan(norm) or (math.isinf(norm) and not args.fp16)):
             self._loop.diverged(f"grad_norm is {float(norm)}")
             control.should_training_stop = True
-        values = {
-            name: value
-            for name, value in logs.items()
-            if name not in _PROGRESS and not name.endswith("_per_second") and isinstance(value, Real)
-        }
-        self._loop.log({f"train/{name}": value for name, value in values.items() if name != "grad_norm"})
+        self._loop.log(_named(logs, "", "train"))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End the last epoch, if an error of the data has left it open."""
@@ -240,14 +229,10 @@ def _steps_of_epoch(arguments: Any) -> int:
     return min(most, math.ceil(steps * most if steps < 1 else steps))
 
 
-def _named(metrics: Mapping[str, Any], prefix: str, name: str) -> dict[str, Any]:
-    """The metrics of an evaluation, without its times, by names as `val/loss`."""
-    short = {key.removeprefix(f"{prefix}_"): value for key, value in metrics.items()}
-    return {
-        f"{name}/{key}": value
-        for key, value in short.items()
-        if key not in _NOT_METRICS and not key.startswith("jit_compilation") and isinstance(value, Real)
-    }
+def _named(logs: Mapping[str, Any], prefix: str, name: str) -> dict[str, Any]:
+    """The metrics of a log or of an evaluation by names as `val/loss`."""
+    short = {key.removeprefix(f"{prefix}_"): value for key, value in logs.items() if isinstance(value, Real)}
+    return {f"{name}/{key}": value for key, value in short.items() if not _NOT_METRICS.fullmatch(key)}
 
 
 def _limited_class(loader: type, limit: int) -> type:

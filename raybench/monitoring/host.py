@@ -26,29 +26,17 @@ MAX_CLOCKS = 8
 """Maximum number of cores whose frequency is read, spread evenly over the trial's: reading one can interrupt it."""
 
 
-@dataclass(frozen=True)
-class CoreTimes:
-    """Seconds since boot, summed over cores; one tick (10 ms) per core.
+def core_times(cores: Sequence[int]) -> dict[str, float]:
+    """Seconds since boot, summed over these cores; empty if the counters are zero, as in some containers.
 
-    Attributes:
-        busy: user, nice, system and interrupts, of all processes; includes guests.
-        steal: runnable, while the hypervisor ran another guest.
+    `busy_s` is that of all processes, with guests; in `steal_s` the hypervisor ran another guest.
     """
-
-    busy: float
-    steal: float
-
-
-def core_times(cores: Sequence[int]) -> CoreTimes | None:
-    """The time of these cores by state; None if the counters are zero, as in some containers."""
     times = psutil.cpu_times(percpu=True)
     rows = [times[core]._asdict() for core in cores if core < len(times)]
     if not any(any(row.values()) for row in rows):
-        return None
-    busy = ("user", "nice", "system", "irq", "softirq")
-    return CoreTimes(
-        sum(row.get(name, 0.0) for row in rows for name in busy), sum(row.get("steal", 0.0) for row in rows)
-    )
+        return {}
+    states = {"busy_s": ("user", "nice", "system", "irq", "softirq"), "steal_s": ("steal",)}
+    return {key: sum(row.get(name, 0.0) for row in rows for name in names) for key, names in states.items()}
 
 
 def mhz(cores: Sequence[int], root: Path = Path("/")) -> float | None:
@@ -131,4 +119,4 @@ class LoadMeter:
     def _counters(self) -> tuple[float, float] | None:
         """Processor seconds of all processes and of raybench's own."""
         times, own = core_times(self._cores), family_usage(os.getpid())
-        return None if times is None or own is None else (times.busy, own.cpu_s)
+        return (times["busy_s"], own.cpu_s) if times and own else None

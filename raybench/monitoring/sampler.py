@@ -6,7 +6,6 @@ import pkgutil
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -99,7 +98,11 @@ class Monitor:
     def _work(self, leader: int) -> None:
         # An error in reading the system's counters must never make a trial fail.
         try:
-            sensors = self._sensors()
+            sensors = None
+            try:
+                sensors = open_sensors(self._job.cell.device.kind, self._job.visible)
+            except Unavailable as error:
+                self._missing.append(f"GPU sensors: {error}")
             self._energy = EnergyMeter(self._job.cell.device.kind, self._job.visible, self._cores)
             try:
                 self._sample(leader, sensors, self._energy)
@@ -109,13 +112,6 @@ class Monitor:
                     sensors.close()
         except Exception as error:
             self._missing.append(f"sampling stopped: {type(error).__name__}: {error}")
-
-    def _sensors(self) -> Any:
-        try:
-            return open_sensors(self._job.cell.device.kind, self._job.visible)
-        except Unavailable as error:
-            self._missing.append(f"GPU sensors: {error}")
-            return None
 
     def _sample(self, leader: int, sensors: Any, energy: EnergyMeter) -> None:
         start_s = previous_s = time.perf_counter()
@@ -146,8 +142,9 @@ class Monitor:
 
 def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:
     """Monotonic counters, in processor seconds; quantities that the system does not report are left out."""
-    times = core_times(cores)
-    counters = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
-    if socket_cores and (socket_times := core_times(socket_cores)):
-        counters["socket_busy_s"] = socket_times.busy
-    return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})
+    of_sockets = core_times(socket_cores)
+    return {
+        **core_times(cores),
+        **({"socket_busy_s": of_sockets["busy_s"]} if of_sockets else {}),
+        **({"own_cpu_s": usage.cpu_s} if usage else {}),
+    }

@@ -12,7 +12,7 @@ from raybench.core.settings import SPEED, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
-OF_SPEED = sorted(name for name, one in TRAINING.items() if SPEED in one.affects and name != "batch_size")
+OF_SPEED = {name for name, one in TRAINING.items() if SPEED in one.affects} - {"batch_size"} | {"steps_per_epoch"}
 """The settings that must be equal; a time is converted from one batch size to another."""
 
 EVERY_EPOCH = ("train", "input_wait", "evaluate", "checkpoint")
@@ -30,11 +30,8 @@ class Cost(NamedTuple):
 
 def _similar(cell: Cell) -> str:
     """The fields that must be equal to transfer a time between cells: job, hardware, framework, arithmetic."""
-    device, settings = cell.device, [getattr(cell.settings, name) for name in OF_SPEED]
-    hardware = (device.kind, device.model, device.count, device.replicas, device.threads)
-    return repr(
-        (cell.workload.name, cell.data, cell.framework, hardware, settings, cell.params, cell.settings.steps_per_epoch)
-    )
+    settings = [getattr(cell.settings, name) for name in sorted(OF_SPEED)]
+    return repr((cell.workload, cell.data, cell.device, cell.engine, settings, cell.params))
 
 
 class Estimator:

@@ -9,6 +9,7 @@ from typing import Any
 from raybench.config import GridSpec
 from raybench.core.text import format_value
 from raybench.devices import KINDS
+from raybench.errors import UsageError
 from raybench.planning.node import Node
 
 Point = dict[str, Any]
@@ -16,28 +17,38 @@ Point = dict[str, Any]
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     """Return whether a point matches a rule: one of its values per axis."""
-    return all(
-        name in point and (point[name] in values if isinstance(values, (list, tuple)) else point[name] == values)
-        for name, values in rule.items()
-    )
+    return all(name in point and point[name] in values for name, values in rule.items())
 
 
 AVAILABLE = ("device", "available")
 """Filter on the cells that the machines at hand can run."""
 
 
-def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str]] = ()) -> Iterator[Point]:
-    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`."""
-    where = [each for each in where if each != AVAILABLE]
-    return (point for point in _all_points(spec, nodes) if all(_has(point, *each) for each in where))
+def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str]] = ()) -> list[Point]:
+    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`.
 
+    Args:
+        where: axes and values as text; several values of one axis are alternatives.
 
-def _has(point: Point, axis: str, text: str) -> bool:
-    return axis in point and text in (str(point[axis]), format_value(point[axis]))
+    Raises:
+        UsageError: no point is left.
+    """
+    wanted: dict[str, list[str]] = {}
+    for axis, text in where:
+        if (axis, text) != AVAILABLE:
+            wanted.setdefault(axis, []).append(text)
+    points = [
+        point
+        for point in _all_points(spec, nodes)
+        if all(axis in point and format_value(point[axis]) in texts for axis, texts in wanted.items())
+    ]
+    if not points:
+        raise UsageError(f"{spec.name} has no configuration left; change --where or exclude, which remove all of them")
+    return points
 
 
 def _all_points(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
-    axes = {"device": ["cpu"], **{name: list(values) for name, values in spec.axes.items() if values != "available"}}
+    axes = spec.values(included=False)
     if spec.axes.get("device") == "available":
         kinds = [kind.name for kind in KINDS.values() if not kind.virtual]
         axes["device"] = [kind for kind in kinds if any(node.find(kind) for node in nodes)]

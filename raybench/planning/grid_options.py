@@ -14,9 +14,6 @@ from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
 
-Requested = tuple[GridSpec, list[tuple[str, str]]]
-"""A grid, and the filter on its cells."""
-
 
 def requested_grid(
     source: Path | Mapping[str, Any],
@@ -30,7 +27,7 @@ def requested_grid(
     inline: bool = False,
     prices: Path | None = None,
     options: tuple[str, str] = ("--set", "--where"),
-) -> Requested:
+) -> tuple[GridSpec, list[tuple[str, str]]]:
     """Read a grid with changes, and the filter on its cells; messages name both by `options`."""
     all_changes = [*changes]
     if until is not None:
@@ -42,21 +39,17 @@ def requested_grid(
     spec = load_grid(source, all_changes, options[0])
     spec._prices = PriceList.read(prices) if prices else PriceList()
     cells = selection(where, spec, options[1])
-    spec = spec.renamed(INLINE) if inline else spec
+    spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if inline else spec
     return (smoke_grid(spec, cells), []) if smoke else (spec, cells)
 
 
 def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> list[tuple[str, str]]:
     """Parse `AXIS=VALUE` texts.
 
-    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
+    Each value is normalized to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
     the devices that can run.
     """
-    axes: dict[str, list[Any]] = {"device": ["cpu"]}
-    axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
-    for entry in spec.include:
-        for name, value in entry.items():
-            axes[name] = [*axes.get(name, []), value]
+    axes = spec.values(included=True)
     pairs = []
     for text in texts:
         axis, equals, value = (part.strip() for part in text.partition("="))
@@ -67,9 +60,9 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
         if (axis, value) == AVAILABLE:
             pairs.append(AVAILABLE)
             continue
-        axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
-        if not axis_values and spec.axes.get(axis) != "available":
+        same = [format_value(known) for known in axes[axis] if is_written(value, known)]
+        if not same:
             choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
             raise UsageError(f"{option} {text}: {spec.name} has no {axis} {value}; use one of {choices}")
-        pairs.append((axis, axis_values[0] if axis_values else value))
+        pairs.append((axis, same[0]))
     return pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ class Node:
 
     def find(self, kind: str) -> list[Hardware]:
         """The node's hardware of a kind; several entries if the models differ."""
-        source = KINDS[kind].hardware or kind if kind in KINDS else kind
+        source = KINDS[kind].hardware or kind
         return [replace(entry, kind=kind) for entry in self.hardware if entry.kind == source]
 
     @property
@@ -57,36 +57,25 @@ class Node:
         return self.environments.get(environment, untried)
 
 
-def installed(distributions: Iterable[str]) -> dict[str, str]:
-    """The versions of those distributions that are installed here."""
-    versions = {}
-    for name in distributions:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
 def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
-    """Describe this machine and the given environments on it.
-
-    Args:
-        address: Ray's address of the node.
-        environments: keys; those that were built here for a framework that raybench's own interpreter lacks are
-            added.
-    """
+    """Describe this machine and its environments of these keys, and those that were built for a missing framework."""
     name = f"{platform.node()} ({address})" if address else platform.node()
-    packages = installed([framework.package for framework in FRAMEWORKS.values()])
-    keys = list(environments)
-    keys += [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
+    packages = {}
+    for framework in FRAMEWORKS.values():
+        with suppress(metadata.PackageNotFoundError):
+            packages[framework.package] = metadata.version(framework.package)
+    built = [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
+    keys = list(dict.fromkeys([*environments, *built]))
+    with ThreadPoolExecutor(max(1, len(keys))) as pool:  # one on a cold disk takes seconds
+        names = [each.package for each in FRAMEWORKS.values()]
+        found = dict(zip(keys, pool.map(lambda key: find(key, name, names), keys), strict=True))
     return Node(
         name=name,
         hardware=tuple(probe()),
         packages=packages,
         python=platform.python_version(),
         address=address,
-        environments=_find_all(list(dict.fromkeys(keys)), name),
+        environments=found,
         **(_data_here() if address else {}),
     )
 
@@ -98,10 +87,3 @@ def _data_here() -> dict[str, Any]:
         with suppress(DataError):
             digests[name] = datasets.get(name).status(root).digest
     return {"data_root": str(root), "data": {name: digest for name, digest in digests.items() if digest}}
-
-
-def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
-    """The interpreter of each environment; tried in parallel, since one on a cold disk takes seconds."""
-    packages = [framework.package for framework in FRAMEWORKS.values()]
-    with ThreadPoolExecutor(max(1, len(keys))) as pool:
-        return dict(zip(keys, pool.map(lambda key: find(key, name, packages), keys), strict=True))

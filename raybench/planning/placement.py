@@ -21,10 +21,13 @@ from raybench.planning.node import Node
 class ResourceRequest:
     """The resources that a trial needs on a node.
 
-    `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
-    `count` is the number of accelerators. `environment` is its key (`environments.interpreter`). `resources` are Ray's
-    custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `form` is that of
-    a workload whose loop is the user's: raybench's engine of the framework does not matter then.
+    Attributes:
+        count: number of accelerators.
+        cpus: 0 means all cores for a CPU trial, else the share of the node's cores of as many accelerators.
+        environment: its key (`environments.interpreter`).
+        resources: Ray's custom resources.
+        data: the data set that a node of a cluster must have, by name and digest.
+        form: of a workload whose loop is the user's: raybench's engine of the framework does not matter then.
     """
 
     kind: str
@@ -100,17 +103,9 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     devices, replicas = devices_and_replicas(need, hardware.model)
     if replicas % devices and not need.own_loop:
         return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
+    names = tuple(node.name for node, _ in matching)
     return Placement(
-        hardware,
-        tuple(node.name for node, _ in matching),
-        cpus,
-        accelerators,
-        version,
-        devices,
-        replicas,
-        need.environment,
-        lock,
-        need.resources,
+        hardware, names, cpus, accelerators, version, devices, replicas, need.environment, lock, need.resources
     )
 
 
@@ -124,18 +119,17 @@ def devices_and_replicas(need: ResourceRequest, model: str) -> tuple[int, int]:
 
 
 def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
-    if need.cpus:
-        return need.cpus
-    return node.cores if hosted(need.kind) else max(1, node.cores // max(1, hardware.count))
+    share = node.cores if hosted(need.kind) else max(1, node.cores * need.count // max(1, hardware.count))
+    return need.cpus or share
 
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
     if not need.own_loop and need.framework not in ENGINES:
         return f"raybench has no engine for {need.framework}"
-    kind = KINDS.get(need.kind)
+    kind = KINDS[need.kind]
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
-    if kind and need.framework not in available:
+    if need.framework not in available:
         return f"framework {need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
     is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
     if need.count > 1 and is_alone and (hosted(need.kind) or not need.own_loop):
@@ -145,7 +139,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     precisions = FRAMEWORKS[need.framework].precisions
     if not need.own_loop and need.precision not in precisions:
         return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"
-    if kind and kind.counts and need.count not in kind.counts:
+    if kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"
     return missing_precision(need.kind, need.precision)
 
@@ -153,8 +147,8 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
 def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     """The matching hardware of a node, or the reason why there is none."""
     entries = node.find(need.kind)
-    name = KINDS[need.kind].label if need.kind in KINDS else need.kind
-    if not entries or need.kind not in KINDS:
+    name = KINDS[need.kind].label
+    if not entries:
         return f"no {name}"
     if need.accelerator_type:
         entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
@@ -178,10 +172,7 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
 
 
 def _without_data(need: ResourceRequest, node: Node) -> str | None:
-    """The reason why a cluster node lacks the data, or None.
-
-    This machine fetches missing data before it starts.
-    """
+    """The reason why a cluster node lacks the data, or None; this machine fetches missing data before it starts."""
     if need.data is None or not node.address:
         return None
     name, digest = need.data

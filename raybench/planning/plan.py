@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -14,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets
-from raybench.config import GridSpec
+from raybench.config import GridSpec, wrong_settings
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
-from raybench.errors import UsageError, WorkloadError
+from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
-from raybench.planning.validate import check_defaults
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import placeholders
 
@@ -125,7 +125,7 @@ def notes(plan: Plan) -> Iterator[str]:
         names = [*workload.files]
         names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
         text = join_words([*names, *(["the command"] if workload.command else [])], "or")
-        yield f"Editing {text} starts new runs; editing other files does so only if `inputs` in a grid file names them."
+        yield f"Editing {text} starts new trials; editing other files does so only if `inputs` in a grid file has them."
     cores = max((node.cores for node in plan.nodes), default=0)
     writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
     if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):
@@ -180,8 +180,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
     reasons: dict[str, list[ResolvedCell]] = {}
     skipped = [cell for cell in plan.cells if cell.skip and len(done.get(cell.cell_id, ())) < cell.repeats]
     for cell in skipped:
-        if cell.skip:
-            reasons.setdefault(cell.skip, []).append(cell)
+        reasons.setdefault(str(cell.skip), []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
         yield f"{devices}: {plural(len(cells), 'configuration')} skipped: {reason}"
@@ -191,7 +190,7 @@ def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) ->
     yield "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
     if plan.spec.source_path:
         yield "To try the whole grid in miniature on this CPU:"
-        yield f"  raybench grid {plan.spec.source_path} --smoke"
+        yield f"  raybench grid {shlex.quote(str(plan.spec.source_path))} --smoke"
 
 
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
@@ -209,15 +208,11 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     of_all = digest({name: [info.digest, info.version, locks[name]] for name, info in infos.items()})
     resolvers = {
         name: Resolver(
-            versions[name],
-            info,
-            nodes,
-            data_of(info, data_root),
-            ComparedVersion(name, of_all) if name else None,
+            versions[name], info, nodes, data_of(info, data_root), ComparedVersion(name, of_all) if name else None
         )
         for name, info in infos.items()
     }
-    points = list(expand(spec, nodes, where))
+    points = expand(spec, nodes, where)
     cells_by_id: dict[str, ResolvedCell] = {}
     repeated = 0
     for point in points:
@@ -228,23 +223,26 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     if AVAILABLE in where:
         # If nothing can run here, every cell is kept with its reason.
         cells = [cell for cell in cells if not cell.skip] or cells
-    if not cells:
-        raise UsageError(f"{spec.name} has no configuration left; change --where or exclude, which remove all of them")
     trials = tuple(_ordered(spec, cells))
-    count = sum(1 for _ in expand(spec, nodes)) if where else len(points)
-    left_out = (count - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
+    left_out = (len(expand(spec, nodes)) - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
     return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, repeated)
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
-    """The workload of a grid, with valid defaults."""
     try:
         info = spec.read_workload()
     except WorkloadError as error:
         raise WorkloadError(f"{spec.place(error.field)}{error}", error.field) from None
     if spec.synthetic_data:
-        info = _on_synthetic_data(spec, info)
-    check_defaults(info)
+        if info.dataset is None:
+            message = (
+                "reads its own data, which raybench cannot generate; return generated data from its `data` function"
+            )
+            raise spec.error("synthetic_data", f"{info.name} {message}")
+        info = replace(info, dataset=datasets.synthetic_name(info.dataset))
+    if problems := wrong_settings(info.defaults):
+        origin = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
+        raise WorkloadError("\n".join(f"{origin}: {problem}" for problem in problems))
     return info
 
 
@@ -261,16 +259,6 @@ def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedC
         replace(cell, axes={**point, VERSION_AXIS: name}, skip=skip, fit=None if skip else cell.fit)
         for name, cell in cells.items()
     ]
-
-
-def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
-    """Replace the workload's data set by its synthetic stand-in."""
-    if info.dataset is None:
-        raise UsageError(
-            f"{spec.place('synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
-            "generate; return generated data from its `data` function"
-        )
-    return replace(info, dataset=datasets.synthetic_name(info.dataset))
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:

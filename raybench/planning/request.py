@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from raybench.core.job import Target
 from raybench.planning.plan import Plan
 from raybench.results.grid_request import GridRequest, PlannedCell
 
 
 def request_of(plan: Plan) -> GridRequest:
     """Return the request of a plan."""
-    spec = plan.spec
+    spec, command = plan.spec, plan.workload.command
+    metrics = sorted(command.metric_names if command else (), key=lambda name: name.startswith("train/"))
+    chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
+    part = f"`{chosen}` leaves out {plan.left_out} of {len(plan.cells) + plan.left_out} configurations"
     return GridRequest(
         name=spec.name,
         cells=[
@@ -27,27 +29,13 @@ def request_of(plan: Plan) -> GridRequest:
         ],
         baseline=dict(spec.baseline or {}),
         workload=plan.workload.name,
-        target=Target(**spec.target.model_dump()) if spec.target else None,
+        target=spec.target.plain() if spec.target else None,
         budget=spec.budget.amount if spec.budget else {},
-        metric=spec.metric or (spec.target.metric if spec.target else _first_metric(plan)),
+        metric=spec.metric or (spec.target.metric if spec.target else next(iter(metrics), "")),
         unit=spec.unit or "",
         description=spec.description or "",
         text=spec.source_text or "",
-        part=_part(plan),
+        part=part if plan.left_out else "",
         currency=spec.price_currency,
         rule=spec.rule,
     )
-
-
-def _first_metric(plan: Plan) -> str:
-    """Return the first metric in the file of a command's, of validation if there is one; empty for a function."""
-    names = plan.workload.command.metric_names if plan.workload.command else ()
-    return next(iter(sorted(names, key=lambda name: name.startswith("train/"))), "")
-
-
-def _part(plan: Plan) -> str:
-    """Describe the requested part of a grid; empty if no cell was left out."""
-    if not plan.left_out:
-        return ""
-    chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
-    return f"`{chosen}` leaves out {plan.left_out} of {len(plan.cells) + plan.left_out} configurations"

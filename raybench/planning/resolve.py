@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from raybench import datasets, engines
-from raybench.config import CellSettings, DeviceProfile, GridSpec
+from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.parameters import used_settings
 from raybench.config.prices import Price
@@ -31,7 +31,7 @@ from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
 from raybench.engines.loop_facts import recognise
 from raybench.environments import recipe_for
-from raybench.errors import UsageError, nearest
+from raybench.errors import nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, devices_and_replicas, find_placement
@@ -120,10 +120,10 @@ class Resolver:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
         unlimited = {"epochs": MISSING} if spec.budget else {}
         self._defaults = _defaults(info) | unlimited
-        self._below = explicit_settings(spec) | explicit_params(spec)
+        self._below = _explicit(spec)
         self._placement = cache(self._find_placement)
-        self._settings_of = cache(lambda device: explicit_settings(spec.profile(device)))
-        self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
+        self._settings_of = cache(lambda device: _explicit(spec.profile(device)))
+        self._rules = [(rule.when, _explicit(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> ResolvedCell:
         """The cell of a point."""
@@ -179,14 +179,14 @@ class Resolver:
             written = fill(spec.flops_precision or str(resolved.get("precision", "fp32")), values)
         except KeyError as error:
             name = error.args[0]
-            raise UsageError(f"{spec.place(key)}no value for {{{name}}}; {nearest(name, values)}") from None
+            raise spec.error(key, f"no value for {{{name}}}; {nearest(name, values)}") from None
         precision = TORCH_NAMES.get(written, written)
         if not flops or flops <= 0:
-            raise UsageError(f"{spec.place(key)}{key}: {fill(text, values)} is not a number above 0")
+            raise spec.error(key, f"{fill(text, values)} is not a number above 0")
         if precision not in PRECISION_NAMES:
-            at = spec.place("flops_precision") or spec.place("precision")
-            raise UsageError(
-                f"{at}{written} is not a precision whose peak is measured; {nearest(written, PRECISION_NAMES)}"
+            key = "flops_precision" if spec.flops_precision else "precision"
+            raise spec.error(
+                key, f"{written} is not a precision whose peak is measured; {nearest(written, PRECISION_NAMES)}"
             )
         return ModelFlops(unit, flops, precision)
 
@@ -207,7 +207,7 @@ class Resolver:
         """The size of a batch over all devices and on each, of which one is given."""
         total, part = "batch_size", "per_device_batch_size"
         if total in given and part in given:
-            raise UsageError(f"{self._spec.place(part)}{total} and {part} are both set; remove one")
+            raise self._spec.error(part, f"{total} is set, too; remove one")
         if total not in given and resolved.get(part):
             return {total: resolved[part] * devices}
         batch, command = resolved.get(total), self._info.command
@@ -215,7 +215,7 @@ class Resolver:
         if not isinstance(batch, int) or (batch % devices and not is_used):
             return {}
         if batch % devices:
-            raise UsageError(f"{self._spec.place(total)}{total}: {batch} is not a multiple of the {devices} devices")
+            raise self._spec.error(total, f"{batch} is not a multiple of the {devices} devices")
         return {part: batch // devices}
 
     def _find_placement(self, need: ResourceRequest) -> Placement | str:
@@ -228,11 +228,12 @@ class Resolver:
         return result
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
-        """Memory limit of a trial's processes, in bytes; 0 for none."""
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
-            message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
-            raise UsageError(f"{self._spec.place('memory_limit')}{message}; set it only for devices on the CPU")
+            message = (
+                f"does not apply to {name}, whose kind {kind} has its own memory; set it only for devices on the CPU"
+            )
+            raise self._spec.error("memory_limit", message)
         return limit
 
     def _unsupported(self, kind: str, resolved: Mapping[str, Any]) -> str | None:
@@ -247,7 +248,7 @@ class Resolver:
         if engines.FRAMEWORKS[framework].models not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
         mode = resolved["compile"]
-        if "compile" not in irrelevant_settings(resolved) and mode not in engines.FRAMEWORKS[framework].compile_modes:
+        if "compile" not in _irrelevant(resolved) and mode not in engines.FRAMEWORKS[framework].compile_modes:
             return f"raybench's {framework} engine has no compile: {mode}; use default"
         return None
 
@@ -268,16 +269,13 @@ class Resolver:
             return {"joules": budget.energy}
         if budget.price is not None and not (price and price.per_hour):
             example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
-            message = f"budget: {{price: {budget.price:g}}} needs the price of {device}; give it one, such as {example}"
-            raise UsageError(f"{self._spec.place('budget')}{message}")
+            raise self._spec.error("budget", f"needs the price of {device}; give it one, such as {example}")
         seconds = budget.time or round((budget.price or 0.0) / (price.per_hour if price else 1.0) * 3600, 3)
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         precision = resolved.get("precision")
-        if (
-            self._info.own_loop and precision not in PRECISION_NAMES
-        ):  # a parameter of the user's own, with values of its own
+        if self._info.own_loop and precision not in PRECISION_NAMES:  # values of the user's own parameter
             precision = "fp32"
         return ResourceRequest(
             kind=profile.kind,
@@ -331,24 +329,23 @@ class Resolver:
         )
 
     def _engine_settings(self, resolved: Mapping[str, Any]) -> Settings:
-        no_effect = irrelevant_settings(resolved)
+        no_effect = _irrelevant(resolved)
         effective = {name: value for name, value in resolved.items() if name not in no_effect}
         check_training(self._spec, self._info, effective)
         options = model_options(self._spec, self._info, resolved.get("model") or {})
         return Settings.of({**DEFAULTS, **effective, "model": options})
 
     def _own_values(self, resolved: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-        """The settings and the parameters of a training function or a command."""
-        if command := self._info.command:
-            for name in sorted(command.names - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
-                message = (
-                    f"a configuration has no value for {{{name}}}, which the command uses; set one for the whole grid"
-                )
-                raise UsageError(f"{self._spec.place('workload')}{message}")
+        command, parameters = self._info.command, self._info.parameters
+        needed = command.names if command else {name for name, each in parameters.items() if each.required}
+        for name in sorted(needed - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
+            message = f"a configuration has no value for {name}, which {self._info.name} uses; set one for all"
+            raise self._spec.error("workload", message)
+        if command:
             used = {name: resolved[name] for name in used_settings(command, resolved)}
         else:
             used = {name: resolved[name] for name in KEPT if resolved.get(name, MISSING) is not MISSING}
-            for name, parameter in self._info.parameters.items():
+            for name, parameter in parameters.items():
                 key = key_of(name)
                 used |= {key: parameter.converted(resolved[key])} if resolved.get(key, MISSING) is not MISSING else {}
             if "per_device_batch_size" in used:
@@ -384,17 +381,17 @@ class Resolver:
         for split, count in counts.items():
             available = self._available.get(split)
             if count and available and count > available:
-                raise UsageError(
-                    f"{self._spec.place('examples')}examples.{split}: {count} is not allowed; {name} has {available}"
-                )
+                raise self._spec.error(f"examples.{split}", f"{count} is not allowed; {name} has {available}")
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
-        at = f"{self._spec.place('batch_size')}batch_size: {batch}"
         parts = resolved["gradient_accumulation"]
         for divisor, noun in ((replicas, "replicas"), (replicas * parts, f"parts (gradient_accumulation {parts})")):
             if batch % divisor:
-                raise UsageError(f"{at} is not a multiple of the {divisor} {noun}; use one that is")
+                raise self._spec.error(
+                    "batch_size", f"{batch} is not a multiple of the {divisor} {noun}; use one that is"
+                )
         if train and batch > train:
-            raise UsageError(f"{at} is larger than the training set of {train} examples; use a smaller one")
+            message = f"{batch} is larger than the training set of {train} examples; use a smaller one"
+            raise self._spec.error("batch_size", message)
         return counts
 
 
@@ -422,18 +419,13 @@ def _distributions() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
 
 
-def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
+def _irrelevant(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
     return engines.ignored_settings(resolved["framework"]) | single_replica
 
 
-def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
-    """The settings written by the user, without defaults."""
-    values = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
-    return {name: value for name, value in values.items() if value is not None or SETTINGS[name].nullable}
-
-
-def explicit_params(settings: CellSettings) -> dict[str, Any]:
-    """The parameters of the user's own training function, as axes are called."""
-    return {f"{PARAM}{name}": value for name, value in settings.params.items()}
+def _explicit(settings: GridSettings) -> dict[str, Any]:
+    """The settings and parameters written by the user, without defaults, as axes are called."""
+    params = {f"{PARAM}{name}": value for name, value in getattr(settings, "params", {}).items()}
+    return settings.model_dump(include=settings.model_fields_set & SETTINGS.keys()) | params

@@ -6,34 +6,32 @@ from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, Trial, WorkItem
-from raybench.results.attempt import Attempt, Key, latest
+from raybench.results.attempt import Attempt, latest
+from raybench.results.history import GridHistory
+from raybench.results.machines import replaced
 
 
-def missing_work(
-    plan: Plan,
-    records: Iterable[Attempt],
-    retry: Collection[str] = (),
-    rerun: bool = False,
-    replaced: Collection[Key] = (),
-) -> list[WorkItem]:
-    """List the trials still to be run, with their next attempt's number.
+def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), rerun: bool = False) -> list[WorkItem]:
+    """List the trials still to be run in the plan's order, with their next attempt's number.
 
-    They keep the plan's order.
+    A trial that failed under a different target, such as a misspelled metric, runs again.
     """
-    records = list(records)
-    current = latest(each for each in records if each.key not in replaced)
-    last: dict[str, Attempt] = {}
-    for attempt in records:
-        if attempt.trial not in last or attempt.attempt > last[attempt.trial].attempt:
-            last[attempt.trial] = attempt
+    left_out = replaced(history) if plan.spec.rule else ()
+    current = latest(each for each in history.attempts.values() if each.key not in left_out)
+    target = plan.spec.target.plain() if plan.spec.target else None
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
+    last: dict[str, int] = {}
+    for attempt in history.attempts.values():
+        last[attempt.trial] = max(attempt.attempt, last.get(attempt.trial, 0))
 
     def is_missing(trial: Trial) -> bool:
         previous = current.get(trial.trial_id)
-        return previous is None or previous.status in rerun_statuses or rerun
+        if rerun or previous is None or previous.status in rerun_statuses:
+            return True
+        return previous.status == TrialStatus.FAILED and bool(previous.started) and previous.target != target
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
-    return [WorkItem(trial, 1 + (last[name].attempt if (name := trial.trial_id) in last else 0)) for trial in missing]
+    return [WorkItem(trial, 1 + last.get(trial.trial_id, 0)) for trial in missing]
 
 
 def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, dict[int, Attempt]]:

@@ -12,8 +12,7 @@ from raybench.core.identity import SMOKE
 from raybench.core.settings import SETTINGS
 from raybench.devices import frameworks, hosted, loop_frameworks
 from raybench.environments import RECIPES
-from raybench.errors import UsageError
-from raybench.planning.expand import Point, expand, matches
+from raybench.planning.expand import Point, expand
 from raybench.workloads import WorkloadInfo
 
 EPOCHS = 2
@@ -137,10 +136,8 @@ def _short(spec: GridSpec, info: WorkloadInfo) -> Any:
     if not isinstance(spec.workload, Command):
         return spec.workload
     if spec.workload.smoke is None and not (info.command and info.command.reports):
-        raise UsageError(
-            f"{spec.place('workload')}--smoke needs arguments that make the command short; add them, such as "
-            "`smoke: [--epochs=1]`, under `workload`"
-        )
+        message = "--smoke needs arguments that make the command short; add them, such as `smoke: [--epochs=1]`, to it"
+        raise spec.error("workload", message)
     return spec.workload.model_copy(update={"command": [*spec.workload.command, *(spec.workload.smoke or ())]})
 
 
@@ -148,7 +145,7 @@ def _cover(points: Iterable[Point], baseline: Mapping[str, Any]) -> list[Point]:
     """The point of the baseline, and the first point with each value that is in none of those before."""
     cover: list[Point] = []
     seen: set[tuple[str, str]] = set()
-    for point in sorted(points, key=lambda point: not matches(point, baseline)):
+    for point in sorted(points, key=lambda point: any(point.get(name) != value for name, value in baseline.items())):
         values = {(name, repr(value)) for name, value in point.items()}
         if not values <= seen:
             cover.append(point)

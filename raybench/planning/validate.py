@@ -5,37 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from raybench.config import GridSpec, wrong_settings
-from raybench.core.job import Target
-from raybench.errors import UsageError, WorkloadError, nearest
+from raybench.config import GridSpec
+from raybench.errors import nearest
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.parameters import Parameter
-
-
-def check_defaults(info: WorkloadInfo) -> None:
-    """Check that a workload's default settings are valid grid settings."""
-    problems = wrong_settings(info.defaults)
-    if problems:
-        origin = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
-        raise WorkloadError("\n".join(f"{origin}: {problem}" for problem in problems))
 
 
 def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
     """Check that a cell's settings suit its workload."""
     if resolved.get("label_smoothing") and info.own_loss:
-        message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
-        raise UsageError(f"{spec.place('label_smoothing')}{message}")
+        raise spec.error("label_smoothing", f"needs cross-entropy, but {info.name} has its own loss; remove it")
     schedule = resolved.get("schedule")
     is_relative = isinstance(schedule, Mapping) and (schedule.get("stretch") or schedule["name"] == "cosine")
     if spec.budget and not resolved.get("epochs") and is_relative:
         message = "the schedule of the learning rate stretches over all epochs, whose number a budget leaves open"
-        raise UsageError(f"{spec.place('budget')}budget: {message}; add `epochs`, or `schedule: constant`")
+        raise spec.error("budget", f"{message}; add `epochs`, or `schedule: constant`")
     # An accuracy of the user's own may be in percent.
-    target = Target(**spec.target.model_dump()) if spec.target and "accuracy" in info.metric_names else None
+    target = spec.target.plain() if spec.target and "accuracy" in info.metric_names else None
     if target and target.in_percent:
         bound = max(target.at_least or 0, target.at_most or 0)
-        message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
-        raise UsageError(f"{spec.place('target')}{message}")
+        message = f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
+        raise spec.error("target", message)
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +40,7 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
         else:
             problem = option.problem(value)
         if problem:
-            raise UsageError(f"{spec.place('model')}model.{name}: {problem}")
+            raise spec.error(f"model.{name}", problem)
         if value != default:
             options[name] = option.converted(value)
     return options

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from raybench.config import GridSpec
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
+from raybench.core.identity import COMPARE
 from raybench.core.text import format_value
 from raybench.devices import KINDS
 from raybench.errors import UsageError
@@ -29,4 +30,6 @@ def compared(specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW)) -> G
             texts = [f"{format_value(tree[name])} in {place}" for tree, place in zip(trees, places, strict=True)]
             raise UsageError(f"{name} is {' and '.join(texts)}; to compare them, give both the same")
     versions = dict(zip(names, specs, strict=True))
-    return specs[-1].with_versions(versions).model_copy(update={"baseline": {VERSION_AXIS: names[0]}})
+    spec = specs[-1].model_copy(update={"name": f"{specs[-1].name}{COMPARE}", "baseline": {VERSION_AXIS: names[0]}})
+    spec._versions = versions
+    return spec

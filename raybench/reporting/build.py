@@ -115,10 +115,7 @@ def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
-    warnings = [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs)]
-    if history.damaged:
-        warnings.append(f"{plural(len(history.damaged), 'damaged line')} of the results left out")
-    return warnings
+    return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs), *history.warnings]
 
 
 def with_warnings(report: Report, warnings: Iterable[str]) -> Report:

@@ -20,14 +20,21 @@ STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"
 
 def effect_columns(answer: Answer) -> list[Column]:
     """Return the table of effects: the effect on speed, and on each metric of quality."""
-    effects, speed = answer.effects, words.speed_head(answer)
+    effects, speed, rate = answer.effects, words.speed_head(answer), f"{answer.unit.counted}/s"
+    to_target = any(each.to_target for each in effects)
     metrics = dict.fromkeys([*([answer.metric] if answer.metric else []), *(m for e in effects for m in e.quality)])
     texts = [words.share_text(each.efficiency) for each in effects]
     numbers = [[each.value if each else None for each in (e.speed, e.efficiency)] for e in effects]
     columns = [
         Column("effect of", list(map(words.effect_name, effects)), right=False, kind=LABEL),
-        Column(speed, list(map(words.effect_speed, effects)), [each[0] for each in numbers], right=False),
-        Column(f"{answer.unit.counted}/s", list(map(words.effect_rates, effects)), right=False, drop=2),
+        Column(
+            f"speed to {words.goal_text(answer)}",
+            [words.ratio_text(each.to_target) for each in effects],
+            [each.to_target.value if each.to_target else None for each in effects],
+            right=False,
+        ),
+        Column(speed, list(map(words.effect_speed, effects)), [e[0] for e in numbers], right=False, drop=4 * to_target),
+        Column(rate, list(map(words.effect_rates, effects)), right=False, drop=5 if to_target else 2),
         Column("efficiency", texts, [each[1] for each in numbers], right=False, drop=1),
     ]
     for metric in metrics:
@@ -42,6 +49,8 @@ def effect_columns(answer: Answer) -> list[Column]:
         columns.append(Column(head, texts, values, right=False, drop=drop))
     marks = [", ".join(each.cautions) for each in effects]
     columns.append(Column("cautions", marks, right=False, drop=3))
+    if answer.budget and answer.metric:  # what decides comes first
+        columns.insert(1, columns.pop(5))
     return [column for column in columns if not column.is_empty]
 
 
@@ -88,7 +97,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         is_number = all(isinstance(value, (int, float)) for value in values)
         columns.append(Column(axis_label(axis), texts, values if is_number else (), right=False, kind=AXIS))
     if target:
-        goal = words.target_text(target).removesuffix(" accuracy")
+        goal = words.goal_text(answer)
         columns += [
             column(f"to {goal}, s", lambda each: (to := each.to_target) and to.expected and to.expected.value, drop=3),
             column(
@@ -110,8 +119,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"{currency} to {goal}", lambda each: each.to_target and each.to_target.price, drop=5))
         columns.append(column(f"J to {goal}", lambda each: each.to_target and each.to_target.energy_j, drop=9))
     else:
-        columns.append(column(f"{currency}/{unit.short}", lambda each: each.price, drop=5))
-        columns.append(column(f"J/{unit.short}", lambda each: each.energy_j, drop=9))
+        short = unit.label.replace("million", "M")
+        columns.append(column(f"{currency}/{short}", lambda each: each.price, drop=5))
+        columns.append(column(f"J/{short}", lambda each: each.energy_j, drop=9))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
         columns.append(column(name, metric_of(name), drop=13 + number))
@@ -149,8 +159,8 @@ def _ratios(
 def _quality(answer: Answer, shown: Sequence[Configuration]) -> Column:
     """Return the column of the metric, with enough decimals to see its differences."""
     ends = [each.quality_difference for each in answer.configurations if each.quality_difference]
-    widths = [100 * (each.high - each.low) for each in ends if each.low is not None and each.high is not None]
-    decimals = 2 if words.is_accuracy(answer.metric) and widths and min(widths) < 0.1 else 1
+    widths = [each.high - each.low for each in ends if each.low is not None and each.high is not None]
+    decimals = 2 if min(widths, default=1.0) < 0.001 else 1
     values = [each.quality.value if each.quality else None for each in shown]
     texts = [NOTHING if value is None else words.metric_text(answer.metric, value, decimals) for value in values]
     return Column(words.metric_name(answer.metric), texts, values)

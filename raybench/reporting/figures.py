@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from raybench.analysis.over import OverTime
 
-WIDTH = 5.4
-"""Width of a figure in inches."""
+WIDTH = 4.6
+"""Width of a figure in inches; on a phone, text of a wider one would be too small."""
 
 ROW = 0.27
 """Height of a configuration's row in inches."""
@@ -43,7 +43,7 @@ ROW = 0.27
 MAX_ROWS, MAX_CURVES = 20, 8
 """Maximum number of configurations in a figure with rows, and of learning curves."""
 
-MAX_LABEL = 30
+MAX_LABEL = 26
 """Maximum number of characters of a label."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
@@ -96,7 +96,7 @@ class NoDataError(RaybenchError):
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A kind of figure: its title, a caption that says how to read it, and the function that draws it."""
+    """A kind of figure; its caption says how to read it."""
 
     title: str
     caption: str
@@ -144,9 +144,8 @@ def speed(answer: Answer) -> Figure:
     if len(shown) < 2:
         raise NoDataError("fewer than two configurations have a time")
     has_quality = any(each.quality for each in shown)
-    figure, panels = _new_figure(
-        ROW * len(shown) + 0.75, 2 if has_quality else 1, width_ratios=[2.3, 1][: 1 + has_quality], sharey=True
-    )
+    widths = [2.3, 1] if has_quality else [1]
+    figure, panels = _new_figure(ROW * len(shown) + 0.75, len(widths), width_ratios=widths, sharey=True)
     panel, colours = panels[0], _colours(answer)
     references = {each.reference for each in shown}
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
@@ -169,13 +168,12 @@ def speed(answer: Answer) -> Figure:
         panel.plot(scaled, [row] * len(scaled), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
         own = _ratio(each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
-        rate = words.speed_text(answer, each) if each.rate and not answer.target else ""
-        text = ", ".join(filter(None, (text, rate or ("" if relative else words.number(point.value)))))
+        text = text if relative else ", ".join(filter(None, (text, words.number(point.value))))
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
-    goal = f" to {words.target_text(answer.target)}" if answer.target else ""
+    goal = f" to {words.goal_text(answer)}" if answer.target else ""
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
-        panel.set_xlabel(f"speed{goal} relative to the reference", loc="left")
+        panel.set_xlabel(f"relative speed{goal}", loc="left")
     else:
         panel.set_xlabel(f"seconds{goal or f' per {answer.unit.label}'} (less is faster)", loc="left")
     panel.set_yticks(range(len(shown)), [_fitted(each.label) for each in shown])
@@ -292,12 +290,10 @@ def time_parts(answer: Answer) -> Figure:
 
 def time_and_price(answer: Answer) -> Figure:
     """Draw time against price: to the target if there is one, else of a whole run."""
-    points = []
+    points: list[tuple[Configuration, float, float]] = []
     for each in rows(answer):
-        to = each.to_target
-        seconds, price = each.total_s, each.total_price
-        if to:
-            seconds, price = to.expected.value if to.expected else None, to.price
+        to, middle = each.to_target, _seconds(each)
+        seconds, price = (middle.value if middle else None, to.price) if to else (each.total_s, each.total_price)
         if seconds is not None and price is not None:
             points.append((each, seconds, price))
     if len(points) < 2:
@@ -464,25 +460,20 @@ def _interval(panel: Axes, row: int, number: Summary, colour: str, hollow: bool,
 
 def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x", from_zero: bool = True) -> None:
     """Set a logarithmic scale for a range of more than `times`, else a linear one, from 0 or with a margin."""
-    known = [value for value in values if value > 0] or [1.0]
-    low, high = min(known), max(known)
-    if high / low >= times:
-        _log(panel, low / 1.25, high * 1.25, which)
-        return
-    margin = 0.06 * (high - low) or 0.05
-    getattr(panel, f"set_{which}lim")(*((0, high * 1.08) if from_zero else (low - margin, high + margin)))
-
-
-def _log(panel: Axes, low: float, high: float, which: str) -> None:
-    """Set a logarithmic scale with plain numbers: 0.05, 2, 500."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    getattr(panel, f"set_{which}scale")("log")
-    getattr(panel, f"set_{which}lim")(low, high)
-    axis = panel.xaxis if which == "x" else panel.yaxis
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 300 else (1.0,), numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
-    axis.set_minor_formatter(NullFormatter())
+    known = [value for value in values if value > 0] or [1.0]
+    low, high = min(known), max(known)
+    margin = 0.06 * (high - low) or 0.05
+    is_log = high / low >= times
+    limits = (low / 1.25, high * 1.25) if is_log else (0, high * 1.08) if from_zero else (low - margin, high + margin)
+    panel.set(**{f"{which}lim": limits})
+    if is_log:
+        axis = panel.xaxis if which == "x" else panel.yaxis
+        panel.set(**{f"{which}scale": "log"})
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,), numticks=12))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:

@@ -108,6 +108,7 @@ _EFFECTS = (
     _field("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
     _field("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
     *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
+    *_interval("to_target_ratio", "ratio", "the same of the times to the target", "to_target"),
     _field("rate", NUMBER, "1/s", "what is counted per second with the value", lambda _, row: (row.rates or [None])[0]),
     _field("other_rate", NUMBER, "1/s", "the same with the baseline's", lambda _, row: (row.rates or [None])[-1]),
     *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),

@@ -90,7 +90,7 @@ def as_json(report: Report) -> str:
         "best": [str(text) for text in words.best_texts(answer)],
         "scaling": words.scaling_sentences(answer),
         "trust": words.trust_sentence(answer),
-        "cautions": [words.caution_text(each, answer) for each in answer.trust.cautions],
+        "cautions": [words.caution_text(each) for each in answer.trust.cautions],
         "failures": words.failure_sentences(answer),
     }
     context = {each.name: getattr(report, each.name) for each in fields(report) if each.name != "answer"}

@@ -62,7 +62,9 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: bool) -> Iterator
 
 def _effects(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     """Yield the table of effects: all, or the largest of many."""
-    below = {number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(each))}
+    below = {
+        number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(answer, each))
+    }
     shown = range(len(answer.effects) if full else min(MAX_ROWS, len(answer.effects)))
     yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
     if left_out := len(answer.effects) - len(shown):
@@ -89,8 +91,8 @@ def _trust(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     yield from wrapped(filter(None, [words.trust_sentence(answer)]), width, "yellow" if cautions else "green")
     for each in cautions:
         mark = f"{each.mark}: " if each.mark else ""
-        yield from wrapped([f"{mark}{words.caution_text(each, answer)}"], width, "yellow", "  ", "  ")
+        yield from wrapped([f"{mark}{words.caution_text(each)}"], width, "yellow", "  ", "  ")
     if full:
-        yield from wrapped([f"Note: {words.caution_text(each, answer)}" for each in notes], width, "dim")
+        yield from wrapped([f"Note: {words.caution_text(each)}" for each in notes], width, "dim")
     elif notes:
         yield from wrapped([f"{plural(len(notes), 'note')}, shown with {more}."], width, "dim")

@@ -17,7 +17,6 @@ from raybench.analysis.answer import (
     Mfu,
     Ratio,
     Scaling,
-    Status,
     Summary,
     TrustLevel,
 )
@@ -37,9 +36,6 @@ PERCENT_BELOW = 1.1
 
 LEAST, MOST = 0.001, 9999
 """Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
-
-RATIO_STEPS = 2
-"""Least steps of the last digit between the ends of a ratio's interval: 12.5x (12.0–13.1), not 13x (12–13)."""
 
 ONCE, NO_INTERVAL = " in one run each", ", without an interval"
 """Ends of a clause on numbers without an interval."""
@@ -79,32 +75,24 @@ def _decimals(low: float, high: float, digits: int, size: float, steps: int = 1)
     return max(0, by_size, by_width)
 
 
-def _end(value: float, decimals: int | None) -> str:
-    if value < LEAST:
-        return f"<{LEAST:g}"
-    if value > MOST:
-        return f">{MOST:g}"
-    return number(value, 2) if decimals is None else f"{value:.{decimals}f}"
-
-
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
     """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4)."""
     if ratio is None:
         return NOTHING
     if ratio.low is None or ratio.high is None:
         return f"{number(ratio.value, 2)}x"  # no more digits than one with an interval
-    # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
-    narrow = ratio.high < 10 * ratio.low
-    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, RATIO_STEPS) if narrow else None
-    low, high = (_end(end, _beside_1(end, decimals)) for end in (ratio.low, ratio.high))
-    return f"{_end(ratio.value, decimals)}x ({prefix}{low}–{high})"
+    # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4). Those of others differ by two steps of
+    # the last digit, 12.5x (12.0–13.1), and show on which side of 1 they are.
+    is_narrow = ratio.high < 10 * ratio.low
+    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, 2) if is_narrow else 0
 
+    def text(value: float, most: int = 0) -> str:
+        if not LEAST <= value <= MOST:
+            return f"<{LEAST:g}" if value < LEAST else f">{MOST:g}"
+        digits = next((each for each in range(decimals, decimals + most) if round(value, each) != 1), decimals)
+        return f"{value:.{digits}f}" if is_narrow else number(value, 2)
 
-def _beside_1(end: float, decimals: int | None) -> int | None:
-    """Decimals that show on which side of 1 the end of an interval is."""
-    if decimals is None:
-        return None
-    return next((each for each in range(decimals, decimals + 4) if round(end, each) != 1), decimals)
+    return f"{text(ratio.value)}x ({prefix}{text(ratio.low, 4)}–{text(ratio.high, 4)})"
 
 
 def rate_number(rate: float) -> str:
@@ -154,15 +142,15 @@ def difference_text(difference: Difference | None, metric: str) -> str:
 
 def _difference_parts(difference: Difference, metric: str) -> tuple[float, list[float], int]:
     """The value and the ends of the interval of a difference in printed units, and their decimals."""
-    scale, digits, least = (100, 1, 1) if is_accuracy(metric) else (1, 2, 0)
-    value = difference.value * scale
-    if difference.low is None or difference.high is None or difference.low == difference.high:
-        decimals = max(least, _decimals(value, value, 2, abs(value)))
-        return value, [], min(decimals, 2) if is_accuracy(metric) else decimals
-    ends = [difference.low * scale, difference.high * scale]
-    if is_accuracy(metric):  # no two accuracies differ by more than 100 points
-        ends = [max(ends[0], -100.0), min(ends[1], 100.0)]
-    return value, ends, max(least, _decimals(ends[0], ends[1], digits, max(map(abs, ends))))
+    points = is_accuracy(metric)
+    scale = 100 if points else 1
+    value, low, high = difference.value * scale, difference.low, difference.high
+    if low is None or high is None or low == high:
+        ends, decimals = [], min(_decimals(value, value, 2, abs(value)), 2 if points else 9)
+    else:  # no two accuracies differ by more than 100 points
+        ends = [max(low * scale, -100.0), min(high * scale, 100.0)] if points else [low, high]
+        decimals = _decimals(ends[0], ends[1], 1 if points else 2, max(map(abs, ends)))
+    return value, ends, max(decimals, int(points))
 
 
 def signed(value: float, decimals: int) -> str:
@@ -180,6 +168,11 @@ def target_text(target: Target) -> str:
         shown = bound if target.in_percent else 100 * bound
         return f"{shown:.4g}% {metric_name(target.metric)}"
     return f"{target.metric} {format_value(bound)}"
+
+
+def goal_text(answer: Answer) -> str:
+    """Format the target in a heading: 94%; empty without one."""
+    return target_text(answer.target).removesuffix(" accuracy") if answer.target else ""
 
 
 def name_of(answer: Answer, index: int, workload: str = "") -> str:
@@ -210,24 +203,19 @@ def status_sentences(answer: Answer) -> list[str]:
         sentences.append("Smoke run: its numbers are not results.")
     if answer.status.part:
         sentences.append(f"Part of the grid: {answer.status.part}.")
-    if sentence := _incomplete(answer.status):
-        sentences.append(sentence)
-    sentences += [f"{text}." for text in answer.status.repeats]
+    status = answer.status
+    if status.completed < status.planned:
+        ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
+        counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
+        # After a failure, the end of the output says what to do.
+        goes_on = status.is_stopped and not status.endings.get(TrialStatus.FAILED)
+        again = f"Not finished: {counts}. Run the same command again to continue."
+        sentences.append(again if goes_on else f"Incomplete: {counts}.")
+    sentences += [f"{text}." for text in status.repeats]
     if answer.synthetic_data:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
         sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
     return sentences
-
-
-def _incomplete(status: Status) -> str:
-    if status.completed == status.planned:
-        return ""
-    ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
-    counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
-    # After a failure, the end of the output says what to do.
-    if status.is_stopped and not status.endings.get(TrialStatus.FAILED):
-        return f"Not finished: {counts}. Run the same command again to continue."
-    return f"Incomplete: {counts}."
 
 
 class CriterionWords(NamedTuple):
@@ -337,8 +325,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     if best.other is None:
         own = ": ".join(filter(None, (head, own)))
         return BestText(f"{own}:", f"{'; '.join(_alone(answer, configuration, best, len(ranked) > 1))}.")
-    relative = ", ".join(_relative(answer, best))
-    parts = [*_absolute(answer, configuration, best), *([relative] if relative else [])]
+    parts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best))]
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
@@ -349,21 +336,18 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         missed = [(each, each.to_target) for each in fewer if each.to_target]
         counts = [f"{name_of(answer, each.index, best.workload)} ({to.reached} of {to.tried})" for each, to in missed]
         rest.append(f"Reached in fewer runs by {names_text(counts)}.")
-    rest += _break_even(answer, best)
+    rest += _break_even_price(answer, best)
     if best.unproven and best.unproven != (best.other,):
         names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
         never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
         rest.append(f"{own} beats {names_text(names)} {never}.")
+    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     return BestText(
         f"{head}: {own}{' (the reference)' if configuration.is_reference else ''}:",
-        f"{'; '.join(parts)}{_marks(best)}.",
+        f"{'; '.join(filter(None, parts))}{marks}.",
         " ".join(rest),
     )
-
-
-def _marks(best: Best) -> str:
-    return f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
 
 
 def _alone(answer: Answer, configuration: Configuration, best: Best, has_others: bool) -> Iterable[str]:
@@ -434,7 +418,7 @@ def _relative(answer: Answer, best: Best) -> Iterable[str]:
         yield f"{metric_name(answer.metric)} unknown"
 
 
-def _break_even(answer: Answer, best: Best) -> Iterable[str]:
+def _break_even_price(answer: Answer, best: Best) -> Iterable[str]:
     """The price of its device above which one on a different device would be cheaper."""
     ratio = best.ratios.get(Criterion.CHEAPEST)
     if ratio is None or best.other is None:
@@ -456,7 +440,8 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         number_text, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
     else:
         # A factor for "takes 1.6x as long" is the inverse.
-        value = ratio if is_better else Ratio(1 / ratio.value, _inverse(ratio.high), _inverse(ratio.low))
+        low, high = (None if each is None else 1 / max(each, 1e-300) for each in (ratio.high, ratio.low))
+        value = ratio if is_better else Ratio(1 / ratio.value, low, high)
         number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
     forms = CRITERIA[criterion].better if is_better else CRITERIA[criterion].worse
     is_equal = is_percent and not float(number_text.removesuffix("%"))
@@ -470,10 +455,6 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     if ratio.holds_if_no_miss and ratio.excludes(1):
         words += " as long as no run misses the target"
     return words
-
-
-def _inverse(value: float | None) -> float | None:
-    return None if value is None else 1 / value if value else math.inf
 
 
 def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
@@ -548,8 +529,13 @@ def effect_rates(effect: Effect) -> str:
     return " vs. ".join(map(rate_number, effect.rates))
 
 
-def effect_detail(effect: Effect) -> str:
-    """The values by the axis that the effect depends on, or its range; empty if neither is needed."""
+def effect_detail(answer: Answer, effect: Effect) -> str:
+    """The speeds by the axis that the effect depends on, or their range; empty if neither is needed."""
+    detail = _effect_detail(effect)
+    return f"{speed_head(answer)}: {detail}" if detail and (answer.target or answer.budget) else detail
+
+
+def _effect_detail(effect: Effect) -> str:
     if effect.parts:
         parts = [f"{_condition(part.axis, part.value)} {ratio_text(part.speed)}" for part in effect.parts if part.speed]
         return ", ".join(parts)
@@ -574,16 +560,15 @@ def effect_quality(effect: Effect, metric: str) -> str:
 
 
 def effects_note(answer: Answer) -> str:
-    """What the means are over, and which are over fewer pairs of configurations than others of their axis."""
-    most = {each.axis: each.sets for each in sorted(answer.effects, key=lambda each: each.sets)}
-    fewer = [each for each in answer.effects if each.sets < most[each.axis]]
-    names = names_text([f"{effect_name(each)} ({each.sets} of {most[each.axis]})" for each in fewer])
+    """What the means are over, and why one has no interval."""
     is_mean = any(each.sets > 1 and (each.speed or each.quality) for each in answer.effects)
     means = (
         "Values are means over pairs that differ in nothing else, geometric for speeds and rates." if is_mean else ""
     )
-    few = f"Means over fewer pairs of configurations than others of their axis: {names}." if fewer else ""
-    return f"{means} {few}".strip()
+    tried = [each.to_target for each in answer.configurations if each.to_target]
+    is_missed = any(0 < each.reached < each.tried for each in tried) and any(e.to_target for e in answer.effects)
+    missed = "A mean speed to the target has no interval if a run missed it." if is_mean and is_missed else ""
+    return f"{means} {missed}".strip()
 
 
 # Amounts of hardware
@@ -639,17 +624,18 @@ def plural_noun(noun: str) -> str:
 def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
     """How to read the table of configurations, of which columns with these headings are shown."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
+    chosen = f", which allow for choosing the best of {len(answer.ranking)}" if len(answer.ranking) > 2 else ""
     parts = [
         reference_text(answer),
         runs_text(answer),
-        "95% intervals in parentheses" if intervals else "",
+        f"95% intervals in parentheses{chosen}" if intervals else "",
         peaks_text(answer) if "MFU" in heads else "",
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
     text = "Times to the target include compilation and restarts after misses, but not start-up and evaluation."
     to_target = text if is_reached(answer.configurations) else ""
-    sentences = [first, to_target, *_mfu_problems(answer), _selection_text(answer)]
+    sentences = [first, to_target, *_mfu_problems(answer)]
     return " ".join(filter(None, sentences))
 
 
@@ -660,20 +646,6 @@ def _mfu_problems(answer: Answer) -> list[str]:
         problems.setdefault(each.mfu_problem, []).append(each.label)
     of = "" if len(problems) == 1 else " of {}"
     return [f"No MFU{of.format(names_text(names))}: {problem}." for problem, names in problems.items() if problem]
-
-
-def _selection_text(answer: Answer) -> str:
-    """How the answer's intervals of speed differ from those of the table, if the best was chosen from several."""
-    rows = [each.to_target.ratio if each.to_target else each.ratio for each in answer.configurations]
-    ratios = [ratio for best in answer.best for ratio in best.ratios.values() if ratio and ratio.has_interval]
-    chosen = [each.comparisons for each in ratios if ratio_text(each) not in map(ratio_text, rows)]
-    most = max(chosen, default=1)
-    if most <= 1 or answer.decision:
-        return ""
-    return (
-        "To decide, use the intervals above the tables: they pool the spread of all runs and allow for choosing the "
-        f"best of {most + 1}."
-    )
 
 
 def hardware_text(answer: Answer) -> str:
@@ -780,27 +752,16 @@ def trust_sentence(answer: Answer) -> str:
     return f"{plural(len(cautions), 'caution')} that could change how large a difference is, but not which is best:"
 
 
-def caution_text(caution: Caution, answer: Answer | None = None) -> str:
+def caution_text(caution: Caution) -> str:
     """A caution or a note: what happened, how many runs it concerns, and what to do."""
     text = caution.text[:1].upper() + caution.text[1:]
     facts = []
     if caution.runs:
-        where = _where(caution, answer) if answer and 1 < caution.runs < caution.of_runs else ""
-        runs = f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"
-        facts.append(f"all {caution.runs:,} runs {where}" if where else runs)
+        facts.append(f"{caution.runs:,} of {plural(caution.of_runs, 'run')}")
     if caution.too_long:
-        long = caution.too_long
-        times = f"{float(f'{100 * long:.1g}'):.0f}% too long" if long < 0.95 else f"{1 + long:.0f}x as long"
+        share = float(f"{100 * caution.too_long:.1g}")
+        times = f"{share:.0f}% too long" if share < 95 else f"{1 + caution.too_long:.0f}x as long"
         facts.append(f"{'at worst ' if caution.runs > 1 else ''}perhaps {times}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")
     return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text
-
-
-def _where(caution: Caution, answer: Answer) -> str:
-    """The value of which all runs are concerned, and no others: on cpu; empty if there is none."""
-    for axis, value in ((axis, value) for axis, values in answer.axes.items() for value in values):
-        own = [each for each in answer.configurations if each.axes.get(axis) == value and each.completed]
-        if {each.index for each in own} == set(caution.configurations):
-            return _condition(axis, value) if sum(each.completed for each in own) == caution.runs else ""
-    return ""

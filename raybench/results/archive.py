@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 
@@ -26,12 +25,10 @@ from raybench.results.folder import (
     execution_files,
     grid_folder,
     has_end,
+    json_object,
     parse_events,
 )
 from raybench.results.lock import locked
-from raybench.results.parsing import json_object
-
-SUFFIX = ".zip"
 
 MAX_BYTES = 2**30
 """Maximum size of the files of an archive together."""
@@ -47,21 +44,6 @@ _PART = r"\w[\w.-]{0,199}"
 _NAME = re.compile(
     rf"(?P<grid>{_GRID})/(?:(?:{ATTEMPTS}|{CHECKS})/{_PART}/[0-9a-f]{{8,64}}\.jsonl|{EXECUTIONS}/{_PART}\.json)"
 )
-
-
-@dataclass(frozen=True)
-class Imported:
-    """Result of an import.
-
-    Attributes:
-        grid: the grid's name.
-        attempts: number of new attempts at trials.
-        known: number of attempts that were in the results folder already.
-    """
-
-    grid: str
-    attempts: int
-    known: int
 
 
 def write_archive(folder: Path, path: Path) -> tuple[int, int]:
@@ -100,11 +82,6 @@ def write_archive(folder: Path, path: Path) -> tuple[int, int]:
     return len(ended), len(attempts) - len(ended)
 
 
-def is_archive(path: Path) -> bool:
-    """Return whether a path is to be read as an archive."""
-    return path.suffix == SUFFIX and path.is_file()
-
-
 @contextmanager
 def extracted(path: Path) -> Iterator[Path]:
     """Extract an archive to a temporary folder; yield the folder of its grid.
@@ -140,8 +117,11 @@ def _extract(path: Path, folder: Path) -> Path:
         raise UsageError(f"{path}: not a zip file of `raybench export`, or damaged ({error})") from None
 
 
-def import_folder(source: Path, results: Path, name: str) -> Imported:
+def import_folder(source: Path, results: Path, name: str) -> tuple[int, int]:
     """Copy the results of a grid's folder, `name` in messages, to a results folder; what is there is not changed.
+
+    Returns:
+        The number of new attempts at trials, and of those that were there already.
 
     Raises:
         UsageError: the folder cannot be written, or it has an attempt with other content.
@@ -160,8 +140,8 @@ def import_folder(source: Path, results: Path, name: str) -> Imported:
                 write_atomic(copy, file.read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
-    counts = [sum(file.parent.parent.name == ATTEMPTS for file in each) for each in (files, new)]
-    return Imported(source.name, counts[1], counts[0] - counts[1])
+    count, added = (sum(file.parent.parent.name == ATTEMPTS for file in each) for each in (files, new))
+    return added, count - added
 
 
 def _is_new(file: Path, target: Path, name: str) -> bool:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
+
+import msgspec
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results.epoch import Epoch, epoch_of, is_steady
+from raybench.results.epoch import Epoch, Kind, is_steady
+from raybench.results.epoch_decoding import epoch_of, epoch_of_line, valid
+from raybench.results.folder import DAMAGED, event_of, lines_of
 from raybench.results.parsing import (
     cell_in,
     error_in,
     flat_in,
-    seconds_in,
     shared_values_in,
     target_in,
     text_in,
@@ -33,6 +37,11 @@ Key = tuple[str, int]
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 """Valid names of trials, which are names of folders."""
 
+SHARED = ("cell", "machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions")
+"""Maps of a start that many attempts have; its event may have their JSON instead."""
+
+_STARTED, _EPOCH_ENDED = (b'{"v":1,"event":"%b",' % kind for kind in (b"trial_started", b"epoch_ended"))
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
 
@@ -80,7 +89,7 @@ class Attempt:
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
-        known_output: what kind of lines were recognised as a command's epochs (`raybench.trial.known_output`).
+        known_output: what kind of lines were recognized as a command's epochs (`raybench.trial.known_output`).
         are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
             epochs; not iterations, rounds or evaluations.
         started, ended: times in UTC.
@@ -155,11 +164,7 @@ class Attempt:
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
     @property
-    def warmup(self) -> list[Epoch]:
-        """Its warm-up epochs."""
-        return [epoch for epoch in self.epochs if epoch.epoch <= self.warmup_epochs]
-
-    @cached_property
+    @kept
     def steady(self) -> list[Epoch]:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
         return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, self.warmup_epochs, self.gaps)]
@@ -181,10 +186,9 @@ class Attempt:
         return last if is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
 
     @property
+    @kept
     def last_metrics(self) -> Mapping[str, float]:
-        """The metrics after training: of the last epoch; with a budget, the last of each, as it ends anywhere."""
-        if not self.cell.budget:
-            return self.epochs[-1].metrics if self.epochs else {}
+        """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         return {name: value for epoch in self.epochs for name, value in epoch.metrics.items()}
 
     @property
@@ -198,16 +202,12 @@ class Attempt:
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""
-        return max((epoch.metrics[name] for epoch in self.epochs if name in epoch.metrics), default=None)
-
-    def copy(self) -> Attempt:
-        """A copy that later events do not change."""
-        return replace(self, epochs=list(self.epochs))
+        values = (epoch.metrics.get(name, math.nan) for epoch in self.epochs)
+        return max(filter(math.isfinite, values), default=None)
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        for name in ("steady", "kept"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("kept", None)
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)
@@ -253,7 +253,7 @@ class Attempt:
         marks = "" if self.known_output else f"{self.matched.get('epoch')} {self.matched.get('epoch_begins')}"
         self.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
         self.ended = text_in(event.get("t"))
-        self.ledger = seconds_in(event.get("ledger"))
+        self.ledger = valid(event.get("ledger"), Kind.SECONDS) or {}
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
         self.communication = time_in(event.get("communication"))
         lists = (event.get(name) for name in ("warnings", "unmatched"))
@@ -268,14 +268,40 @@ def key_of(event: Event) -> Key | None:
     return (trial, number) if is_of_attempt and isinstance(trial, str) and _NAME.fullmatch(trial) else None
 
 
-def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
-    """Build the attempts of events, in the order of their first event; what is unknown or malformed is ignored."""
-    records: dict[Key, Attempt] = {}
-    for event in events:
-        key = key_of(event)
-        if key:
-            records.setdefault(key, Attempt(*key)).take(event)
-    return records
+def attempt_in(data: bytes, name: str, damaged: list[str]) -> Attempt | None:
+    """Return the attempt in its file; None if no line is of one.
+
+    Args:
+        data: the content of the file.
+        name: of the file.
+        damaged: gets the place of each line that is not an event.
+    """
+    attempt, own = None, b""
+    for number, line in enumerate(lines_of(data), 1):
+        if attempt and line.startswith(_EPOCH_ENDED) and own in line:
+            try:
+                attempt.add_epoch(epoch_of_line.decode(line))
+                continue
+            except DAMAGED:  # some of its values may be valid
+                pass
+        event = _start_in(line) if line.startswith(_STARTED) else event_of(line)
+        if event is None and line.strip():
+            damaged.append(f"{name}:{number}")
+        key = key_of(event) if event else None
+        if event and key and attempt is None:
+            attempt, own = Attempt(*key), b'"trial":"%b","attempt":%d,' % (key[0].encode(), key[1])
+        if event and key and attempt and key[0] == attempt.trial:
+            attempt.take(event)
+    return attempt
+
+
+def _start_in(line: bytes) -> Event | None:
+    """The start of an attempt, with the JSON of the maps that attempts share; None if it is damaged."""
+    try:
+        parts = _PARTS.decode(line).items()
+        return {name: bytes(part) if name in SHARED else msgspec.json.decode(part) for name, part in parts}
+    except DAMAGED:
+        return None
 
 
 def main_metric(names: Collection[str], requested: str = "") -> str:

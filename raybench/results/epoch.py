@@ -6,14 +6,13 @@ declared. To add a measurement, add one field here and its value to the event (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
 from raybench.core.events import Event
-from raybench.results.parsing import number_in, numbers_in, records_in, seconds_in, sequence_in, text_in, whole_in
 
 
 class Combine(Enum):
@@ -52,16 +51,6 @@ class Kind(Enum):
         return self in (Kind.NUMBERS, Kind.SECONDS)
 
 
-_PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.WHOLE: whole_in,
-    Kind.COUNT: lambda value: whole_in(value) or 0,
-    Kind.FLAG: lambda value: value is True,
-    Kind.NUMBER: number_in,
-    Kind.NUMBERS: numbers_in,
-    Kind.SECONDS: seconds_in,
-    Kind.SEQUENCE: sequence_in,
-    Kind.RECORDS: records_in,
-}
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 _EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.FLAG: False, Kind.SEQUENCE: (), Kind.RECORDS: ()}
 
@@ -285,14 +274,6 @@ EPOCH_FIELDS = _fields()
 
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
 """Every number of an epoch that tables show, except metrics and values derived from these numbers."""
-
-_READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS}
-
-
-def epoch_of(number: int, event: Event) -> Epoch:
-    """Build an epoch from its number and its event."""
-    values = {name: _READERS[name](value) for name, value in event.items() if name in _READERS}
-    return Epoch(number, text_in(event.get("t")), **values)
 
 
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.results.folder import EXECUTIONS
-from raybench.results.parsing import json_object, mapping_in, text_in
+from raybench.results.folder import EXECUTIONS, json_object
+from raybench.results.parsing import text_in
 
 MILLISECONDS = len("2026-11-21T09-00-00-000")
 """Characters of the time at the beginning of an execution's name."""
@@ -70,9 +70,7 @@ class Execution:
         Raises:
             OSError: it cannot be read.
         """
-        data = json_object(path.read_bytes())
-        if not data or not isinstance(data.get("request"), dict):
-            return None
-        origin, grid = text_in(data.get("origin")), text_in(data.get("grid"))
-        request = mapping_in(data["request"])
-        return cls(path.stem, origin or "", grid or "", request, data.get("rerun") is True)
+        data = json_object(path.read_bytes()) or {}
+        origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
+        rerun = data.get("rerun") is True
+        return cls(path.stem, origin or "", grid or "", request, rerun) if isinstance(request, dict) else None

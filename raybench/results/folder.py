@@ -21,12 +21,16 @@ import msgspec
 
 from raybench.core.events import ENDS, Event, events_file, to_line
 from raybench.core.files import append_to
-from raybench.results.parsing import json_object
 
 RESULTS = Path("raybench-results")
 """The default results folder."""
 
 ATTEMPTS, CHECKS, EXECUTIONS = "attempts", "checks", "executions"
+
+DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Errors of msgspec for text that is not JSON, not UTF-8, nested too deeply, or of other types."""
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 TAIL_BYTES = 2**18
 """Bytes at the end of a file in which its end event is looked for; an end event has at most about 30 kB."""
@@ -90,42 +94,49 @@ def _entries(folder: Path, folders: bool = False) -> list[Path]:
     return [Path(path) for path in sorted(chosen)]
 
 
-def read_events(path: Path, damaged: list[str]) -> list[Event]:
-    """Read the events of a file, in order. Nothing in it is ever executed.
+def json_object(text: bytes) -> dict[str, Any] | None:
+    """The JSON object of a text; None if it is damaged."""
+    try:
+        return _OBJECT.decode(text)
+    except DAMAGED:
+        return None
 
-    The last line may be incomplete: it is being written, or its writer was killed.
+
+def event_of(line: bytes) -> Event | None:
+    """The event of a line; None if it is damaged. Nothing in it is ever executed."""
+    event = json_object(line)
+    return event if event and isinstance(event.get("event"), str) else None
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """The lines of a file of events, without an incomplete last one: it is being written, or its writer was killed."""
+    lines = data.splitlines()
+    return lines if data.endswith(b"\n") or not lines or event_of(lines[-1]) else lines[:-1]
+
+
+def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
+    """Return the events of a file, in order.
 
     Args:
-        damaged: gets the place of each other line that is not a JSON object with the name of an event.
+        name: of the file.
+        damaged: gets the place of each line that is not a JSON object with the name of an event.
+    """
+    events = []
+    for number, line in enumerate(lines_of(data), 1):
+        if event := event_of(line):
+            events.append(event)
+        elif line.strip():
+            damaged.append(f"{name}:{number}")
+    return events
+
+
+def read_events(path: Path, damaged: list[str]) -> list[Event]:
+    """Read the events of a file (`parse_events`).
 
     Raises:
         OSError: it cannot be read.
     """
     return parse_events(path.read_bytes(), str(path), damaged)
-
-
-def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
-    """Parse the content of a file of events; see `read_events`."""
-    lines = data.splitlines()
-    try:
-        # In a third of the time that `json` takes line by line.
-        events = msgspec.json.decode(b"[%b]" % b",".join(lines))
-        if len(events) == len(lines) and all(map(_is_event, events)):
-            return list(events)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass
-    events = []
-    for number, line in enumerate(lines, 1):
-        event = json_object(line)
-        if event and _is_event(event):
-            events.append(event)
-        elif line.strip() and (number < len(lines) or data.endswith(b"\n")):
-            damaged.append(f"{name}:{number}")
-    return events
-
-
-def _is_event(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("event"), str)
 
 
 def has_end(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -102,17 +103,9 @@ class GridRequest:
         return request if is_valid and isinstance(request.baseline, dict) else None
 
     def is_same(self, other: GridRequest | None) -> bool:
-        """Return whether a different request has the same cells, repeats, prices, baseline, target and unit."""
-        if other is None:
-            return False
-        contents = [
-            (
-                [(cell.cell_id, cell.repeats, cell.price_per_hour, cell.price_source) for cell in each.cells],
-                [dict(each.baseline), each.target, each.unit, each.currency, each.rule, each.limits],
-            )
-            for each in (self, other)
-        ]
-        return contents[0] == contents[1]
+        """Return whether a different request differs at most in the text of its file."""
+        saved = [json.dumps({**each.to_json(), "first_look": 0}, default=str) for each in (self, other) if each]
+        return len({*saved}) < len(saved)
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:
@@ -216,7 +209,7 @@ def _texts(group: Sequence[PlannedCell], leaves: Sequence[str]) -> set[str]:
 
 
 def _text(cell: PlannedCell, leaves: Sequence[str]) -> str:
-    values = cell.content.leaves()
+    values = cell.content.leaves
     return ", ".join(
         _DIFFERENCES[leaf].format(str(values[leaf]).removeprefix("sha256:")) for leaf in leaves if leaf in values
     )
@@ -275,7 +268,7 @@ def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:
 
 def _axes(attempt: Attempt) -> dict[str, Any]:
     """Return an attempt's values on all possible axes, by their names in a grid file."""
-    leaves = attempt.cell.leaves()
+    leaves = attempt.cell.leaves
     device = attempt.profile or leaves.get("device.kind")
     axes: dict[str, Any] = {} if device is None else {"device": device}
     axes |= {axis: leaves[leaf] for leaf, axis in _AXES.items() if leaf in leaves}

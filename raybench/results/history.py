@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,7 @@ from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, Key, attempts, key_of
-from raybench.results.event_lines import DAMAGED, attempt_of_lines
+from raybench.results.attempt import Attempt, Key, attempt_in, key_of
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -24,7 +24,6 @@ from raybench.results.folder import (
     continues,
     event_files,
     execution_files,
-    parse_events,
     read_events,
 )
 
@@ -63,7 +62,8 @@ class GridHistory:
         Raises:
             UsageError: a file cannot be read, or two files of one run differ.
         """
-        history = cls(folders[0])
+        history, is_collecting = cls(folders[0]), gc.isenabled()
+        gc.disable()  # it would look through all that was read again and again, for a quarter of the time
         try:
             history.attempts = _numbered(_read_attempts(folders, history.damaged))
             checks = (event for path in _paths(folders, CHECKS) for event in read_events(path, history.damaged))
@@ -71,10 +71,14 @@ class GridHistory:
                 (event for event in checks if event["event"] == "check_ended"), key=lambda event: str(event.get("t"))
             )
             paths = {path.name: path for folder in reversed(folders) for path in execution_files(folder)}
-            executions = (Execution.read(paths[name]) for name in sorted(paths))
-            history.executions = [execution for execution in executions if execution]
+            executions = {paths[name]: Execution.read(paths[name]) for name in sorted(paths)}
+            history.executions = [execution for execution in executions.values() if execution]
+            history.damaged += [str(path) for path, execution in executions.items() if execution is None]
         except OSError as error:
             raise UsageError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
+        finally:
+            if is_collecting:
+                gc.enable()
         return history
 
     def close_lost(self) -> None:
@@ -105,7 +109,7 @@ class GridHistory:
     def snapshot(self, key: Key) -> Attempt:
         """A copy of an attempt that later events do not change."""
         with self._lock:
-            return self.attempts[key].copy()
+            return replace(self.attempts[key], epochs=list(self.attempts[key].epochs))
 
     @property
     def warnings(self) -> list[str]:
@@ -136,19 +140,11 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
                 raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
     found = []
     for run, path in paths.items():
-        for attempt in _attempts_in(path, damaged):
+        attempt = attempt_in(path.read_bytes(), str(path), damaged)
+        if attempt and attempt.trial == path.parent.name:
             attempt.run = run
-            if attempt.trial == path.parent.name:
-                found.append(attempt)
+            found.append(attempt)
     return found
-
-
-def _attempts_in(path: Path, damaged: list[str]) -> Iterable[Attempt]:
-    data = path.read_bytes()
-    try:
-        return [attempt_of_lines(data.splitlines())]
-    except DAMAGED:
-        return attempts(parse_events(data, str(path), damaged)).values()
 
 
 def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from types import NoneType
 from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
@@ -15,24 +13,12 @@ from raybench.core.job import Target
 LARGEST = 2**63
 """Upper limit of whole numbers in a file; a larger one is treated as damage."""
 
-_FLOAT = {float}
-
 LARGEST_FLOAT = 1e100
 """The same of other numbers: sums of squares of smaller ones do not overflow."""
 
 
 CELL_PARTS = ("workload", "data", "device", "engine", "settings")
 """Parts of a cell that must be maps, if present."""
-
-
-def json_object(text: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None if it is damaged."""
-    try:
-        value = json.loads(text)
-    # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def mapping_in(value: Any) -> Mapping[str, Any]:
@@ -48,29 +34,27 @@ def valid_values_in(value: Any) -> Mapping[str, Any]:
 
 
 def shared_values_in(value: Any) -> Mapping[str, Any]:
-    """The same as `valid_values_in`; attempts of the same hardware and software share the map."""
+    """The same as `valid_values_in`, of a map or its JSON; attempts of the same hardware and software share the map."""
     try:
-        return _valid_values_of(json.dumps(mapping_in(value)))
+        return _valid_values_of(_text(value))
     except (TypeError, ValueError, RecursionError):
         return {}
 
 
+def _text(value: Any) -> str | bytes:
+    return value if isinstance(value, bytes) else json.dumps(value)
+
+
 @lru_cache(4096)
-def _valid_values_of(text: str) -> Mapping[str, Any]:
+def _valid_values_of(text: str | bytes) -> Mapping[str, Any]:
     return valid_values_in(json.loads(text))
 
 
 def _is_sound(value: Any) -> bool:
-    kind = type(value)
-    if kind is str or kind is bool:  # the usual types first, for speed
-        return True
-    if kind is dict:
-        return all(map(_is_sound, value.values()))
-    if isinstance(value, (str, float, int, NoneType)):  # before maps, for speed
-        return not isinstance(value, (int, float)) or isinstance(value, bool) or number_in(value) is not None
-    if isinstance(value, (Mapping, list)):
-        return all(map(_is_sound, value.values() if isinstance(value, Mapping) else value))
-    return True
+    """Return whether no number in a value of JSON is out of range."""
+    if isinstance(value, (dict, list)):
+        return all(map(_is_sound, value.values() if isinstance(value, dict) else value))
+    return type(value) not in (int, float) or number_in(value) is not None
 
 
 def flat_in(value: Any) -> Mapping[str, Any]:
@@ -92,13 +76,13 @@ def error_in(value: Any) -> Mapping[str, Any]:
 def cell_in(value: Any) -> Cell:
     """A cell; unknown if a part has the wrong type, since the trial's start event is then damaged."""
     try:
-        return _cell_of(json.dumps(mapping_in(value), allow_nan=False))
+        return _cell_of(_text(value))
     except (TypeError, ValueError, RecursionError):
         return UNKNOWN_CELL
 
 
 @lru_cache(4096)  # all trials of a cell share it
-def _cell_of(text: str) -> Cell:
+def _cell_of(text: str | bytes) -> Cell:
     tree = valid_values_in(json.loads(text))
     parts = [tree.get(name, {}) for name in CELL_PARTS]
     parts.append(mapping_in(tree.get("data")).get("examples", {}))
@@ -127,36 +111,6 @@ def time_in(value: Any) -> float | None:
     """A number of seconds, which cannot be negative, or None."""
     number = number_in(value)
     return None if number is None or number < 0 else number
-
-
-def numbers_in(value: Any) -> Mapping[str, float]:
-    """A map of names to finite numbers, without other entries; the map itself if it has no others."""
-    if type(value) is dict and {*map(type, value.values())} == _FLOAT and abs(sum(value.values())) < LARGEST_FLOAT:
-        return value  # the usual case, for speed
-    return {str(name): number for name, text in mapping_in(value).items() if (number := number_in(text)) is not None}
-
-
-def seconds_in(value: Any) -> Mapping[str, float]:
-    """A map of names to times, without negative ones; the map itself if it has no others."""
-    numbers = numbers_in(value)
-    if not numbers or min(numbers.values()) >= 0:
-        return numbers
-    return {name: seconds for name, seconds in numbers.items() if seconds >= 0}
-
-
-def sequence_in(value: Any) -> Sequence[float]:
-    """A sequence of numbers; empty if one of them is damaged, since their positions matter."""
-    try:
-        numbers = array("d", value if isinstance(value, list) else ())  # a third of the memory of a tuple
-    except (TypeError, OverflowError):
-        return ()
-    return numbers if numbers and abs(sum(numbers)) < LARGEST_FLOAT else ()
-
-
-def records_in(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """A list of maps, without those that have an invalid number."""
-    items = value if isinstance(value, (list, tuple)) else []
-    return tuple(record for item in items if (record := valid_values_in(item)))
 
 
 def target_in(value: Any) -> Target | None:

@@ -11,9 +11,8 @@ from typing import Literal
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.results.archive import extracted, is_archive
 from raybench.results.attempt import latest
-from raybench.results.folder import grids_in, has_results, read_events
+from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
@@ -45,22 +44,20 @@ def load_grids(
     sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
     if not sources:
         raise UsageError("load: there is no source; name at least one")
-    grids: list[GridSource] = []
+    listed: list[Record] = []
+    repeats: epochs_csv.Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
         for each in sources:
             try:
-                if user_path(each).suffix == ".csv" and user_path(each).is_file():
-                    grids += _by_grid(epochs_csv.load_csv(user_path(each)))
-                    continue
-                if user_path(each).suffix == ".jsonl" and user_path(each).is_file():
-                    grids.append(_of_file(user_path(each)))
+                if user_path(each).suffix.lower() == ".csv" and user_path(each).is_file():
+                    listed += epochs_csv.load_csv(user_path(each), repeats)
                     continue
                 for folder in _folders(each, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
-        grids += [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
+        grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
     if grid is not None:
         known = [each.name for each in grids if each.name]
         grids = [each for each in grids if each.name == grid]
@@ -75,25 +72,21 @@ def load_grids(
 def of_history(name: str, history: GridHistory) -> GridSource:
     """Return the results of a grid that are in files, with prices and requests if known."""
     attempts, request = as_requested(history, latest_request(history))
-    known = prices(request.cells) if request else {}
-    priced = ((attempt, known.get(attempt.cell_id, known.get(attempt.profile))) for attempt in attempts)
-    records = [Record(attempt, name, {} if price is None else {"price_per_hour": price}) for attempt, price in priced]
+    if request is None:
+        return GridSource(name, [Record(attempt, name) for attempt in attempts], history)
+    priced, current = prices(request.cells), {cell.cell_id for cell in request.cells}
+    records = [
+        Record(
+            attempt,
+            name,
+            {
+                "current": attempt.cell_id in current,
+                "price_per_hour": priced.get(attempt.cell_id, priced.get(attempt.profile)),
+            },
+        )
+        for attempt in attempts
+    ]
     return GridSource(name, records, history, request)
-
-
-def _of_file(path: Path) -> GridSource:
-    """Return the attempts in one file of events.
-
-    Raises:
-        UsageError: there are none in it.
-    """
-    history = GridHistory(path.parent)
-    for event in read_events(path, history.damaged):
-        history.take(event)
-    if not history.attempts:
-        raise UsageError(f"{history.damaged[0] if history.damaged else path}: no event of an attempt")
-    name = next((attempt.grid for attempt in history.attempts.values() if attempt.grid), path.stem)
-    return of_history(name, history)
 
 
 def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
@@ -103,7 +96,9 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
         UsageError: it is not such a source.
     """
     path = user_path(source)
-    if is_archive(path):
+    if path.suffix == ".zip" and path.is_file():
+        from raybench.results.archive import extracted
+
         return [stack.enter_context(extracted(path))]
     if is_store(source) and not path.is_dir():
         return stack.enter_context(downloaded(store_from_uri(source), grid))[0]

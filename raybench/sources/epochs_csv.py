@@ -15,9 +15,10 @@ Any program may write it. The first line names the columns, by the names they ha
 Without the column `trial`, the file is one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its
 names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
 
-Other columns of the table of epochs are computed from these and ignored here. An empty field is a missing value. Trials
-with the same settings on the same device are repeats of one cell, numbered by their order or by the column `repeat`;
-several attempts at one trial are one repeat, and the last one counts.
+Other columns of the table of epochs are computed from these and ignored here. An empty field or NA is a missing value;
+so is NaN, except in a metric. Without a status, a trial is complete, or diverged if a loss of its last epoch is NaN or
+infinite. Trials with the same settings on the same device are repeats of one cell, numbered by their order or by the
+column `repeat`; several attempts at one trial are one repeat, and the last one counts.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from raybench.core.identity import digest
+from raybench.core.identity import digest, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
@@ -82,10 +84,19 @@ class _Trial:
     epochs: dict[int, Epoch] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
     joules: dict[int, float] = field(default_factory=dict)
+    last: tuple[int, bool] = (0, False)
+    """Its last epoch, and whether a loss of it is not finite."""
 
 
-def load_csv(path: Path) -> list[Record]:
+Repeats = dict[str, dict[int, tuple[Path, _Trial]]]
+"""The file and the trial of each repeat, by cell."""
+
+
+def load_csv(path: Path, known: Repeats | None = None) -> list[Record]:
     """Load every trial of a CSV of epochs.
+
+    Args:
+        known: the repeats in other files; those of this file are added.
 
     Raises:
         FileError: it is invalid; the message lists all problems, each with line and column.
@@ -95,7 +106,7 @@ def load_csv(path: Path) -> list[Record]:
     reader.read()
     if not reader.problems and not reader.trials:
         reader.problem(1, "", "no epoch in it")
-    records = [] if reader.problems else list(reader.records())
+    records = [] if reader.problems else list(reader.records({} if known is None else known))
     if reader.problems:
         raise FileError(reader.problems, SHOWN)
     return records
@@ -178,6 +189,7 @@ class _Reader:
         trial.lines[epoch] = line
         if row.get("energy_j") is not None:
             trial.joules[epoch] = row["energy_j"]
+        trial.last = max(trial.last, (epoch, any(row[name] != row[name] for name in row if name.endswith("/loss"))))
         values = epoch_of_columns(epoch, row.get("ended"), row)
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
 
@@ -207,6 +219,10 @@ class _Reader:
         elif metric not in self._head:
             hint = close(metric, self._head) or "add it"
             self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}; {hint}")
+        else:
+            for name, bound in zip(_TARGET[1:], bounds, strict=True):
+                if bound is not None and (message := _not_fraction(metric, bound)):
+                    self.problem(trial.line, name, message)
 
     def _check_gaps(self, trial: _Trial) -> None:
         """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
@@ -233,27 +249,28 @@ class _Reader:
             ledger = {**epoch.ledger, "train": round(max(0.0, seconds - other_s), 9)}
             trial.epochs[number] = replace(epoch, ledger=ledger)
 
-    def records(self) -> Iterator[Record]:
+    def records(self, known: Repeats) -> Iterator[Record]:
         """Return the trials as records; adds a problem for each repeat that two trials of a cell claim."""
         trials = self.trials.values()
         numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
-        cells: dict[str, dict[int, _Trial]] = {}
         for trial in trials:
             attempt = _attempt(trial, self.path.stem)
-            columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour")}
+            columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour"), "trial": attempt.trial}
             if not OWN_NAME.fullmatch(attempt.trial):
-                identity = {"cell": attempt.cell.to_json(), "device": attempt.profile, "grid": trial.values.get("grid")}
-                columns["cell"] = digest(identity)
-                repeats = cells.setdefault(columns["cell"], {})
-                columns["repeat"] = self._repeat(trial, repeats, numbers)
+                cell = digest({"cell": attempt.cell.to_json(), "device": attempt.profile, "grid": attempt.grid})
+                number = self._repeat(trial, known.setdefault(cell, {}), numbers)
+                attempt = replace(attempt, trial=trial_id(cell, number))
             yield Record(attempt, None, columns)
 
-    def _repeat(self, trial: _Trial, repeats: dict[int, _Trial], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, _Trial]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
         name, repeat = trial.values["trial"], trial.values.get("repeat")
-        own_numbers = (number for number, other in repeats.items() if other.values["trial"] == name)
-        number = next(own_numbers, len(repeats)) if repeat is None else numbers.index(repeat)
-        first = repeats.setdefault(number, trial)
+        own = (number for number, (path, other) in known.items() if (path, other.values["trial"]) == (self.path, name))
+        free = max(known, default=-1) + 1
+        number = next(own, free) if repeat is None else numbers.index(repeat)
+        if number in known and known[number][0] != self.path:
+            number = free
+        first = known.setdefault(number, (self.path, trial))[1]
         if first.values["trial"] != name:
             other = f"trial {_cut(repr(first.values['trial']))} on line {first.line} has it, and the same settings"
             self.problem(trial.line, "repeat", f"{repeat} again: {other}")
@@ -273,7 +290,7 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         profile=values.get("device"),
         target=Target(metric, at_least, at_most) if metric else None,
         host={"name": values.get("host")},
-        status=values.get("status") or TrialStatus.COMPLETED,
+        status=values.get("status") or (TrialStatus.DIVERGED if trial.last[1] else TrialStatus.COMPLETED),
         ledger={name: value for name in _LEDGER if (value := values.get(f"{name}_s")) is not None},
         wall=values.get("wall_s"),
         template_import=values.get("template_import_s"),
@@ -284,15 +301,16 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
 
 def _energy(attempt: Attempt, joules: Mapping[int, float]) -> dict[str, Any]:
     """Return the summary of the energy of epochs, as a sampler writes it."""
-    numbers = [epoch.epoch for epoch in attempt.epochs]
-    reached = timing.first_reaching(attempt, attempt.target) if attempt.target else None
     stretches = {
-        "epochs": numbers,
-        "steady": [epoch.epoch for epoch in attempt.steady],
-        "target": [number for number in numbers if reached and number <= reached],
+        "epochs": attempt.epochs,
+        "steady": attempt.steady,
+        "target": timing.until_target(attempt, attempt.target) if attempt.target else [],
     }
-    known = {name: own for name, own in stretches.items() if own and joules.keys() >= {*own}}
-    sums = {name: {"device_j": sum(map(joules.__getitem__, own)), "count": len(own)} for name, own in known.items()}
+    sums = {
+        name: {"device_j": sum(joules[each.epoch] for each in epochs), "count": len(epochs)}
+        for name, epochs in stretches.items()
+        if epochs and all(each.epoch in joules for each in epochs)
+    }
     return {**sums, "each": {str(number): {"device_j": each} for number, each in joules.items()}}
 
 
@@ -304,12 +322,17 @@ def _value(name: str, text: str) -> Any:
     """
     dtype = KNOWN[name].dtype if name in KNOWN else NUMBER
     quoted = _cut(repr(text))
-    if not text or text == "<NA>":
+    if not text or text == "<NA>" or (text == "NA" and dtype != TEXT):
         return None
     if name == "status" and text not in list(TrialStatus):
         raise ValueError(f"{quoted} is not a status; {nearest(text, TrialStatus)}")
     if name in SETTINGS and bool in SETTINGS[name].types:
         return _boolean(text, SETTINGS[name].names)
+    if dtype == TIME:
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"{quoted} is not a time; write it as 2026-11-21T09:00:00Z") from None
     if dtype in (TEXT, TIME):
         return text
     if dtype == YES_NO:
@@ -321,11 +344,11 @@ def _value(name: str, text: str) -> Any:
     if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
         raise ValueError(f"{quoted} is not a whole number")
     if not math.isfinite(number):
-        return None  # many programs write NaN for unknown values
+        return None if name in KNOWN or name.startswith(UNITS) else math.nan  # a metric whose value is not known
     if number < 0 and name in KNOWN and name not in SIGNED:
         raise ValueError(f"{quoted} is negative")
-    if name.endswith("/accuracy"):
-        _check_fraction(number)
+    if message := _not_fraction(name, number):
+        raise ValueError(message)
     return int(number) if dtype == WHOLE else number
 
 
@@ -342,10 +365,12 @@ def _unknown(name: str) -> str:
     return f"unknown column; {hint}"
 
 
-def _check_fraction(number: float) -> None:
-    if not 0 <= number <= 1:
-        share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
-        raise ValueError(f"{number:g} is not a fraction from 0 to 1{share}")
+def _not_fraction(metric: str, number: float) -> str:
+    """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
+    if not metric.endswith("/accuracy") or 0 <= number <= 1:
+        return ""
+    share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
+    return f"{number:g} is not a fraction from 0 to 1{share}"
 
 
 def _cut(text: str) -> str:

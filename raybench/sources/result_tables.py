@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.findings.finding import finding_codes
 from raybench.core.cell import Cell
-from raybench.core.identity import trial_id
 from raybench.core.settings import PARAM, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
@@ -65,13 +64,8 @@ class GridSource:
 
     @property
     def attempts(self) -> list[Attempt]:
-        """Every attempt; a table's trials have names of their own and get those of their cells and repeats."""
-        return [
-            replace(each.attempt, trial=trial_id(each.columns["cell"], each.columns["repeat"]))
-            if each.columns.keys() >= {"cell", "repeat"}
-            else each.attempt
-            for each in self.records
-        ]
+        """Every attempt."""
+        return [each.attempt for each in self.records]
 
 
 def prices(cells: Iterable[PlannedCell]) -> dict[str | None, float]:
@@ -214,14 +208,14 @@ def _target(attempt: Attempt) -> dict[str, Any]:
     target = attempt.target
     if target is None:
         return {}
-    epoch = timing.first_reaching(attempt, target)
+    epochs = timing.until_target(attempt, target)
     return {
         "target_metric": target.metric,
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
-        "target_reached": epoch is not None,
+        "target_reached": bool(epochs),
         "time_to_target_s": timing.time_to_target(attempt, target),
-        "epochs_to_target": epoch,
+        "epochs_to_target": epochs[-1].epoch if epochs else None,
     }
 
 
@@ -234,7 +228,7 @@ def _error(attempt: Attempt) -> str | None:
 
 def cell_columns(cell: Cell) -> dict[str, Any]:
     """Return a cell's columns, with other fields by their dotted names."""
-    cell_leaves = cell.leaves()
+    cell_leaves = cell.leaves
     row = {column.name: cell_leaves.get(leaf) for leaf, column in LEAVES.items()}
     settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}

@@ -57,7 +57,7 @@ def run_name(attempt: Attempt) -> str:
 def parameters(attempt: Attempt) -> dict[str, str]:
     """Settings and parameters of a run, its device, workload, data, framework, repeat, seed; JSON, except texts."""
     cell = attempt.cell
-    leaves = cell.leaves()
+    leaves = cell.leaves
     values = {name: value for name, value in leaves.items() if name.startswith(("settings.", PARAM))}
     values = {name: value for name, value in values.items() if value is not False and value not in (None, [])}
     values |= {
@@ -116,7 +116,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         RUN: attempt.run,
         STATUS: attempt.status or RUNNING,
         HOST: attempt.host.get("name"),
-        HARDWARE: attempt.cell.leaves().get("device.model"),
+        HARDWARE: attempt.cell.leaves.get("device.model"),
         ERROR: ": ".join(str(error[name]) for name in ("type", "message") if error.get(name)) or None,
     }
     return {name: str(value)[:MAX_TAG] for name, value in texts.items() if value is not None}

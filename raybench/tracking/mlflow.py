@@ -125,7 +125,7 @@ class Runs:
         return str(stored.experiment_id)
 
     def _list(self) -> None:
-        for stored in _pages(lambda token: _search(self._client, [self._experiment], "", token)):
+        for stored in _pages(lambda token: _search(self._client, [self._experiment], token)):
             tags, run_id = stored.data.tags, stored.info.run_id
             if p.EXECUTION in tags:
                 self._executions[tags[p.EXECUTION]] = run_id
@@ -215,8 +215,7 @@ def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[
         client = MlflowClient(store.uri)
         experiments = _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
         names = {each.experiment_id: each.name for each in experiments}
-        stored = list(_pages(lambda token: _search(client, list(names), "", token))) if names else []
-        stored = [run for run in stored if {p.RUN, p.EXECUTION} & run.data.tags.keys()]
+        stored = list(_pages(lambda token: _search(client, list(names), token))) if names else []
         runs = [run for run in stored if _is_ended(run)]
         if any(run.info.artifact_uri.startswith("mlflow-artifacts:") for run in runs) and not is_server(store.uri):
             raise StoreError(f"MLflow store {store}: its files are on a server; use the server's URL")
@@ -273,9 +272,9 @@ def _create(database: Path) -> None:
         lock.unlink(missing_ok=True)
 
 
-def _search(client: Any, experiments: Sequence[str], clause: str, token: str | None) -> Any:
-    order = ["attributes.start_time ASC"]
-    return client.search_runs(experiments, clause, order_by=order, max_results=PAGE, page_token=token)
+def _search(client: Any, experiments: Sequence[str], token: str | None) -> Any:
+    ours, order = f"tags.`{p.GRID}` LIKE '%'", ["attributes.start_time ASC"]  # a server may have other programs' runs
+    return client.search_runs(experiments, ours, order_by=order, max_results=PAGE, page_token=token)
 
 
 def _pages(query: Callable[[str | None], Any]) -> Iterator[Any]:

@@ -82,7 +82,7 @@ def cli_flags(store: Store, results: Path) -> str:
         is_default = resolve(results) == store
     except UsageError:  # MLFLOW_TRACKING_URI is invalid, and --tracking-uri replaced it
         is_default = False
-    return flag + ("" if is_default else f" --tracking-uri {quote(str(store))}")
+    return flag + ("" if is_default else f" --tracking-uri {as_argument(store)}")
 
 
 def store_from_uri(source: str) -> Store:
@@ -123,6 +123,13 @@ def is_server(uri: str) -> bool:
 def in_a_browser(store: Store) -> str:
     """The address of an MLflow server for the browser: without secrets, and without asterisks in their place."""
     return str(store).replace(f"{HIDDEN}@", "")
+
+
+def as_argument(store: Store) -> str:
+    """The store as an argument of a command: its secrets are in the variable that it comes from, or left out."""
+    if HIDDEN in str(store) and os.environ.get(ENVIRONMENT, "").strip() == store.uri:
+        return f'"${ENVIRONMENT}"'
+    return quote(str(store))
 
 
 @contextmanager

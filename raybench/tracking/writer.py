@@ -17,11 +17,12 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from raybench.core.events import Event, events_file
+from raybench.core.secret_masking import HIDDEN
 from raybench.results.attempt import Key, key_of
 from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
-from raybench.tracking.store import Store, StoreError, redacted_errors
+from raybench.tracking.store import Store, StoreError, as_argument, redacted_errors
 
 if TYPE_CHECKING:
     from raybench.tracking.mlflow import Runs
@@ -182,7 +183,10 @@ def write(runs: Runs, history: GridHistory, key: Key) -> None:
 
 def remedy(store: Store, folder: Path) -> str:
     """The command that brings a store up to date."""
-    return f"`raybench export {quote(str(folder))} -o {quote(str(store))}` writes what is missing"
+    command, hint = f"raybench export {quote(str(folder))} -o {as_argument(store)}", ""
+    if HIDDEN in command:
+        hint = f" (with the user and password in place of {HIDDEN})"
+    return f"`{command}` writes what is missing{hint}"
 
 
 def fill(store: Store, history: GridHistory) -> int:

@@ -18,7 +18,7 @@ from raybench import datasets
 from raybench.core.job import Budget, StopRule, Target
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
-from raybench.engines.loop_facts import LoopFacts, OptimizerSettings
+from raybench.engines.loop_facts import LoopFacts
 from raybench.training.budget import BudgetRule
 from raybench.training.clock import TrainingClock
 from raybench.training.epoch_record import Diverged, EpochRecord, finite
@@ -77,31 +77,17 @@ class Recorder:
     """The receiver of what a trial reports: the journal, or a terminal; this one ignores it."""
 
     def begin(self, state: SavedState | None) -> int:
-        """Note that training begins.
-
-        Returns:
-            The number of epochs that an earlier attempt has completed, whose state has been loaded.
-        """
+        """Note that training begins; load the state of an earlier attempt, and return the number of its epochs."""
         return 0
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
-        """Record an epoch.
-
-        Args:
-            fields: of the event `epoch_ended`.
-            more: whether another epoch follows, before which a checkpoint may be made.
-        """
+        """Record an epoch, from the fields of its event; if more follow, a checkpoint may be made."""
 
     def left(self, fields: dict[str, Any]) -> None:
         """Note that the loop was left after an epoch, by `break` or by an error; `Trial.finish` records it."""
 
     def decide(self, epoch: int, stop: bool) -> bool:
-        """Return whether training ends with an epoch (from 1), for all ranks alike.
-
-        Args:
-            epoch: its number.
-            stop: whether it does according to this rank, since its target is reached or its budget spent.
-        """
+        """Return whether training ends with an epoch (from 1), for all ranks alike; `stop`: it does for this rank."""
         return stop
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
@@ -143,8 +129,6 @@ class Trial:
         self._names: set[str] = set()
         self._process = os.getpid()
 
-    # Attributes for the loop ------------------------------------------------------------------------------------------
-
     @property
     def device(self) -> str:
         """The framework's name of the device, such as `cuda:0`."""
@@ -166,8 +150,6 @@ class Trial:
             DataError: it is missing or damaged.
         """
         return datasets.get(dataset).load(self.data_dir)
-
-    # What the loop reports ------------------------------------------------------------------------------------------
 
     def epochs(self, count: float | None = None) -> Iterator[int]:
         """Iterate over the epochs, numbered from 0, instead of `range(count)`.
@@ -271,8 +253,6 @@ class Trial:
             raise RuntimeError("trial.checkpoint() after trial.epochs(): call it before, so that training can resume")
         self._state = SavedState(save, load)
 
-    # What raybench asks ---------------------------------------------------------------------------------------------
-
     @property
     def in_epoch(self) -> bool:
         """Return whether an epoch has begun and has not ended."""
@@ -307,8 +287,6 @@ class Trial:
     def abandon(self) -> None:
         """Ignore everything from here on: training has ended, perhaps by an error."""
         self._epoch = None
-
-    # ----------------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _clock(self) -> TrainingClock:
@@ -402,13 +380,16 @@ class Trial:
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
-        steps, optimizers = self._loop.optimizer_steps(), self._loop.optimizers()
+        steps = self._loop.optimizer_steps()
+        optimizers = [
+            {"class": each.name, "lr": each.lr, "weight_decay": each.weight_decay} for each in self._loop.optimizers()
+        ]
         return {
             "epoch": epoch.number + 1,
             **epoch.counted(),
             **epoch.facts,
             **({"optimizer_steps": steps} if steps else {}),
-            **({"optimizers": [_as_json(entry) for entry in optimizers]} if optimizers else {}),
+            **({"optimizers": optimizers} if optimizers else {}),
             **measured,
             "metrics": self._finite(values, f"in epoch {epoch.number + 1}"),
         }
@@ -507,9 +488,7 @@ class Steps(Generic[T]):
         epoch, timer = trial._epoch, clock.timer
         assert epoch and timer
         if clock.is_evaluating:
-            raise RuntimeError(
-                "trial.steps() in trial.evaluation(): it counts batches of training; write `for … in loader`"
-            )
+            raise RuntimeError("trial.steps() in trial.evaluation(): it counts batches of training; use the loader")
         length = self._length
         limit = trial._limit(length)
         last = limit or (epoch.taken + length if length else None)
@@ -517,13 +496,8 @@ class Steps(Generic[T]):
         self._passes = 0 if self._iterator is None else 1
         # As few calls as possible: after a step, which displaces their code from the processor's caches, each takes
         # about a microsecond, a thousandth of a short step (benchmarks/training_loop.py).
-        examples, steps, path, now, budget = (
-            self._examples,
-            self._steps,
-            self._path,
-            time.perf_counter_ns,
-            trial._budget,
-        )
+        examples, steps, path = self._examples, self._steps, self._path
+        budget, now = trial._budget, time.perf_counter_ns
         while limit is None or epoch.taken < limit:
             start_ns = now()
             if start_ns >= budget.ask_ns and epoch.taken not in (0, last):
@@ -586,8 +560,3 @@ class Steps(Generic[T]):
             return len(self._batches) * self._steps  # type: ignore[arg-type]
         except TypeError:
             return None
-
-
-def _as_json(optimizer: OptimizerSettings) -> dict[str, Any]:
-    """An optimizer's settings as in the journal."""
-    return {"class": optimizer.name, "lr": optimizer.lr, "weight_decay": optimizer.weight_decay}

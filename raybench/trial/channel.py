@@ -106,8 +106,8 @@ class Reader:
             first = self.processes.setdefault(rank, pid)
             if first != pid:
                 self.conflict = (
-                    f"two processes ({first} and {pid}) report as rank {rank}: start them with torchrun, or call "
-                    "trial.epochs() in one of them only"
+                    f"two processes ({first} and {pid}) report as rank {rank}: start them with torchrun (without "
+                    "restarts), or call trial.epochs() in one of them only"
                 )
                 continue
             with path.open("rb") as file:

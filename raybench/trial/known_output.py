@@ -63,7 +63,7 @@ KNOWN_OUTPUTS = (
         {"epoch": rf"^{_NO_PROGRESS}.*\b[Ee]poch[ :#=\['\"]*(\d+).*(?:\b|_)(?:[Ll]oss|[Aa]cc)"},
     ),
     KnownOutput("the checkpoints of timm", {"epoch": r"^Current checkpoints:"}),
-    KnownOutput("the rounds of XGBoost", {"epoch": r"^\[(\d+)\]\t\S+:"}, are_passes=False),
+    KnownOutput("the rounds of XGBoost or LightGBM", {"epoch": r"^\[(\d+)\]\t\S[^:]*:"}, are_passes=False),
 )
 
 METRICS = {

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from raybench.core import events, memory
 from raybench.core.cell import COMMAND, FUNCTION, Cell
@@ -83,7 +83,7 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
         send(_Ranks(job, processes, fail).follow(send))
     finally:
         for process in processes:
-            process.end()
+            process.kill()
 
 
 def _set_environment(rank: Rank, port: int) -> None:
@@ -162,12 +162,6 @@ class _Process:
         self._process.kill()
         self._process.join()
 
-    def end(self) -> None:
-        """Kill it if it is running, and close its pipe."""
-        self.kill()
-        self.pipe.close()
-        self._stack.close()
-
 
 def _be(
     number: int, count: int, port: int, work: Callable[[Send], None], pipe: Connection, of_parent: Connection
@@ -236,13 +230,13 @@ class _Ranks:
         report that.
         """
         processes, deadline, ended = self._processes, math.inf, 0
-        by_pipe = {process.pipe: process for process in processes}
         while True:
-            running = [pipe for pipe, process in by_pipe.items() if process.code is None]
-            left_s = min(deadline, self._timeout) - time.monotonic()
-            ready = wait(running, None if left_s == math.inf else max(0.0, left_s))
-            for pipe in ready:
-                by_pipe[cast(Connection, pipe)].read()
+            running = [process.pipe for process in processes if process.code is None]
+            # The pipe of a dead rank is open as long as a process that it has forked.
+            ready = wait(running, min(GRACE_SECONDS, max(0.0, min(deadline, self._timeout) - time.monotonic())))
+            for process in processes:
+                if process.pipe in ready:
+                    process.read()
             while all(process.events and process.events[0] is not process.last for process in processes):
                 event = over_ranks([process.events.popleft()[1] for process in processes])
                 if event["event"] == events.TRAINED:
@@ -271,7 +265,7 @@ class _Ranks:
                 for process in processes:
                     if process.last:
                         process.kill()
-            elif not ready:
+            elif time.monotonic() >= self._timeout:
                 return self._end_at_timeout()
 
     def _failure(self, status: str, error: Mapping[str, Any]) -> Event:
@@ -300,9 +294,7 @@ class _Ranks:
 def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
     """The error of a trial that took too long, with the line of each rank and the one that does not wait for others.
 
-    Args:
-        job: the attempt.
-        stacks: what `faulthandler` wrote of each rank, or None if a signal had stopped it.
+    `stacks` is what `faulthandler` wrote of each rank, or None if a signal had stopped it.
     """
     message = f"took longer than its timeout of {job.timeout:g} s"
     root = f"{job.code_folder}{os.sep}" if job.workload["folder"] else os.sep

@@ -17,8 +17,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
@@ -75,20 +75,17 @@ KEPT_LINES, SEARCHED_LINES = 20, 200
 _ROOT_CAUSE = re.compile(r"Root Cause .*?\brank +: (?P<rank>\d+).*?\bexitcode +: (?P<code>-?\d+)", re.DOTALL)
 """The rank that failed first, in the report of torchrun, which follows the output of the ranks."""
 
-_OF_RANK = re.compile(r"\[rank\d+\]: ")
-"""The beginning of what a rank prints of an exception."""
+_NOT_OF_CAUSE = re.compile(r"\[rank\d+\]: |Extension modules: ")
+"""Beginnings of lines about the exception of a rank, which may follow from that of another one, and about a signal."""
 
-_OF_FAULTHANDLER = re.compile(r"Extension modules: ")
-"""The last line that Python writes after a fatal signal."""
+_THREAD = re.compile(r"(?:Current t|T)hread 0x.*\n")
+"""The line before the stack of each thread, as `faulthandler` writes it."""
 
 _OF_TORCHRUN = "torch/distributed/elastic/"
 """What the first line of that report has in it."""
 
 _NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
 """Environment variables of trackers, and those that Ray sets for its workers."""
-
-_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""Exit codes of a killed program and of a shell whose command was killed."""
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
@@ -121,7 +118,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
     sections = run.ledger(wall_s) if run else {"setup": wall_s}
     end = end_event(job, status, error, wall_s, ledger.loading_s, sections, warnings)
-    send({**end, **(run.known | run.evidence() if run else {})})
+    send({**end, **(run.evidence() if run else {})})
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -163,9 +160,6 @@ class _Run:
         self._program: Program | None = None
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
-        self.known: dict[str, Any] = {}
-
-    # Parts of subclasses --------------------------------------------------------------------------------------------
 
     def _lines(self, lines: list[str], at_ns: int) -> None:
         """Take lines that were read together."""
@@ -173,11 +167,10 @@ class _Run:
     def _look(self) -> None:
         """Look for news that are not in the output."""
 
-    def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
-        """The end of a program that has succeeded."""
-        raise NotImplementedError
+    def _end(self, program: Program) -> None:
+        """Check what a program has said that ended with status 0."""
 
-    def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
+    def _error(self) -> _End | None:
         """The error that the program itself has reported."""
         return None
 
@@ -185,34 +178,21 @@ class _Run:
         """Seconds of each section that was measured."""
         raise NotImplementedError
 
-    # ----------------------------------------------------------------------------------------------------------------
-
     def run(self) -> tuple[TrialStatus, dict[str, Any] | None]:
         """Run the program to its end; return the status and its error."""
         try:
-            program = self._start()
+            program = self._program = self._start()
         except OSError as error:
             name = str(error.filename or self._arguments[0])
-            if "/" not in name or not (self._job.code_folder / name).is_file():
-                hint = (
-                    f"a program is looked up in the PATH, and a file of {self._job.code_folder} is written with its "
-                    f"folder, such as ./{Path(name).name}"
-                )
-            elif isinstance(error, PermissionError):
-                hint = "make it executable: chmod +x"
-            else:
-                hint = "a script begins with #! and the path of its program, in a line without Windows's line end"
-            message = f"cannot start {name}: {error.strerror}; {hint}"
-            return TrialStatus.FAILED, {"type": "UsageError", "message": message}
-        self._program = program
+            hint = f"; a file of {self._job.code_folder} is written as ./{name}" if "/" not in name else ""
+            hint = "; make it executable: chmod +x" if isinstance(error, PermissionError) else hint
+            return TrialStatus.FAILED, _usage_error(f"cannot start {name}: {error.strerror}{hint}")
         deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
         try:
             while program.code is None:
                 left_s = deadline - time.perf_counter_ns() * NANO
                 if left_s <= 0:
-                    timeout = timeout_error(self._job, self._stacks())
-                    status, described = self._stop(TrialStatus.TIMEOUT, "Timeout", timeout["message"])
-                    return status, (described or {}) | timeout
+                    raise _End(TrialStatus.TIMEOUT, timeout_error(self._job, self._stacks()))
                 self._read(min(POLL_SECONDS, left_s))
                 self._look()
             self._read_rest()
@@ -220,14 +200,20 @@ class _Run:
                 self._warnings.append(f"killed, as they ran on after the end of the command: {', '.join(left)}")
                 self._read_rest()
             self._look()
+            reported = self._error()
+            if program.code and not reported:
+                raise self._failure(program.code)
+            if not reported:
+                self._end(program)
         except _End as end:
-            return self._stop(end.status, end.kind, str(end))
+            reported = end
         except OutputError as error:
-            return self._stop(TrialStatus.FAILED, "UsageError", str(error))
-        assert program.code is not None
-        if program.code:
-            return self._failed(program.code)
-        return self._error() or self._end(program)
+            reported = _End(TrialStatus.FAILED, _usage_error(str(error)))
+        if not reported:
+            return TrialStatus.COMPLETED, None
+        self._stop(program)
+        output = "\n".join([*self._last_lines][-KEPT_LINES:])
+        return reported.status, {**reported.error, "output": output} if reported.error else None
 
     def evidence(self) -> dict[str, Any]:
         """The command as it was started."""
@@ -251,10 +237,14 @@ class _Run:
         scripts = [(folder / name).read_text(errors="replace") for name in self._info.files if name.endswith(".py")]
         self._arguments = filled(self._command, values, "\n".join(scripts))
         device = self._job.cell.device
-        count = max(device.threads, device.devices or 1) if self._limits_threads else 0  # at least a core per process
-        cores = (self._job.cores or usable_cores())[:count]
-        with _pinned_to(cores):
+        before = os.sched_getaffinity(0) if self._limits_threads and hasattr(os, "sched_getaffinity") else set()
+        try:
+            if before:  # at least a core per process
+                os.sched_setaffinity(0, (self._job.cores or usable_cores())[: max(device.threads, device.devices or 1)])
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
+        finally:
+            if before:
+                os.sched_setaffinity(0, before)
 
     @property
     def _limits_threads(self) -> bool:
@@ -304,30 +294,28 @@ class _Run:
     def _stacks(self) -> dict[int, str | None]:
         """What Python's `faulthandler` writes of each rank, which ends by it; None if a signal had stopped it."""
         assert self._program
-        kept, self._is_stopping, stacks = self._last_lines, True, dict[int, str | None]()
+        kept, self._is_stopping, stacks = self._last_lines, True, dict[int, str]()
         ranks, launchers = self._program.ranks()
-        for launcher in launchers:  # it would end the other ranks
-            send_signal(launcher, signal.SIGSTOP)
-        for number, pid in ranks.items():
-            if status_of(pid)[0] == "T":
-                stacks[number] = None
-                continue
+        stopped = {number for number, pid in ranks.items() if status_of(pid)[0] == "T"}
+        for pid in (*launchers, *ranks.values()):  # the end of a rank ends others, or lets the launcher end them
+            send_signal(pid, signal.SIGSTOP)
+        for number in ranks.keys() - stopped:
             self._last_lines = deque()
-            send_signal(pid, signal.SIGABRT)
+            send_signal(ranks[number], signal.SIGABRT)
+            send_signal(ranks[number], signal.SIGCONT)
             deadline = time.monotonic() + STACK_SECONDS
-            while status_of(pid)[0] not in ("Z", "") and time.monotonic() < deadline:
+            while status_of(ranks[number])[0] not in ("Z", "") and time.monotonic() < deadline:
                 self._read(POLL_SECONDS)
             self._read_rest()
-            stacks[number] = "\n".join(self._last_lines).partition("Current thread ")[2].partition("\n\n")[0]
+            # The main thread's stack comes last; any thread may have got the signal.
+            stacks[number] = _THREAD.split("\n".join(self._last_lines))[-1]
         for launcher in launchers:
             send_signal(launcher, signal.SIGCONT)
         self._last_lines = kept
-        return stacks
+        return {number: stacks.get(number) for number in ranks}
 
-    def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any] | None]:
-        """End the program, and return the error because of which, if it is one."""
-        program = self._program
-        assert program
+    def _stop(self, program: Program) -> None:
+        """End the program and what it has started."""
         self._is_stopping = True
         program.signal(signal.SIGTERM)
         deadline = time.monotonic() + TERMINATION_SECONDS
@@ -337,70 +325,44 @@ class _Run:
                 self._look()
         program.kill()
         self._read_rest()
-        return status, None if status == TrialStatus.COMPLETED else self._described(kind, message)
 
-    def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
-        """The status of a program that ended with a different code than 0."""
-        reported = self._error()
-        if reported:
-            return reported
+    def _failure(self, code: int) -> _End:
+        """The end of a program whose exit code is not 0."""
         who, of_rank, root = self._info.name, {}, _ROOT_CAUSE.search("\n".join(self._last_lines))
         if root:
             who, code, of_rank = f"{who}: rank {root['rank']}", int(root["code"]), {"rank": int(root["rank"])}
             self._last_lines = deque(takewhile(lambda line: _OF_TORCHRUN not in line, self._last_lines))
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
-        output = self._kept_output
+        kind = signal.Signals(-code).name if code < 0 else "Exit"
+        how = f"was ended by {kind}" if code < 0 else f"exited with status {code}"
         prefix = f"[rank{root['rank']}]: " if root else ""
-        # Other ranks report what follows from the end of this one.
-        lines = [
-            line.removeprefix(prefix).strip()
-            for line in self._last_lines
-            if not _OF_FAULTHANDLER.match(line) and (not _OF_RANK.match(line) or line.startswith(prefix))
-        ]
-        last = next(filter(None, reversed(lines)), "")
+        own = [line.removeprefix(prefix).strip() for line in self._last_lines]
+        last = next((line for line in reversed(own) if line and not _NOT_OF_CAUSE.match(line)), "")
         message = f"{who} {how}" + (f": {last[:300]}" if last else "" if root else ", without any output")
-        for option in re.findall(r"--(\w*_\w*)", " ".join(self._arguments)):
-            if re.search(rf"(unrecognized|no such|unknown).*--{option}\b", output, re.IGNORECASE):
-                dashed = option.replace("_", "-")
-                message += f"; if its options have dashes, write `--{dashed}={{{option}}}` in the command"
-                break
-        by_kernel = code in _KILLED and memory.oom_kills() > self._oom_kills
+        is_killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)  # as a shell says that of its command
+        by_kernel = is_killed and memory.oom_kills() > self._oom_kills
+        output = "\n".join([*self._last_lines][-KEPT_LINES:])
         if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
             memory.remove_limit()
             sizes = memory.describe(output, None, self._job.memory_limit)
-            message = f"{self._info.name} was killed by the kernel because memory ran out" if by_kernel else message
-            return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes | of_rank
-        kind = signal.Signals(-code).name if code < 0 else "Exit"
-        return TrialStatus.FAILED, self._described(kind, message) | of_rank
-
-    @property
-    def _kept_output(self) -> str:
-        return "\n".join([*self._last_lines][-KEPT_LINES:])
-
-    def _described(self, kind: str, message: str) -> dict[str, Any]:
-        return {"type": kind, "message": message, "output": self._kept_output}
-
-
-@contextmanager
-def _pinned_to(cores: Sequence[int]) -> Iterator[None]:
-    """Let programs that are started in the context run on these cores only."""
-    if not cores or not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+            message = f"{who} was killed by the kernel because memory ran out" if by_kernel else message
+            return _End(TrialStatus.OOM, {"type": "OutOfMemory", "message": message} | sizes | of_rank)
+        return _End(TrialStatus.FAILED, {"type": kind, "message": message} | of_rank)
 
 
 class _End(Exception):
-    """The program has to be ended."""
+    """The program has to be ended, or has ended, with a status and its error."""
 
-    def __init__(self, status: TrialStatus, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.kind = status, kind
+    def __init__(self, status: TrialStatus, error: Mapping[str, Any] | None) -> None:
+        super().__init__()
+        self.status, self.error = status, error
+
+
+def _usage_error(message: str) -> dict[str, Any]:
+    return {"type": "UsageError", "message": message}
+
+
+def _diverged(message: str) -> _End:
+    return _End(TrialStatus.DIVERGED, {"type": "Diverged", "message": message})
 
 
 class _Printed(_Run):
@@ -418,6 +380,7 @@ class _Printed(_Run):
         self._read_joules = joules_reader(self._job)
         self._began_j: float | None = None
         self._has_begun = False
+        self._known: dict[str, Any] = {}  # what its output is recognised as
         self._spent_ns = 0  # when the epoch ended that has spent the budget
 
     def _start(self) -> Program:
@@ -435,14 +398,14 @@ class _Printed(_Run):
 
     def _lines(self, lines: list[str], at_ns: int) -> None:
         for line in lines:
-            if self._command.clock == "run" and not self.known and (known := recognise(line)):
-                self.known = {"clock": "output", "known_output": known.name, "are_passes": known.are_passes}
+            if self._command.clock == "run" and not self._known and (known := recognise(line)):
+                self._known = {"clock": "output", "known_output": known.name, "are_passes": known.are_passes}
                 self._command = self._metrics.know(known)
             for mark in self._metrics.read(line):
                 self._mark(mark, at_ns)
 
     def _mark(self, mark: str, at_ns: int) -> None:
-        is_evaluation = self.known and not self._in_epoch and EPOCH_BEGINS in self._command.marks
+        is_evaluation = self._known and not self._in_epoch and EPOCH_BEGINS in self._command.marks
         if mark == EPOCH_AGAIN and self._last and not self._in_epoch:
             self._last["ledger"]["train"] += self._charge("train", at_ns)
             self._add_later()
@@ -454,7 +417,7 @@ class _Printed(_Run):
         elif mark == EPOCH:
             self._epoch(at_ns)
         elif mark == EPOCH_BEGINS:
-            if self._in_epoch and (self.known or EPOCH not in self._command.marks):
+            if self._in_epoch and (self._known or EPOCH not in self._command.marks):
                 self._epoch(at_ns)
             if self._spent_ns:
                 self._end_at_budget()
@@ -482,7 +445,7 @@ class _Printed(_Run):
     def _end_at_budget(self) -> NoReturn:
         self._add_later()
         self._warnings.extend(self._metrics.warnings())
-        raise _End(TrialStatus.COMPLETED, "", "")
+        raise _End(TrialStatus.COMPLETED, None)
 
     @property
     def _is_training(self) -> bool:
@@ -536,7 +499,7 @@ class _Printed(_Run):
             metrics=kept,
         )
         if diverged:
-            raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._metrics.number}")
+            raise _diverged(f"{diverged} in epoch {self._metrics.number}")
         self._has_begun = True
         if self._over_budget(at_ns) >= 0:
             self._spent_ns = at_ns
@@ -566,7 +529,7 @@ class _Printed(_Run):
             self._last["metrics"] |= later
             self._metrics.current = {}
             if diverged:
-                raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} after epoch {self._metrics.number}")
+                raise _diverged(f"{diverged} after epoch {self._metrics.number}")
 
     def _warn_once(self, message: str) -> None:
         self._warnings.extend([message] if message not in self._warnings else [])
@@ -577,27 +540,20 @@ class _Printed(_Run):
             self._send(self._last)
             self._last = None
 
-    def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
-        target = self._job.target.metric if self._job.target else ""
-        missing = self._metrics.missing(target)
-        if missing:
-            return TrialStatus.FAILED, self._described("UsageError", missing)
+    def _end(self, program: Program) -> None:
+        if missing := self._metrics.missing(self._job.target.metric if self._job.target else ""):
+            raise OutputError(missing)
         self._warnings.extend(self._metrics.warnings())
-        try:
-            no_epochs = not self._command.counts_epochs or (bool(self.known) and not self._metrics.number)
-            if no_epochs:
-                self.known = {}
-            before_s = self._last["ledger"]["train"] if self._last and not self._command.time else math.inf
-            if no_epochs or (self._in_epoch and (self.known or EPOCH not in self._command.marks)):
-                self._epoch(program.ended_ns)
-                self._move_excess(before_s, "other")  # what the program does after its last epoch, such as a test
-            elif not self._metrics.number:
-                return TrialStatus.FAILED, self._described("UsageError", "no line of the output ends an epoch")
-            self._add_later()
-        except _End as end:
-            return end.status, self._described(end.kind, str(end)) if end.kind else None
-        except OutputError as error:
-            return TrialStatus.FAILED, self._described("UsageError", str(error))
+        no_epochs = not self._command.counts_epochs or (bool(self._known) and not self._metrics.number)
+        if no_epochs:
+            self._known = {}
+        before_s = self._last["ledger"]["train"] if self._last and not self._command.time else math.inf
+        if no_epochs or (self._in_epoch and (self._known or EPOCH not in self._command.marks)):
+            self._epoch(program.ended_ns)
+            self._move_excess(before_s, "other")  # what the program does after its last epoch, such as a test
+        elif not self._metrics.number:
+            raise OutputError("no line of the output ends an epoch")
+        self._add_later()
         number, epochs = self._metrics.number, self._job.cell.settings.epochs
         if number > 1 and self._most_together == number:
             self._warnings.append(
@@ -607,12 +563,11 @@ class _Printed(_Run):
             )
         if self._command.counts_epochs and epochs and number not in (epochs, math.ceil(epochs)):
             self._warnings.append(f"epochs in the output: {number}; the grid says epochs: {epochs:g}")
-        return TrialStatus.COMPLETED, None
 
     def evidence(self) -> dict[str, Any]:
         """The command as it was started, the first line that each pattern matched, and patterns without a match."""
         found = {"matched": self._metrics.matched, "unmatched": self._metrics.unmatched()} if self._program else {}
-        return super().evidence() | found
+        return super().evidence() | found | self._known
 
     def close(self) -> None:
         """Kill the program if it runs; send the last epoch, with the memory of the largest process."""
@@ -661,10 +616,10 @@ class _Reported(_Run):
                 self._ledger = message["ledger"]
         self._forward(final=False)
         if self._reader.conflict:
-            raise _End(TrialStatus.FAILED, "RankConflict", self._reader.conflict)
-        for end in self._ends.values():
-            if end["error"] and time.time_ns() - end["at"] > TERMINATION_SECONDS / NANO:  # other ranks may wait for it
-                raise _End(TrialStatus(end["status"]), end["error"]["type"], end["error"]["message"])
+            raise _End(TrialStatus.FAILED, {"type": "RankConflict", "message": self._reader.conflict})
+        failed_ns = min((end["at"] for end in self._ends.values() if end["error"]), default=math.inf)
+        if time.time_ns() - failed_ns > TERMINATION_SECONDS / NANO and (error := self._error()):
+            raise error  # other ranks wait for that one
 
     def _forward(self, final: bool) -> None:
         """Send the events of rank 0, with the numbers of other ranks added once they are there."""
@@ -680,7 +635,7 @@ class _Reported(_Run):
             self._queue.popleft()
             self._send(over_ranks(same))
 
-    def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
+    def _error(self) -> _End | None:
         self._forward(final=True)
         failed = {rank: end for rank, end in self._ends.items() if end["error"]}
         if not failed:
@@ -688,10 +643,9 @@ class _Reported(_Run):
         self._warn()
         rank = min(failed, key=lambda rank: failed[rank]["at"])  # others may follow from it
         of_rank = {"rank": rank} if len(self._reader.processes) > 1 else {}
-        error = {**failed[rank]["error"], **of_rank, "output": self._kept_output}
-        return TrialStatus(failed[rank]["status"]), error
+        return _End(TrialStatus(failed[rank]["status"]), failed[rank]["error"] | of_rank)
 
-    def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
+    def _end(self, program: Program) -> None:
         self._warn()
         silent = self._reader.world_size - len(self._reader.processes)
         if 0 < silent < self._reader.world_size:
@@ -716,8 +670,7 @@ class _Reported(_Run):
             message = f"ended in rank {first} after epoch {reached[first]}, in others after {max(reached.values())}"
             of_rank = {"rank": first}
         if message:
-            return TrialStatus.FAILED, self._described("UsageError", f"{self._info.name} {message}") | of_rank
-        return TrialStatus.COMPLETED, None
+            raise _End(TrialStatus.FAILED, _usage_error(f"{self._info.name} {message}") | of_rank)
 
     def _warn(self) -> None:
         for end in self._ends.values():

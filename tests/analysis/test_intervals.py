@@ -10,7 +10,7 @@ from raybench.analysis import intervals
 from raybench.analysis.intervals import (
     REPEATED_LOOKS,
     UNTIL_NARROW,
-    Residual,
+    Candidates,
     Sample,
     Stopping,
     TwoWayTable,
@@ -58,18 +58,19 @@ def test_degrees_of_freedom_are_capped():
 
 
 @pytest.mark.parametrize(
-    ("side", "variance", "error"),
+    ("side", "error", "df"),
     [
-        ((20.0, 20.0, 20.0), 1e-4, math.sqrt(2e-4 / 3)),
-        ((20.0, 20.0, 20.0), 0.0, math.sqrt(2 * 1e-6 / 3)),
-        ((20.0, 22.0, 24.0), 1e-4, 0.0527),
+        ((20.0, 20.01, 19.99), 0.00762, 16),  # the pooled one
+        ((20.0, 20.6, 19.4), 0.0185, 16),  # its own, as it is larger
+        ((20.0, 25.0, 15.0), 0.155, 2.02),  # far noisier than the others
     ],
 )
-def test_selected_side_has_the_larger_of_its_own_and_the_pooled_error(side, variance, error):
-    """The least variance is that of rounding."""
-    other, pooled = samples((21.0, 21.0, 21.0), times=False), Residual(variance, 34)
-    estimate = difference(samples(side, times=False), other, pooled, floor=1e-6, comparisons=5)
-    assert (estimate.error, estimate.df) == (pytest.approx(error, rel=2e-3), 34)
+def test_variance_of_one_of_several_candidates(side, error, df):
+    others = [samples((21.0, 21.2, 20.8 + shift), times=False) for shift in (-0.1, 0.0, 0.1)] * 2
+    candidates = Candidates([samples(side, times=False), samples((9.0, 9.1, 9.2), times=False), *others])
+    estimate = difference(samples(side, times=False), others[0], 0.0, candidates)
+    assert (estimate.error, estimate.df) == (pytest.approx(error, rel=0.05), pytest.approx(df, rel=0.01))
+    assert estimate.alpha <= 0.05 / 7, "of seven comparisons"
 
 
 def test_runs_in_a_later_block_are_unpaired():

@@ -58,7 +58,7 @@ def test_fields_have_the_values_of_the_json():
     assert (cell.engine.name, cell.framework, cell.warmup_epochs, cell.seed) == ("torch", "torch", 1, 3)
     assert (cell.settings.optimizer, cell.settings.betas, cell.settings.batch_size) == ("adam", (0.9, 0.999), 256)
     assert cell.stop_at_target == {"metric": "val/accuracy", "at_least": 0.9}
-    leaves = cell.leaves()
+    leaves = cell.leaves
     assert (leaves["settings.optimizer.learning_rate"], leaves["data.examples.train"]) == (0.001, 40000)
 
 

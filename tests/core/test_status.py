@@ -1,10 +1,11 @@
 """What follows from how a trial ended, and words that are no status of ours."""
 
 import pytest
+from support.attempts import attempts
 
 from raybench.core import events
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import attempts, precedence
+from raybench.results.attempt import precedence
 from raybench.tracking import mapping
 
 

@@ -87,8 +87,8 @@ def test_node_without_the_folder_gets_copies(tmp_path, monkeypatch):
     assert sorted(path.relative_to(code).as_posix() for path in code.rglob("*.py")) == ["pack/net.py", "train.py"]
 
 
-def test_too_large_file_stays_on_its_node(tmp_path, monkeypatch):
-    monkeypatch.setattr("raybench.execution.files.MAX_FILE_BYTES", 3)
+def test_large_files_stay_on_their_node(tmp_path, monkeypatch):
+    monkeypatch.setattr("raybench.execution.files.MAX_SENT_BYTES", 3)
     (tmp_path / "large").write_text("four")
     (tmp_path / "small").write_text("one")
     files = take_files(tmp_path)

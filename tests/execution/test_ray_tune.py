@@ -261,7 +261,7 @@ def test_killed_commands_continue_and_ctrl_c_keeps_finished(tmp_path, mlflow_res
             break
     words = command.ended(1)
     assert reported in words and "run the same command again" in words
-    assert command.events("trial_ended")[-1]["error"]["type"] == "RayGone"
+    assert command.events("trial_ended")[-1]["error"]["type"] == "ExecutionError"
 
     command.start()
     command.wait_for(4)

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from support.attempts import attempts
 from support.made_up_grids import cell_of, told
 
 from raybench.core.cell import Cell
 from raybench.planning.estimate import Estimator
-from raybench.results.attempt import attempts
 
 SETTINGS = {"compile": False, "steps_per_epoch": None, "input": "device"}
 ONCE = 0.04 + 1.0 + 0.5 + 0.6 + 0.05
@@ -54,8 +54,10 @@ def test_the_nearest_batch_counts():
         cell(input="host"),
         cell(channels_last=True),
         cell(augmentation=["flip"]),
+        cell() | {"workload": {**cell()["workload"], "digest": "b"}},
+        cell() | {"device": {**cell()["device"], "devices": 2}},
     ],
-    ids=["threads", "device", "precision", "compile", "input", "channels_last", "augmentation"],
+    ids=["threads", "device", "precision", "compile", "input", "channels_last", "augmentation", "code", "devices"],
 )
 def test_what_was_run_otherwise_says_nothing(other):
     assert seconds(estimator((cell(), 2.0)), other) is None

@@ -26,6 +26,12 @@ def test_tie_of_models_ignores_node_order():
     assert find_placement(need, most).hardware.model == find_placement(need, most[::-1]).hardware.model == "T4"
 
 
+@pytest.mark.parametrize(("count", "cpus"), [(1, 2), (8, 16)])
+def test_cores_are_shared_by_accelerators(count, cpus):
+    need = ResourceRequest("tpu", "torch_xla", "fp32", count=count)
+    assert find_placement(need, [Node("a", (CPU, CHIPS), {"torch_xla": "2.9.0"})]).cpus == cpus
+
+
 SLICES = Hardware("cuda", "A100 MIG 1g.5gb", 2, ids=("MIG-1", "MIG-2"))
 WHOLE = Hardware("cuda", "A100", 2, ids=("2", "3"))
 

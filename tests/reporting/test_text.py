@@ -85,7 +85,7 @@ def test_the_last_column_of_sentences_is_wrapped():
 def test_an_effect_whose_sign_differs_has_its_range():
     effect = Effect("device", "gpu", "cpu", 2, 3, None, 0.44, 3.1, varies=True)
     assert words.effect_speed(effect) == "0.44x to 3.1x"
-    assert words.effect_detail(effect) == "no mean, because it differs between 2 pairs of configurations"
+    assert words.effect_detail(quick_start(), effect) == "no mean, because it differs between 2 pairs of configurations"
 
 
 def test_one_configuration_has_nothing_to_compare_with():

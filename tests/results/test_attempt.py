@@ -1,11 +1,12 @@
 import math
 
 import pytest
+from support.attempts import attempts
 
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
-from raybench.results.attempt import attempts, latest
+from raybench.results.attempt import latest
 from raybench.results.parsing import number_in
 
 TRIAL = "e5728b716bd9-r2"

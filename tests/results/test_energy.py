@@ -1,11 +1,12 @@
 """Energy of an attempt, and its place in tables and MLflow."""
 
 import pytest
+from support.attempts import attempts
 from support.made_up_grids import cell_of, told
 
 from raybench.core import events
 from raybench.results import energy
-from raybench.results.attempt import attempts, latest
+from raybench.results.attempt import latest
 from raybench.sources.result_tables import Record, tables
 from raybench.tracking.mapping import summary_metrics
 

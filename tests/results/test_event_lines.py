@@ -1,52 +1,43 @@
-"""Files of events are read the same by both readers: that of whole lines, and that of events with damaged values."""
+"""An epoch's line is read the same at once, and value by value if one of them is damaged."""
 
 import json
 from pathlib import Path
 
 import pytest
+from support.attempts import attempts
 
-from raybench.results.attempt import attempts
-from raybench.results.event_lines import DAMAGED, attempt_of_lines
+from raybench.results.attempt import attempt_in
 from raybench.results.folder import parse_events
 
 RECORDED = sorted((Path(__file__).parents[2] / "notebooks" / "recorded").glob("*/attempts/*/*.jsonl"))
 
 
-def both(lines):
-    """Return the attempts of the reader of events, and the attempt of the reader of lines; None for a damaged file."""
-    (attempt,) = attempts(parse_events(b"\n".join(lines) + b"\n", "", [])).values()
-    try:
-        return attempt, attempt_of_lines(lines)
-    except DAMAGED:
-        return attempt, None
-
-
 @pytest.mark.parametrize("path", RECORDED[:3], ids=lambda path: path.parent.name)
-def test_recorded_files_are_read_from_lines(path):
-    attempt, fast = both(path.read_bytes().splitlines())
-    assert fast == attempt and fast.epochs
+def test_recorded_files_are_read(path):
+    damaged = []
+    attempt = attempt_in(path.read_bytes(), "", damaged)
+    assert attempt.epochs and not damaged and [attempt] == [*attempts(parse_events(path.read_bytes(), "", [])).values()]
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "damaged"),
+    ("name", "value", "read"),
     [
-        ("ledger", {"train": -1.0, "input_wait": 2}, True),
-        ("ledger", {"train": 1, "input_wait": 2.5}, False),
-        ("metrics", {"val/accuracy": "high"}, True),
-        ("metrics", {"val/loss": 1e101}, True),
-        ("steps", 2**64, True),
-        ("steps", True, True),
-        ("step_s", [0.5, "?"], True),
-        ("optimizers", [{"lr": 1e200}, {"lr": 0.1}], False),
-        ("units", {"tokens": 5}, False),
-        ("cpu_s", None, False),
-        ("memory_peak_bytes", 1.5, True),
-        ("epoch", 0, True),
+        ("ledger", {"train": -1.0, "input_wait": 2}, {"input_wait": 2.0}),
+        ("ledger", {"train": 1, "input_wait": 2.5}, {"train": 1.0, "input_wait": 2.5}),
+        ("metrics", {"val/accuracy": "high", "val/loss": 0.5}, {"val/loss": 0.5}),
+        ("metrics", {"val/loss": 1e101}, {}),
+        ("steps", 2**64, 0),
+        ("steps", True, 0),
+        ("step_s", [0.5, "?"], ()),
+        ("optimizers", [{"lr": 1e200}, {"lr": 0.1}], ({"lr": 0.1},)),
+        ("units", {"tokens": 5}, {"tokens": 5.0}),
+        ("cpu_s", None, None),
+        ("memory_peak_bytes", 1.5, None),
     ],
 )
-def test_damaged_values_are_left_to_the_other_reader(name, value, damaged):
+def test_damaged_value_is_missing(name, value, read):
     lines = RECORDED[0].read_bytes().splitlines()
     place = next(place for place, line in enumerate(lines) if b'"epoch_ended"' in line)
     lines[place] = json.dumps(json.loads(lines[place]) | {name: value}, separators=(",", ":")).encode()
-    attempt, fast = both(lines)
-    assert fast is None if damaged else fast == attempt
+    damaged = []
+    assert getattr(attempt_in(b"\n".join(lines), "", damaged).epochs[0], name) == read and not damaged

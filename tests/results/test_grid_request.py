@@ -57,5 +57,6 @@ def test_axes_follow_from_attempts():
     assert [dict(cell.axes) for cell in derived.cells] == [dict(cell.axes) for cell in grid.cells.values()]
     assert [cell.price_per_hour for cell in derived.cells] == [None, None, 2.0, 2.0]
     assert {cell.repeats for cell in derived.cells} == {2}
-    assert derived.is_same(replace(derived, description="other"))
-    assert not derived.is_same(replace(derived, baseline={"device": "gpu"}))
+    assert derived.is_same(replace(derived, text="other"))
+    for change in ({"baseline": {"device": "gpu"}}, {"metric": "val/loss"}, {"description": "other"}):
+        assert not derived.is_same(replace(derived, **change))

@@ -1,10 +1,12 @@
 from dataclasses import replace
 
+from support.attempts import attempts
+
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
 from raybench.results import timing
-from raybench.results.attempt import Attempt, attempts
+from raybench.results.attempt import Attempt
 
 
 def attempt(*epochs, wall=None, ledger=None, warmup=1, first=1):

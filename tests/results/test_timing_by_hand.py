@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
+from support.attempts import attempts
 
 from raybench.results import timing
-from raybench.results.attempt import attempts
 
 EPOCHS, CALLS = "007451c5bda2-r0", "f41fa4530dc2-r0"
 

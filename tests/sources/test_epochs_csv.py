@@ -1,5 +1,7 @@
 """A plain CSV of epochs as tables, and what is wrong with one."""
 
+import math
+
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -48,7 +50,8 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
 
 
 def test_written_epoch_table_is_read_back(tmp_path, golden_events):
-    from raybench.results.attempt import attempts
+    from support.attempts import attempts
+
     from raybench.sources.result_tables import Record, tables
 
     trials, epochs = tables([Record(one, "golden") for one in attempts(golden_events).values()])
@@ -108,6 +111,7 @@ def test_problems_have_line_and_column(tmp_path, change, says):
         ("price_per_hour", "-3", "'-3' is negative"),
         ("evaluate_s", "-0.5", "'-0.5' is negative"),
         ("wall_s", "-9", "'-9' is negative"),
+        ("ended", "yesterday", "'yesterday' is not a time; write it as 2026-11-21T09:00:00Z"),
     ],
 )
 def test_a_value_that_cannot_be_true_is_refused(tmp_path, column, value, message):
@@ -119,6 +123,7 @@ def test_a_value_that_cannot_be_true_is_refused(tmp_path, column, value, message
     ("metric", "at_least", "at_most", "message"),
     [
         ("val/accuracy", "0.9", "0.95", "4: target_metric: needs exactly one of target_at_least and target_at_most"),
+        ("val/accuracy", "94", "", "5: target_at_least: 94 is not a fraction from 0 to 1; 94 % is 0.94"),
         ("val/acuracy", "0.9", "", "4: target_metric: there is no column val/acuracy; did you mean val/accuracy?"),
     ],
 )
@@ -147,6 +152,22 @@ def test_keras_log_with_named_times(tmp_path):
     assert found.epochs["train/loss"].tolist() == [1.9, 1.5]
     two = problems(tmp_path, KERAS.replace("elapsed", "epoch_s") + "0,0.3,2.5,1.9,0.4,1.8\n")
     assert two == ["/mine.csv:4:1: epoch: 0 again: line 2 has this epoch of the same trial; add a column trial"]
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "accuracy"),
+    [
+        ("NA,NA", "completed", 0.4),
+        (",", "completed", 0.4),
+        ("nan,", "completed", None),
+        (",nan", "diverged", None),
+        ("0.5,inf", "diverged", None),
+    ],
+)
+def test_metrics_missing_in_the_last_epoch(tmp_path, end, status, accuracy):
+    row = load(tmp_path, f"epoch,epoch_s,val_acc,val_loss\n0,2,0.4,1.8\n1,2,{end}\n").trials.iloc[0]
+    assert row["status"] == status and (row["last_val_accuracy"] == accuracy or accuracy is None)
+    assert accuracy or math.isnan(row["last_val_accuracy"])
 
 
 def test_elapsed_seconds_that_fall_are_refused(tmp_path):
@@ -237,3 +258,11 @@ def test_trial_names_and_attempts_in_a_csv(tmp_path):
 def test_repeat_claimed_by_two_trials(tmp_path):
     (said,) = problems(tmp_path, "trial,epoch,train_s,repeat\na,1,5,1\nb,1,6,1\nc,1,7,2\n")
     assert said.startswith("/mine.csv:3:4: repeat: 1 again: trial 'a' on line 2 has it")
+
+
+def test_files_of_one_grid_are_joined(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("trial,epoch,train_s,grid\nx,1,5,g\ny,1,6,g\n")
+    found = raybench.load([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert found.grid.name == "g"
+    assert found.trials[["trial", "repeat"]].values.tolist() == [["x", 0], ["y", 1], ["x", 2], ["y", 3]]

@@ -1,18 +1,19 @@
 """The tables of results: what is in them is what their columns say, and what they say is true."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.attempts import attempts
 from support.grid_files import write_events
 
 import raybench
 from raybench.core import events
 from raybench.errors import UsageError
 from raybench.reporting.results import Results
-from raybench.results.attempt import attempts
 from raybench.results.columns import EPOCHS, TRIALS
 from raybench.results.executions import Execution
 from raybench.results.grid_request import GridRequest, PlannedCell
@@ -199,8 +200,8 @@ def test_values_of_wrong_types_are_missing(golden_events):
 
 
 @pytest.mark.parametrize("journal", sorted(GOLDEN.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_sections_add_up_to_wall_time(journal):
-    found = raybench.load(journal)
+def test_sections_add_up_to_wall_time(journal, tmp_path):
+    found = raybench.load(write_events(tmp_path / "g", [*map(json.loads, journal.read_text().splitlines())]))
     sections = [
         f"{name}_s" for name in ("setup", "data", "build", "train", "input_wait", "compile", "evaluate", "other")
     ]
@@ -221,6 +222,9 @@ def test_folder_of_results_and_one_grid_of_it(tmp_path, golden_events):
         Execution.begin("here", "", request).write(write_events(tmp_path / grid, own))
     both = raybench.load(tmp_path).trials
     assert both["grid"].tolist() == ["one", "two"] and both["price_per_hour"].tolist() == [2.0, 2.0]
+    assert both["current"].tolist() == [True, True]
+    Execution.begin("here", "", GridRequest("g", []).to_json()).write(tmp_path / "two")  # its code was edited
+    assert raybench.load(tmp_path).trials["current"].tolist() == [True, False]
     assert raybench.load(tmp_path, grid="two").trials["grid"].tolist() == ["two"]
     assert raybench.load(tmp_path / "one").trials["grid"].tolist() == ["one"]
     with pytest.raises(UsageError, match=r"no results of a grid tow; did you mean two\?"):
@@ -240,10 +244,10 @@ def test_invalid_source_is_one_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_loading_needs_neither_frameworks_ray_nor_mlflow():
+def test_loading_needs_neither_frameworks_ray_nor_mlflow(tmp_path, golden_events):
     code = f"""
 import sys, raybench
-assert len(raybench.load({str(GOLDEN / "journal.jsonl")!r}).trials) == 1
+assert len(raybench.load({str(write_events(tmp_path / "g", golden_events))!r}).trials) == 1
 print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "matplotlib") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,6 +5,7 @@ import pytest
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 from raybench.tracking.store import Store, is_server, resolve
+from raybench.tracking.writer import remedy
 
 SERVER, DATABASE = "http://mlflow.example:5000", "postgresql://bob:s3cret@db.example/runs"
 
@@ -79,3 +80,10 @@ def test_uri_without_scheme_hides_its_password(tmp_path):
         resolve(tmp_path, "me:s3cret@db.example/runs")
     assert "s3cret" not in str(caught.value)
     assert "***@db.example/runs" in str(caught.value)
+
+
+def test_remedy_can_be_pasted(monkeypatch):
+    store = resolve(Path("results"), DATABASE)
+    assert remedy(store, Path("g")).endswith("writes what is missing (with the user and password in place of ***)")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", DATABASE)
+    assert remedy(store, Path("g")) == '`raybench export g -o "$MLFLOW_TRACKING_URI"` writes what is missing'

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.attempts import attempts
 from support.frameworks import call
 from support.sides import checkpoint_side
 
 from raybench.results import timing
-from raybench.results.attempt import attempts
 from raybench.trial.checkpoint import FOLDER
 
 ADAM = {

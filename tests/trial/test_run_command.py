@@ -8,13 +8,8 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from support.executors import ForkingExecutor
-from support.grid_files import events_of
+from support.project import Project
 
-from raybench.config import load_grid
-from raybench.execution.inline import InlineExecutor
-from raybench.planning.smoke import smoke_grid
-from raybench.run import Options, run_grid
 from raybench.trial.known_output import metrics_in
 
 PRINTS = """
@@ -45,31 +40,6 @@ epoch: '^epoch (\d+)'
 metrics: {train/loss: 'loss=(\S+)',
           val/accuracy: ' acc=([\d.]+)', test/accuracy: 'test acc (\S+)'}
 """
-
-
-class Project:
-    def __init__(self, folder, server=None):
-        self.folder, self._server = folder, server
-        self.smoke = False
-
-    def write(self, name, text):
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_text(textwrap.dedent(text))
-
-    def run(self, script, workload="command: python script.py\n", grid="", **options):
-        self.write("script.py", script)
-        self.write("grid.yaml", f"name: mine\nworkload:\n{textwrap.indent(textwrap.dedent(workload), '  ')}\n{grid}")
-        own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
-        executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
-        spec = load_grid(self.folder / "grid.yaml")
-        return run_grid(smoke_grid(spec) if self.smoke else spec, executor, options=own)
-
-    def one(self, *arguments, **options):
-        (attempt,) = self.run(*arguments, **options).latest.values()
-        return attempt
-
-    def events(self, kind, grid="mine"):
-        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
 
 
 @pytest.fixture
@@ -231,6 +201,7 @@ KNOWN_OUTPUTS = {
         [{"train/loss": float(loss)} for loss in (4, 3, 2, 1, 0)],
     ),
     "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
+    "LightGBM": ("[1]\tvalid_0's auc: 0.8\n[2]\tvalid_0's auc: 0.9", [{"val/auc": 0.8}, {"val/auc": 0.9}]),
 }
 
 
@@ -474,12 +445,6 @@ ENDS = {
     "no clock": ("print('epoch 1')", TIMED, "failed", "epoch 1 has no s, the metric of `time`"),
     "ended twice": ("print('epoch 2\\nepoch 1')", EPOCHS, "failed", "has to match one line per epoch, the last"),
     "late target": ("for e in 1, 2, 3: print('epoch', e, '\\nf1', e)", LATE, "failed", "f1 is printed after the line"),
-    "unknown option": (
-        "import sys; sys.exit('error: unrecognized arguments: ' + sys.argv[1])",
-        "command: python script.py --batch_size={batch_size}",
-        "failed",
-        "if its options have dashes, write `--batch-size={batch_size}`",
-    ),
     "no epoch": (CURRENT, "", "failed", "ended without an epoch"),
     "no target": (f"{CURRENT}for _ in trial.epochs(): pass", "", "failed", "metric 'val/f1' was never logged"),
     "exception": (REPORTS.replace("pass", "1 / 0"), "", "failed", "division by zero"),
@@ -497,7 +462,6 @@ def test_how_a_command_ends(project, name):
     script, workload, status, message = ENDS[name]
     grid = "epochs: 2\n" if "current_trial" in script else ""
     grid += "target: {metric: val/f1, at_least: 0.5}\n" if name in WITH_TARGET else ""
-    grid += "batch_size: 8\n" if "batch_size" in workload else ""
     attempt = project.one(script, workload or "command: python script.py", grid)
     assert attempt.status == status, attempt.error
     assert message in attempt.error["message"]

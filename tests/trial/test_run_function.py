@@ -3,14 +3,9 @@
 import textwrap
 
 import pytest
-from support.executors import ForkingExecutor
-from support.grid_files import events_of
+import support.project
 
-from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
-from raybench.execution.inline import InlineExecutor
-from raybench.planning.smoke import smoke_grid
-from raybench.run import Options, run_grid
 
 TRAIN = """
 import numpy as np
@@ -29,34 +24,12 @@ def train(trial, *, batch_size: int, weight_decay: float = 0.0, hidden: int = 4,
     with trial.evaluation("test"):
         trial.log({"test/accuracy": 0.5})
 """
-GRID = "name: mine\nworkload: my.py:train\nbatch_size: 8\n"
 
 
-class Project:
-    def __init__(self, folder, server=None):
-        self.folder, self._server = folder, server
+class Project(support.project.Project):
+    def run(self, train=TRAIN, grid="epochs: 2\n", **options):
         self.write("helper.py", "BATCHES = 5\n")
-
-    def write(self, name, text):
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_text(textwrap.dedent(text))
-
-    def run(self, train=TRAIN, grid="", **options):
-        self.write("my.py", train)
-        self.write("grid.yaml", GRID + grid)
-        own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
-        executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
-        spec = load_grid(self.folder / "grid.yaml")
-        return run_grid(smoke_grid(spec) if self.smoke else spec, executor, options=own)
-
-    smoke = False
-
-    def one(self, train=TRAIN, grid="epochs: 2\n", **options):
-        (attempt,) = self.run(train, grid, **options).latest.values()
-        return attempt
-
-    def events(self, kind, grid="mine"):
-        return [event for event in events_of(self.folder / "results" / grid) if event["event"] == kind]
+        return super().run(train, "script.py:train", f"batch_size: 8\n{textwrap.dedent(grid)}", **options)
 
 
 @pytest.fixture
@@ -90,16 +63,15 @@ def test_params_are_axes(project):
     exclude: [{params.hidden: 8, weight_decay: 0.5}]
     include: [{params.hidden: 16, weight_decay: 0.25}]
     baseline: {params.hidden: 4}
-    overrides: [{when: {params.hidden: 8}, set: {params: {hidden: 9}}}]
     """
-    outcome = project.run(grid=textwrap.dedent(grid))
+    outcome = project.run(grid=grid)
     attempts = outcome.latest.values()
     assert {attempt.status for attempt in attempts} == {"completed"}
     accuracies = {
         (attempt.cell.params["hidden"], attempt.cell.settings.weight_decay): attempt.metric("val/accuracy")
         for attempt in attempts
     }
-    assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (9, 0): 0.09, (16, 0.25): pytest.approx(0.41)}
+    assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (8, 0): 0.08, (16, 0.25): pytest.approx(0.41)}
     labels = {attempt.label for attempt in attempts}
     assert any("hidden 16" in label and "params" not in label for label in labels)
 
@@ -135,7 +107,7 @@ def test_error_has_the_users_line(project, name):
     assert attempt.status == "failed"
     assert attempt.error["type"] == kind
     assert message in attempt.error["message"]
-    assert attempt.error["where"] == f"{project.folder / 'my.py'}:{line}"
+    assert attempt.error["where"] == f"{project.folder / 'script.py'}:{line}"
     assert attempt.warnings == []
     assert len(attempt.epochs) == (2 if name == "twice" else 0)
 
@@ -146,6 +118,9 @@ def test_target_that_is_never_logged(project):
     assert (
         "'val/f1' was never logged; trial.log had test/accuracy, train/loss, val/accuracy" in attempt.error["message"]
     )
+    assert project.one(grid="epochs: 1\ntarget: {metric: val/f1, at_least: 0.5}\n").attempt == 1
+    corrected = project.one(grid="epochs: 1\ntarget: {metric: val/accuracy, at_least: 0.5}\n")
+    assert (corrected.status, corrected.attempt) == ("completed", 2)
 
 
 def test_epoch_with_infinite_loss_is_recorded(project):

@@ -7,6 +7,7 @@ from importlib import metadata
 
 import pytest
 from support import WORKLOADS
+from support.attempts import attempts
 from support.cells import make_cell
 from support.workloads.slow_parts import FIRST_EVALUATION
 
@@ -14,7 +15,6 @@ from raybench.core.job import Job, Target
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.results import timing
-from raybench.results.attempt import attempts
 from raybench.trial.run import run
 from raybench.workloads import read_workload
 

@@ -8,6 +8,7 @@ from itertools import chain
 from statistics import median
 
 from raybench.analysis.bottleneck import LEAST_SHARE, input_share
+from raybench.analysis.findings.conditions import busy_host, steal
 from raybench.analysis.findings.finding import Context, Finding, detects
 from raybench.analysis.findings.slow_start import BATCHES, slow_start
 from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
@@ -38,8 +39,10 @@ MOST_WAITED = 0.99
 def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
     """In most repeats, steps after the warm-up began slow, which lengthens the run by 2% or more.
 
-    Epochs are looked at if steps were not timed.
+    Epochs are looked at if steps were not timed. On a busy host it is not looked for, as others may have slowed steps.
     """
+    if any(True for detector in (busy_host, steal) for _ in detector(run, context)):
+        return
     steady = run.steady
     steps = [epoch.step_s for epoch in steady]
     by_steps = bool(steps) and all(steps)

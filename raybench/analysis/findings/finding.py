@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -95,6 +96,7 @@ class FindingKind:
 _DECLARED: dict[str, FindingKind] = {}
 
 
+@cache
 def kinds() -> dict[str, FindingKind]:
     """Return all kinds of findings by code, in alphabetical order."""
     from raybench.analysis.findings import clocks, conditions, settings  # noqa: F401
@@ -169,11 +171,18 @@ def _overlaps(runs: Iterable[Attempt]) -> dict[int, tuple[float, int]]:
         times = ((id(run), seconds_since_1970(run.started), seconds_since_1970(run.ended)) for run in group)
         spans = {key: (start, end) for key, start, end in times if start and end and start < end}
         once = {run.run or id(run): spans[id(run)] for run in group if id(run) in spans}  # a run may be there twice
-        starts, ends = np.array([*once.values()]).reshape(-1, 2).T
-        for key, (start, end) in spans.items():
-            shared = np.minimum(ends, end) - np.maximum(starts, start)
-            share = shared[shared > 0].sum() / (end - start) - 1  # without the run itself
-            overlaps[key] = min(float(share), 1.0), int((shared > 0).sum()) - 1
+        sorted_spans = np.sort(np.array([*once.values()]).reshape(-1, 2).T)
+        first = sorted_spans.min(initial=np.inf)
+        starts, ends = sorted_spans - first
+        before = [np.cumsum([0.0, *each]) for each in (starts, ends)]
+        own = np.array([*spans.values()]).reshape(-1, 2).T - first
+        places = [np.searchsorted(starts, own), np.searchsorted(ends, own, "right")]
+        # Seconds of all runs up to a moment: those since each start minus those since each end.
+        begun, over = (own * place - total[place] for place, total in zip(places, before, strict=True))
+        shared_s = np.diff(begun - over, axis=0)[0]
+        counts = places[0][1] - places[1][0]
+        for key, seconds, span, count in zip(spans, shared_s, np.diff(own, axis=0)[0], counts, strict=True):
+            overlaps[key] = min(round(float(seconds / span) - 1, 6), 1.0), int(count) - 1  # without the run itself
     return overlaps
 
 

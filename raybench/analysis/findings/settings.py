@@ -66,11 +66,11 @@ def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Att
 
     def key(run: Attempt) -> tuple[int, str]:
         if id(run.cell) not in rest:  # runs of one cell may share the object
-            rest[id(run.cell)] = canonical({name: value for name, value in run.cell.leaves().items() if name != leaf})
+            rest[id(run.cell)] = canonical({name: value for name, value in run.cell.leaves.items() if name != leaf})
         return run.repeat, rest[id(run.cell)]
 
     for group in in_groups(runs, key):
-        values = list(dict.fromkeys(format_value(run.cell.leaves().get(leaf)) for run in group))
+        values = list(dict.fromkeys(format_value(run.cell.leaves.get(leaf)) for run in group))
         if len(values) > 1:
             yield group, values
 
