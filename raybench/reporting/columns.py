@@ -20,7 +20,8 @@ STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"
 
 def effect_columns(answer: Answer) -> list[Column]:
     """Return the table of effects: the effect on speed, and on each metric of quality."""
-    effects, speed = answer.effects, words.speed_head(answer)
+    effects, speed, rate = answer.effects, words.speed_head(answer), f"{answer.unit.counted}/s"
+    to_target = any(each.to_target for each in effects)
     metrics = dict.fromkeys([*([answer.metric] if answer.metric else []), *(m for e in effects for m in e.quality)])
     texts = [words.share_text(each.efficiency) for each in effects]
     numbers = [[each.value if each else None for each in (e.speed, e.efficiency)] for e in effects]
@@ -32,8 +33,8 @@ def effect_columns(answer: Answer) -> list[Column]:
             [each.to_target.value if each.to_target else None for each in effects],
             right=False,
         ),
-        Column(speed, list(map(words.effect_speed, effects)), [each[0] for each in numbers], right=False),
-        Column(f"{answer.unit.counted}/s", list(map(words.effect_rates, effects)), right=False, drop=2),
+        Column(speed, list(map(words.effect_speed, effects)), [e[0] for e in numbers], right=False, drop=4 * to_target),
+        Column(rate, list(map(words.effect_rates, effects)), right=False, drop=5 if to_target else 2),
         Column("efficiency", texts, [each[1] for each in numbers], right=False, drop=1),
     ]
     for metric in metrics:

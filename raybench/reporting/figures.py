@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from raybench.analysis.over import OverTime
 
-WIDTH = 5.4
-"""Width of a figure in inches."""
+WIDTH = 4.6
+"""Width of a figure in inches; on a phone, text of a wider one would be too small."""
 
 ROW = 0.27
 """Height of a configuration's row in inches."""
@@ -43,7 +43,7 @@ ROW = 0.27
 MAX_ROWS, MAX_CURVES = 20, 8
 """Maximum number of configurations in a figure with rows, and of learning curves."""
 
-MAX_LABEL = 30
+MAX_LABEL = 26
 """Maximum number of characters of a label."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
@@ -168,13 +168,12 @@ def speed(answer: Answer) -> Figure:
         panel.plot(scaled, [row] * len(scaled), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
         own = _ratio(each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
-        rate = words.speed_text(answer, each) if each.rate and not answer.target else ""
-        text = ", ".join(filter(None, (text, rate or ("" if relative else words.number(point.value)))))
+        text = text if relative else ", ".join(filter(None, (text, words.number(point.value))))
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
-    goal = f" to {words.target_text(answer.target)}" if answer.target else ""
+    goal = f" to {words.goal_text(answer)}" if answer.target else ""
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
-        panel.set_xlabel(f"speed{goal} relative to the reference", loc="left")
+        panel.set_xlabel(f"relative speed{goal}", loc="left")
     else:
         panel.set_xlabel(f"seconds{goal or f' per {answer.unit.label}'} (less is faster)", loc="left")
     panel.set_yticks(range(len(shown)), [_fitted(each.label) for each in shown])

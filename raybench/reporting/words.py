@@ -565,9 +565,9 @@ def effects_note(answer: Answer) -> str:
     means = (
         "Values are means over pairs that differ in nothing else, geometric for speeds and rates." if is_mean else ""
     )
-    has_interval = any(each.speed and each.speed.has_interval for each in answer.effects)
-    is_missed = any(each.to_target and not each.to_target.has_interval for each in answer.effects) and has_interval
-    missed = "A speed to the target has no interval if a run missed it." if is_missed else ""
+    tried = [each.to_target for each in answer.configurations if each.to_target]
+    is_missed = any(0 < each.reached < each.tried for each in tried) and any(e.to_target for e in answer.effects)
+    missed = "A mean speed to the target has no interval if a run missed it." if is_mean and is_missed else ""
     return f"{means} {missed}".strip()
 
 

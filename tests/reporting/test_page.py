@@ -94,7 +94,7 @@ def test_the_trust_mark_has_a_colour():
 def test_a_notebook_shows_answer_effects_and_speeds():
     shown = Outline(overview(three_axes()))
     assert str(words.best_texts(three_axes())[0]) in shown.text
-    assert "batch 512 vs. 32" in shown.text and "speed relative to the reference" in shown.text
+    assert "batch 512 vs. 32" in shown.text and "relative speed" in shown.text
     assert "limited by" not in shown.text
 
 
