@@ -36,9 +36,13 @@ def size_text(plan: Plan) -> str:
 
 def trials_text(plan: Plan) -> str:
     """The number of trials of a grid; the least and the largest if it follows from the results."""
-    rule = plan.spec.rule
-    least = f"{sum(min(rule.at_least, cell.repeats) for cell in plan.cells):,} to " if rule else ""
+    least = f"{sum(_repeats(plan, cell) for cell in plan.cells):,} to " if plan.spec.rule else ""
     return f"{least}{plural(len(plan.trials), 'trial')}"
+
+
+def _repeats(plan: Plan, cell: ResolvedCell) -> int:
+    """The number of repeats of a cell; the least if it follows from the results."""
+    return min(plan.spec.rule.at_least, cell.repeats) if plan.spec.rule else cell.repeats
 
 
 def statuses(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) -> dict[str, Counter[str]]:
@@ -67,9 +71,8 @@ def headline(
     words: Counter[str] = Counter({"done": 0})
     for of_cell in counts.values():
         words.update(of_cell)
-    skipped_cells = [cell for cell in plan.cells if cell.skip]
     remote = sum(map(len, others.values()))
-    skipped = sum(cell.repeats for cell in skipped_cells) - remote
+    skipped = sum(max(0, _repeats(plan, c) - len(others.get(c.cell_id, ()))) for c in plan.cells if c.skip)
     states_text = (*words.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
     counts_text = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
@@ -136,7 +139,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
 
 
 def states(
-    cells: Iterable[ResolvedCell],
+    plan: Plan,
     counts: Mapping[str, Mapping[str, int]],
     others: Mapping[str, Mapping[int, Attempt]],
     todo: Iterable[WorkItem],
@@ -156,10 +159,10 @@ def states(
         if remote is None:
             return "skipped" if cell.skip else ", ".join(parts)
         hosts = sorted({str(run.host.get("name") or "a different machine") for run in remote.values()})
-        missing = cell.repeats - len(remote)
-        return f"{len(remote)} done on {join_words(hosts)}" + (f", {missing} skipped" if missing else "")
+        missing = _repeats(plan, cell) - len(remote)
+        return f"{len(remote)} done on {join_words(hosts)}" + (f", {missing} skipped" if missing > 0 else "")
 
-    return {cell.cell_id: text(cell) for cell in cells}
+    return {cell.cell_id: text(cell) for cell in plan.cells}
 
 
 def cell_columns(

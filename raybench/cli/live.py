@@ -137,7 +137,6 @@ class Display(ProgressListener):
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
         self._said: set[tuple[str, bool, bool]] = set()  # comparisons that are settled or out of reach
-        self._total = 0
         self._last_line = 0.0
         self._began = self._phase_began = time.monotonic()
         self._history = GridHistory(Path())
@@ -180,7 +179,6 @@ class Display(ProgressListener):
             self._line(f"{self._phase} …")
 
     def _add(self, todo: Sequence[WorkItem]) -> None:
-        self._total += len(todo)
         self._trials |= {work.trial.trial_id: work.trial for work in todo}
         self._waiting |= {work.trial.trial_id: work.trial.cell.content for work in todo}
 
@@ -294,7 +292,7 @@ class Display(ProgressListener):
         attempt = self._history.attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
-        count = f"   ({len(self._ended)}/{self._total}{remaining})"
+        count = f"   ({len(self._ended)}/{len(self._trials)}{remaining})"
         if event["status"] == TrialStatus.KILLED:  # by Ctrl-C
             return
         if event["status"] != TrialStatus.COMPLETED:
@@ -358,13 +356,13 @@ class Display(ProgressListener):
     def _bar(self) -> RenderableType:
         """The progress bar with the number of trials, and the time left or so far."""
         partial = sum(running.epoch / running.epochs for running in self._running.values() if running.epochs)
-        words = f"{len(self._ended)}/{self._total} trials"
+        words = f"{len(self._ended)}/{len(self._trials)} trials"
         if not self._ended or self.seconds_left() is None or not (self._waiting or self._running):
             words += f"  {rough(time.monotonic() - self._began)} so far"
         else:
             words += f"  {self.time_left()}"
         width = max(4, min(MAX_BAR_COLUMNS, self._console.width - len(words) - 2))
-        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=width)
+        bar = ProgressBar(total=max(1, len(self._trials)), completed=len(self._ended) + partial, width=width)
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_row(bar, Text(words, no_wrap=True, overflow="ellipsis"))
         return line

@@ -81,7 +81,7 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     console = page()
     counts = statuses(plan, attempts, todo)
     print_text(console, headline(plan, counts, todo, estimator, others))
-    of_cells = states(plan.cells, counts, others, todo, later)
+    of_cells = states(plan, counts, others, todo, later)
     print_columns(console, cell_columns(plan, plan.cells, of_cells, estimator))
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)

@@ -1,7 +1,4 @@
-"""Maps from settings, parameters and `device` to values: the axes, the conditions of rules, single points.
-
-They are made from the declared settings, so that a new setting can at once be an axis and stand in a rule.
-"""
+"""Maps from settings, parameters and `device` to values: the axes, the conditions of rules, single points."""
 
 from __future__ import annotations
 

@@ -152,12 +152,6 @@ class GridSpec(CellSettings):
     """A grid file: a workload, what is varied, on which devices, and how the results are compared.
 
     Any setting may stand at the top level and then holds for the whole grid.
-
-    Attributes:
-        axes: from an axis's name to its values, in the order of the file; `device` may be "available" instead of a
-            list: every kind the machines have.
-        exclude: from an axis to the list of the values that are taken out; a point is meant when all match.
-        include: further points; axes an entry does not name take all their values.
     """
 
     name: v.Name = key("Name of the grid and of its experiment in MLflow.", "my_grid")

@@ -118,12 +118,11 @@ def _read(path: Path) -> str:
     try:
         if path.is_dir():
             raise _error(path, "is a folder; name a grid file")
-        if path.suffix == ".py":
-            raise _error(
-                path,
-                f"is a Python file; write a grid file with `workload: {path.name}:FUNCTION`, or use "
-                f"`raybench run -- python {path}`",
-            )
+        script, _, function = path.name.partition(":")
+        if script.endswith(".py"):
+            workload, file = f"{script}:{function or 'FUNCTION'}", path.with_name(script)
+            hint = f"write a grid file with `workload: {workload}`, or use `raybench run -- python {file}`"
+            raise _error(path, f"is a Python file; {hint}")
         if not path.exists():
             is_shipped = (shipped_grids() / path.name).is_file()
             hint = f"; the grid that comes with raybench is `{path.stem}`" if is_shipped else near_file(path)

@@ -20,11 +20,8 @@ from raybench.errors import UsageError
 from raybench.workloads.command import SPECIAL, text_of
 from raybench.workloads.parameters import PASSED
 
-VS = "--vs"
-"""The word between two commands that are compared."""
-
-MAX_RANGE = 1_000
-"""Most values of a range such as {1..8}."""
+VS = "--vs"  # between two commands that are compared
+MAX_RANGE = 1_000  # values of a range such as {1..8}
 
 _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 """Braces with alternatives, such as {16,64} or {1..4}; JSON, with its quotes or colons, is none."""
@@ -82,8 +79,9 @@ def grid_of(
     grid["repeats"] = ({"until": until} | ({"at_most": repeats} if repeats else {})) if until else repeats or 3
     pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
     if pairs:
-        known = {key.removeprefix(PARAM): key for key in axes}
-        grid["baseline"] = {known.get(key, key): _value(value) for key, value in pairs}
+        known = {"device": "device"} | {key.removeprefix(PARAM): key for key in axes}
+        named = [(key.lstrip("-").replace("-", "_"), _value(value)) for key, value in pairs]
+        grid["baseline"] = {known.get(key, f"{PARAM}{key}"): value for key, value in named}
     return grid
 
 

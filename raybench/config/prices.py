@@ -39,7 +39,6 @@ class PriceList:
     """The prices of a file; without one, there are none.
 
     Attributes:
-        path: the file.
         prices: by the name of the device in the file.
         currency: of all of them; empty if the file does not say it.
     """

@@ -22,7 +22,6 @@ MAX_DEPTH = 50
 
 _INT = re.compile(r"[-+]?[0-9]{1,300}")  # longer ones are as good as infinite
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -125,15 +124,12 @@ def _value(node: Any, path: Path, document: Document) -> Any:
     """The node's value; its places and problems are added to the document."""
     document.values[path] = _place(node, document)
     if isinstance(node, yaml.ScalarNode):
-        if match := _IMPOSSIBLE.search(node.value):
-            message = f"the character U+{ord(match[0]):04X} is not allowed; remove it"
-            raise yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
         return scalar(node.value) if node.style is None else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*path, index), document) for index, item in enumerate(node.value)]
     pairs: dict[str, Any] = {}
     for name, value in node.value:
-        if not isinstance(name, yaml.ScalarNode) or _IMPOSSIBLE.search(name.value):
+        if not isinstance(name, yaml.ScalarNode):
             raise yaml.MarkedYAMLError(
                 problem="a key must be plain text, such as batch_size", problem_mark=name.start_mark
             )

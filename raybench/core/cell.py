@@ -26,12 +26,9 @@ FUNCTION, COMMAND = "function", "command"
 
 @dataclass(frozen=True)
 class CellWorkload:
-    """The workload of a cell.
+    """The workload of a cell: its name, and its version (built-in) or the digest of the user's files.
 
-    It has a name, and its version (built-in) or the digest of the user's files.
-
-    Attributes:
-        form: `FUNCTION` or `COMMAND` if the loop is the user's own; a declared workload has none.
+    Its form is `FUNCTION` or `COMMAND` if the loop is the user's own; a declared workload has none.
     """
 
     name: str = MISSING
@@ -62,7 +59,6 @@ class CellDevice:
     """The device of a cell.
 
     Attributes:
-        model: of the hardware, as detected.
         count: number of accelerators or, for a CPU, of cores.
         replicas: parts of each batch with their own batch statistics.
         devices: number of devices that share each batch, such as processes on a CPU, if there are several.
@@ -100,12 +96,7 @@ class CellEngine:
 
 @dataclass(frozen=True)
 class ComparedVersion:
-    """The version of a cell in a comparison of two.
-
-    Attributes:
-        version: `BASE` or `NEW`.
-        pair: the digest of both versions: if either changes, both run again.
-    """
+    """The version of a cell in a comparison, and the digest of all versions: if one changes, all run again."""
 
     version: str = MISSING
     pair: str = MISSING
@@ -124,8 +115,6 @@ class Cell:
 
     Attributes:
         warmup_epochs: number of first epochs that do not count as steady.
-        params: the user's own settings of a training function or a command.
-        seed: the grid's seed.
         stop_at_target: the target at which training stops, as plain values; None if it does not.
         budget: what the training may spend (`raybench.core.job.Budget`), as plain values; None without a limit.
         compared: its version, in a grid that compares two versions of the code or of an environment.

@@ -99,21 +99,17 @@ class Job:
     """One attempt at a trial, complete: the only input of the trial's process.
 
     Attributes:
-        cell: everything that can change the result.
         workload: `WorkloadInfo.to_json()`.
-        data_root: where the data sets are.
         folder: where the attempt's events, its output and its traceback go.
         cores: the CPU cores reserved for the trial.
         visible: the accelerators it may use, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
         own_process: whether it has a process of its own, and not that of the command.
-        timeout: seconds after which it is ended; 0: no limit.
         memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
         checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
         resume: number of completed epochs of earlier attempts, from which it may resume; None: start from scratch, even
             if there are checkpoints.
         labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
-        versions: versions known to the caller (Ray's).
         python: the interpreter that runs it; empty for raybench's own.
         code: a copy of the folder with the user's files; empty: the folder itself.
         check: the check to run instead of training, by name (`raybench.trial.record.CHECKS`); empty: none.

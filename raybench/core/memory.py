@@ -56,10 +56,7 @@ _ALLOCATION = re.compile(r"(?:allocat(?:e|ing)|reserve) ([\d.]*\d) ?([KMGTPE]?)(
 
 
 def asked_bytes(text: str) -> int | None:
-    """Bytes of the last failed allocation in an error message or the output of a dead process, or None.
-
-    Frameworks count in powers of 1024.
-    """
+    """Bytes of the last failed allocation in an error message or the output of a dead process, or None."""
     allocations = _ALLOCATION.findall(text)
     if not allocations:
         return None

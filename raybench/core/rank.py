@@ -14,8 +14,6 @@ class Rank:
     """One of the processes that train a model together, or the only one.
 
     Attributes:
-        number: from 0.
-        count: how many ranks there are.
         meet: waits until all ranks have called it, and returns what rank 0 called it with.
     """
 

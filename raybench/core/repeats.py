@@ -32,13 +32,11 @@ class Progress:
     """A comparison of a configuration with its reference, while the number of repeats is being decided.
 
     Attributes:
-        label: of the configuration.
         cells: ids of the cells of both.
         tried: number of repeats that both have ended.
         half: half-width of the interval of the ratio, as a fraction; None without an interval.
         reached: whether that is certain enough.
         needed: about how many repeats are; None if not known.
-        rule: the rule that decides.
     """
 
     label: str

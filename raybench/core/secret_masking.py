@@ -1,7 +1,4 @@
-"""Masking of users, passwords and query values in URIs.
-
-No secret is part of a cell's identity, so that earlier results are recognized without them.
-"""
+"""Masking of users, passwords and query values in URIs."""
 
 from __future__ import annotations
 

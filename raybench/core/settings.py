@@ -45,10 +45,7 @@ class Setting:
     """The declaration of one setting.
 
     Attributes:
-        name: in a grid file.
-        type: of its value, as a Python type annotation.
         default: if neither the grid, nor the device's profile, nor the workload sets it; None if it depends on others.
-        description: for the documentation and a grid file's schema.
         examples: of values in a grid file; by default its names, or its default.
         affects: which of `SPEED`, `LEARNING` and `DECAY_FORM` it changes.
         ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
@@ -309,11 +306,7 @@ class Settings:
 
     @classmethod
     def of(cls, resolved: Mapping[str, Any]) -> Self:
-        """Select the settings among a grid's values, in canonical form.
-
-        Numbers that can be written in several ways get one form (`1` and `1.0` for a rate), and settings that the
-        optimizer does not use have their default.
-        """
+        """Select the settings among a grid's values, in canonical form: those of other optimizers at their defaults."""
         values = {
             setting.name: setting.canonical_value(resolved[setting.name])
             for setting in TRAINING.values()

@@ -28,10 +28,7 @@ def flops_text(per_s: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Remove terminal control characters; replace each lone surrogate by U+FFFD.
-
-    The result has the same display width, since the removed characters take no columns.
-    """
+    """Remove terminal control characters; replace each lone surrogate by U+FFFD."""
     return _UNPRINTABLE.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else "", text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -76,18 +77,13 @@ def _host(weighted: Weighed) -> dict[str, Any]:
             sums[name] = round(sum(parts), 3)
     if "own_cpu_s" in sums and "busy_s" in sums:
         sums["other_cpu_s"] = round(max(0.0, sums["busy_s"] - sums["own_cpu_s"]), 3)
-    return sums | _trend(weighted, "mhz")
+    clocks = _values(weighted, "mhz")
+    quarter = -(-len(clocks) // 4)
+    return sums | ({"mhz": {"first": _mean(clocks[:quarter]), "last": _mean(clocks[-quarter:])}} if clocks else {})
 
 
 def _values(weighted: Weighed, name: str) -> list[tuple[Any, float]]:
     return [(sample[name], seconds) for sample, seconds in weighted if name in sample]
-
-
-def _trend(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The means of the first and last quarter of the samples; empty if it was not reported."""
-    pairs = _values(weighted, name)
-    quarter = -(-len(pairs) // 4)
-    return {name: {"first": _mean(pairs[:quarter]), "last": _mean(pairs[-quarter:])}} if pairs else {}
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
@@ -100,15 +96,12 @@ def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
     for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):
             by_gpu.setdefault(gpu["id"], []).append((gpu, seconds))
-    summaries = []
+    summaries: list[dict[str, Any]] = []
     for name, readings in by_gpu.items():
-        summary: dict[str, Any] = {"id": name}
+        summaries.append({"id": name})
         if throttled := _values(readings, "throttled"):
-            total_s = sum(seconds for _, seconds in throttled)
-            names = sorted({name for reasons, _ in throttled for name in reasons})
-            summary["throttled"] = {
-                name: round(sum(seconds for reasons, seconds in throttled if name in reasons) / total_s, 3)
-                for name in names
-            }
-        summaries.append(summary)
+            total_s, shares = sum(seconds for _, seconds in throttled), Counter[str]()
+            for reasons, seconds in throttled:
+                shares.update(dict.fromkeys(reasons, seconds / total_s))
+            summaries[-1]["throttled"] = {reason: round(share, 3) for reason, share in sorted(shares.items())}
     return summaries

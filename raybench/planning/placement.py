@@ -1,7 +1,4 @@
-"""Match trials to nodes, with a reason if none fits.
-
-Ray would wait forever for missing resources.
-"""
+"""Match trials to nodes, with a reason if none fits; Ray would wait forever for missing resources."""
 
 from __future__ import annotations
 

@@ -60,10 +60,7 @@ class ResolvedCell:
     """A point of the grid, resolved.
 
     Attributes:
-        content: everything that can change the result of its trials.
         axes: the point: each axis and its value.
-        profile: the device profile's name.
-        workload: what is trained.
         fit: the placement; None if the cell cannot run, and then `skip` is the reason.
         repeats: requested number of runs.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.

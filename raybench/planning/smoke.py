@@ -15,20 +15,11 @@ from raybench.environments import RECIPES
 from raybench.planning.expand import Point, expand
 from raybench.workloads import WorkloadInfo
 
-EPOCHS = 2
-"""Epochs of a trial: one that is warm-up and one that is not."""
-
-STEPS = 4
-"""Steps per epoch: a loop of the user may update the weights only every few batches."""
-
-REPLICAS = 2
-"""Replicas of a trial with several: an undivided batch would be a different computation."""
-
-EXAMPLES = {"train": 40, "val": 40}
-"""Examples of each split: more than any small batch."""
-
-ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}
-"""CPU replacements of precisions that only accelerators have."""
+EPOCHS = 2  # one that is warm-up and one that is not
+STEPS = 4  # a loop of the user may update the weights only every few batches
+REPLICAS = 2  # an undivided batch would be a different computation
+EXAMPLES = {"train": 40, "val": 40}  # more than any small batch
+ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}  # for precisions that only accelerators have
 
 
 def _batch(batch: int) -> int:

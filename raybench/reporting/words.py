@@ -329,8 +329,6 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
-    if 1 < len(names) == len(ranked) - 1:
-        rest = [f"No other configuration is distinguishable from it in {quantity}."]
     fewer = [each for each in ranked if each.to_target and each.to_target.reached < each.to_target.tried]
     if Criterion.FIRST_TO_TARGET in best.ratios and configuration not in fewer and fewer:
         missed = [(each, each.to_target) for each in fewer if each.to_target]

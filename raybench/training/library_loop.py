@@ -17,9 +17,6 @@ class LibraryLoop:
     """A loop that belongs to a library: its callbacks say when an epoch, a step or a wait begins and ends.
 
     Calls outside of an epoch are ignored, except those of an evaluation after the last one.
-
-    Attributes:
-        output_dir: a folder for files; it is created when it is first asked for.
     """
 
     def __init__(self, trial: Trial) -> None:
@@ -44,7 +41,7 @@ class LibraryLoop:
 
     @property
     def output_dir(self) -> Path:
-        """A folder for files of the library."""
+        """A folder for files of the library, created when it is first asked for."""
         return self._trial.output_dir
 
     @property
@@ -53,11 +50,9 @@ class LibraryLoop:
         return self._trial.in_epoch
 
     @property
-    def has_ended(self) -> bool:
-        """Whether an epoch has ended, and none has begun since."""
-        return not self.in_epoch and self._trial.ended_epochs > 0
-
-    # Epochs ---------------------------------------------------------------------------------------------------------
+    def _has_begun(self) -> bool:
+        """Whether an epoch has begun, or has ended."""
+        return self.in_epoch or self._trial.ended_epochs > 0
 
     def resumable(self, save: Callable[[Path], object], load: Callable[[Path], object]) -> None:
         """Name the functions that save and load the library's state, unless the user has named some."""
@@ -109,8 +104,6 @@ class LibraryLoop:
         """The number of batches in this epoch; None: as many as there are."""
         return self._trial._limit(batches)
 
-    # Steps ----------------------------------------------------------------------------------------------------------
-
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Charge the enclosed time, in which the host waits for a batch, to `input_wait`."""
@@ -158,11 +151,9 @@ class LibraryLoop:
         """Count units, such as tokens, and steps and examples that were not reported one by one."""
         self._trial.count(**units)
 
-    # Evaluation and metrics -----------------------------------------------------------------------------------------
-
     def begin_evaluation(self, name: str) -> None:
         """Begin an evaluation; one before the first epoch is part of `build`."""
-        if self._evaluating is None and (self.in_epoch or self.has_ended):
+        if self._evaluating is None and self._has_begun:
             self._evaluating = self._trial.evaluation(name)
             self._evaluating.__enter__()
 
@@ -175,7 +166,7 @@ class LibraryLoop:
 
     def log(self, metrics: Mapping[str, Any]) -> None:
         """Log metrics of this epoch or, after the last one, of the training."""
-        if self.in_epoch or self.has_ended:
+        if self._has_begun:
             self._trial.log(metrics)
 
     def diverged(self, reason: str) -> None:

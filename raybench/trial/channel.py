@@ -20,7 +20,7 @@ VARIABLE = "RAYBENCH_TRIAL"
 JOB = "job.json"
 
 RANK_START_SECONDS = 30.0
-"""Seconds after the first message of a rank in which the others have to begin to report, or are not waited for."""
+"""Seconds in which rank 0 has to begin to report, or the others do not wait for its decision."""
 
 POLL_SECONDS = 0.002
 """Time between looks for the decision of rank 0."""

@@ -59,11 +59,9 @@ class _Process:
         self._warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self._warnings)
         self._info = WorkloadInfo.from_json(self._job.workload)
-        self._journal = _Journal(
-            self._job, self._send, self._ledger, self._checkpoints, self._warnings, writer=self._writer
-        )
+        self._journal = _Journal(self._job, self._send, self._ledger, self._checkpoints, self._warnings)
         self.trial = Trial(options_of(self._job), self._journal, self._open_clock)
-        self._journal.trial = self.trial
+        self._journal.trial, self._journal.writer = self.trial, self._writer
 
     def _open_clock(self) -> TrainingClock:
         """Open the clock of the framework that the script has imported by now."""
@@ -114,15 +112,12 @@ class _Journal(TrialJournal):
     """The events of one rank."""
 
     trial: Trial
-
-    def __init__(self, *arguments: Any, writer: Writer) -> None:
-        super().__init__(*arguments)
-        self._writer = writer
+    writer: Writer
 
     def begin(self, state: SavedState | None) -> int:
         """Claim the rank and open the clock; load the state of an earlier attempt, if there is one."""
-        if not self._writer.is_open:
-            self._writer.open()
+        if not self.writer.is_open:
+            self.writer.open()
         _ = self.trial.device
         return super().begin(state)
 
@@ -130,8 +125,8 @@ class _Journal(TrialJournal):
         """Send an epoch; the last one at once too, in case that the process ends without its exit handlers."""
         super().epoch_ended(fields, more)
         if self._last:
-            self._writer.send(provisional=self._last)
+            self.writer.send(provisional=self._last)
 
     def decide(self, epoch: int, stop: bool) -> bool:
         """Let rank 0 decide whether training ends with an epoch."""
-        return self._writer.decide(epoch, stop)
+        return self.writer.decide(epoch, stop)

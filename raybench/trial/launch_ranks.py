@@ -106,17 +106,49 @@ class _Process:
         self._stack = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the process
         context = multiprocessing.get_context("fork")
         self.pipe, end = context.Pipe()
-
-        def be_rank() -> NoReturn:
-            faulthandler.register(signal.SIGUSR1, self._stack, all_threads=False)
-            _be(number, count, port, work, end, self.pipe)
-
-        self._process = context.Process(target=be_rank)
+        self._process = context.Process(target=self._run, args=(count, port, work, end))
         with warnings.catch_warnings():
             # The one other thread of this process only waits for a pipe to close.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
         end.close()
+
+    def _run(self, count: int, port: int, work: Callable[[Send], None], pipe: Connection) -> NoReturn:
+        """Do the work in the new process and send its events; with the last one wait to be killed.
+
+        A rank that exited, or freed what the ranks share, would break its connections, and the others would report that
+        instead of their own error.
+        """
+        try:
+            die_with_parent()
+            faulthandler.register(signal.SIGUSR1, self._stack, all_threads=False)
+            self.pipe.close()
+            watch(pipe.fileno())  # where the parent's end does not end this process
+            own_pid = os.getpid()
+
+            def meet(value: Any) -> Any:
+                pipe.send((time.perf_counter_ns(), (value,)))
+                return pipe.recv()
+
+            def send(event: Event) -> None:
+                if os.getpid() != own_pid:  # a process that the training code has forked
+                    os._exit(0)
+                pipe.send((time.perf_counter_ns(), event))
+                if event["event"] in events.ENDS:
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    threading.Event().wait()
+
+            rank = Rank(self.number, count, meet)
+            set_rank(rank)
+            _set_environment(rank, port)
+            work(send)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
 
     def read(self) -> None:
         """Read a message, or note its end."""
@@ -161,45 +193,6 @@ class _Process:
         """Kill it if it is running."""
         self._process.kill()
         self._process.join()
-
-
-def _be(
-    number: int, count: int, port: int, work: Callable[[Send], None], pipe: Connection, of_parent: Connection
-) -> NoReturn:
-    """Run as a rank: do the work and send its events; with the last one wait to be killed.
-
-    A rank that exited, or freed what the ranks share, would break its connections, and the others would report that
-    instead of their own error.
-    """
-    try:
-        die_with_parent()
-        of_parent.close()
-        watch(pipe.fileno())  # where the parent's end does not end this process
-        own_pid = os.getpid()
-
-        def meet(value: Any) -> Any:
-            pipe.send((time.perf_counter_ns(), (value,)))
-            return pipe.recv()
-
-        def send(event: Event) -> None:
-            if os.getpid() != own_pid:  # a process that the training code has forked
-                os._exit(0)
-            pipe.send((time.perf_counter_ns(), event))
-            if event["event"] in events.ENDS:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                threading.Event().wait()
-
-        rank = Rank(number, count, meet)
-        set_rank(rank)
-        _set_environment(rank, port)
-        work(send)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
 
 
 class _Ranks:

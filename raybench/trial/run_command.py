@@ -37,7 +37,7 @@ from raybench.devices.host import usable_cores
 from raybench.devices.program import OWN_THREADS, THREAD_VARIABLES
 from raybench.results.epoch import over_ranks
 from raybench.training.epoch_record import finite
-from raybench.trial.channel import JOB, RANK_START_SECONDS, VARIABLE, Reader
+from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
 from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import OUTPUT, Send, joules_reader
@@ -598,14 +598,12 @@ class _Reported(_Run):
         self._ends: dict[int, Mapping[str, Any]] = {}
         self._ledger: Mapping[str, float] = {}
         self._provisional: Event | None = None
-        self._begun_by = math.inf
 
     def _look(self) -> None:
         for rank, message in self._reader.read():
             event = message.get("event") or message.get("provisional") or {}
             if "epoch" in event and event["event"] == "epoch_ended":
                 self._epochs[rank][event["epoch"]] = event
-            self._begun_by = min(self._begun_by, time.monotonic() + RANK_START_SECONDS)
             if rank == 0 and "event" in message:
                 self._queue.append(event)
             elif rank == 0 and event:
@@ -627,10 +625,9 @@ class _Reported(_Run):
             event = self._queue[0]
             same = [event]
             for rank in range(1, self._reader.world_size) if event["event"] == "epoch_ended" else ():
-                may_report = rank in self._reader.processes or time.monotonic() < self._begun_by
                 if other := self._epochs[rank].get(event["epoch"]):
                     same.append(other)
-                elif may_report and rank not in self._ends and not final:
+                elif rank not in self._ends and not final:
                     return
             self._queue.popleft()
             self._send(over_ranks(same))

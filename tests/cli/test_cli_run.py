@@ -149,7 +149,11 @@ def test_saved_grid_is_the_same(tmp_path):
     from raybench.config import load_grid
 
     grid = grid_of(
-        ["true", "--a={1,2}", "--b={010,no,1e-5}"], epoch=r"^epoch (\d+)", metrics=["val/loss=loss: ([0-9.]+)"]
+        ["true", "--a-b={1,2}", "--b={010,no,1e-5}"],
+        epoch=r"^epoch (\d+)",
+        metrics=["val/loss=loss: ([0-9.]+)"],
+        baseline=["--a-b=1"],
     )
+    assert grid["baseline"] == {"params.a_b": 1}
     (tmp_path / "g.yaml").write_text(as_yaml(grid))
     assert load_grid(tmp_path / "g.yaml").model_dump() == load_grid(grid).model_dump()

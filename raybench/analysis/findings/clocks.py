@@ -51,20 +51,13 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
         return
     # Up to the end of the epoch of the change, whose position is known to within a batch.
     until = run.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(steady)))
-    last_epoch = steady[-1].epoch
-    epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
-    yield Finding(
-        f"after the warm-up, the run's {'steps' if by_steps else 'epochs'} took {start.slower:.2f}x as long as later, "
-        f"until epoch {until} of {last_epoch}",
-        start.excess,
-        too_long=start.excess,
-        remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
-    )
+    what = "steps" if by_steps else "epochs"
+    text = f"after the warm-up, the run's {what} took {start.slower:.2f}x as long as later, until epoch {until}"
+    yield Finding(text, start.excess, start.excess, remedy=f"set `warmup_epochs: {until}`, and more `epochs` than that")
 
 
 @detects(
-    "set `input: device` if the data fit on the device; load faster in your own training loop, for example with more "
-    "workers of a `DataLoader`",
+    "load faster, for example with more workers of a `DataLoader`; set `input: device` if the data fit on the device",
     caution=True,
     of_hardware=True,
 )
@@ -72,16 +65,12 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
     """The run waited for input during {LEAST_SHARE:.0%} of the steady epochs."""
     share = input_share(run)
     if share is not None and share >= LEAST_SHARE:
-        yield Finding(
-            f"the run waited for input during {share:.0%} of the steady epochs",
-            share,
-            too_long=share / (1 - min(share, MOST_WAITED)),
-            remedy="load faster, for example with more workers of a `DataLoader`" if run.cell.has_own_loop else "",
-        )
+        text = f"the run waited for input during {share:.0%} of the steady epochs"
+        yield Finding(text, share, too_long=share / (1 - min(share, MOST_WAITED)))
 
 
 @detects("do not trust its times: the device's `synchronize` has to wait for all work", caution=True)
-def unsynchronised_clock(run: Attempt, context: Context) -> Iterator[Finding]:
+def unsynchronized_clock(run: Attempt, context: Context) -> Iterator[Finding]:
     """The device worked on after the clock had stopped, or its own clock shows more than the host's.
 
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
@@ -126,17 +115,16 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, float(max(together)))
 
 
-@detects("make an epoch several rounds of the program, so that it takes longer", caution=True)
+@detects("make an epoch several rounds of the program, so that it takes 0.1 s or more", caution=True)
 def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
     seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
     if is_too_short(run) and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
-        rounds = math.ceil(2 * SHORT_EPOCH_S / seconds)
-        yield Finding(text, 1 / seconds, remedy=f"make an epoch {rounds:,} rounds of the program")
+        yield Finding(text, 1 / seconds)
 
 
-@detects("make its epochs or steps shorter, so that training ends closer to the budget", caution=True)
+@detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
 def off_budget(run: Attempt, context: Context) -> Iterator[Finding]:
     """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
     budget_s = run.cell.budget.get("seconds") if run.cell.budget else None
@@ -144,5 +132,4 @@ def off_budget(run: Attempt, context: Context) -> Iterator[Finding]:
     trained_s = sum(timing.seconds_of_each(run.epochs, sections))
     if budget_s and trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
         text = f"the run trained for {trained_s:.3g} s with a budget of {budget_s:.3g} s"
-        remedy = "let it train for more epochs" if trained_s < budget_s else ""
-        yield Finding(text, abs(math.log(trained_s / budget_s)), remedy=remedy)
+        yield Finding(text, abs(math.log(trained_s / budget_s)))

@@ -148,8 +148,7 @@ def energy_shared(run: Attempt, context: Context) -> Iterator[Finding]:
     part = energy.DEVICE if _is_hosted(run) else energy.HOST
     others = energy.others_share(run)
     if others is not None and others >= SHARED_ENERGY and energy.total(run, part) is not None:
-        whose = "the run's energy" if part == energy.DEVICE else "the energy of the run's host"
-        text = f"{whose} includes that of other programs, which used {others:.0%} of the busy time of its sockets"
+        text = f"the energy includes that of other programs, which used {others:.0%} of the busy time of the sockets"
         yield Finding(text, others)
 
 

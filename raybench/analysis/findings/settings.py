@@ -7,7 +7,6 @@ from typing import Any
 
 from raybench.analysis.findings.finding import Context, Finding, detects, in_groups
 from raybench.analysis.measured import are_same, metrics_of, repeat_one_another
-from raybench.core.cell import COMMAND
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -18,8 +17,6 @@ from raybench.results.epoch import Epoch
 
 OPTIMIZER = ("weight_decay", "learning_rate")
 """Axes that a step of an optimizer shows."""
-
-SEED_OF_COMMAND = "add `--seed '{seed}'` to the command, and seed all random generators with it"
 
 TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
@@ -53,9 +50,7 @@ def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict
                 note("no_effect", group, f"all metrics are the same to the last digit with `{name}` {listed}")
     for repeats in in_groups(completed, lambda run: run.cell_id):
         if repeat_one_another(repeats):
-            text = f"all metrics are the same to the last digit in {len(repeats)} repeats"
-            is_command = repeats[0].cell.workload.form == COMMAND
-            note("seed_unused", repeats, text, SEED_OF_COMMAND if is_command else "")
+            note("seed_unused", repeats, f"all metrics are the same to the last digit in {len(repeats)} repeats")
     return made
 
 
@@ -94,7 +89,7 @@ def no_effect(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects(
-    "seed all random generators with `trial.seed`, or `{seed}` in a command: the repeats then show how results vary"
+    "seed all random generators with `trial.seed`, or with `--seed '{seed}'` in a command: repeats then show the noise"
 )
 def seed_unused(run: Attempt, context: Context) -> Iterator[Finding]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
