@@ -227,13 +227,13 @@ def ray_executor() -> Iterator[SessionRay]:
 @pytest.fixture(scope="module")
 def small_probes() -> Iterator[None]:
     """Measure the peak speed of the device with one small operation of each kind."""
-    from support.sides.roofline_side import SMALL_PROBES
+    from support.sides.roofline_side import SMALL
 
     from raybench.checks import roofline
 
     with pytest.MonkeyPatch.context() as patch:
-        for name, sizes in zip(("PRODUCTS", "CONVOLUTIONS", "ADDITIONS"), SMALL_PROBES, strict=True):
-            patch.setattr(roofline, name, sizes)
+        for name, value in SMALL.items():
+            patch.setattr(roofline, name, value)
         yield
 
 

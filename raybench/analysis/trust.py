@@ -205,7 +205,7 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(runs))
     without = [run for run in runs if energy.total(run) is None]
     if without and any(each.energies for each in measured):
-        reasons = [reason for run in without for reason in energy.missing_reasons(run)]
+        reasons = [reason for run in without for reason in energy.missing(run)]
         why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
         yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))
 

@@ -59,7 +59,7 @@ def measure(job: Job) -> dict[str, Any]:
     if not start:
         np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
     inputs = np.asarray(data.train.inputs[: recipe.batch_size])
-    inputs = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
+    inputs = model_inputs(inputs, workload, FRAMEWORKS[framework].models)
     arrays = {"outputs/": inspection.outputs(model, inputs)}
     losses = [training.train_epoch()["loss"] for _ in training.trial.epochs()]
     arrays["losses"] = np.array(losses, np.float64)

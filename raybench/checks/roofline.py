@@ -23,14 +23,15 @@ from raybench.trial.opening import open_assigned
 from raybench.trial.run import load_data, workload_of
 
 NAME = "roofline"
-VERSION = 2
+VERSION = 3
 """Version of the measurement; raised when rates or work would be measured differently."""
 
-SECONDS, CALLS = 1.0, 8
-"""Seconds per probe, and most calls per size, of which the best counts: the closest to the peak on a busy host."""
+BLOCKS, BLOCK_SECONDS = 3, 0.3
+"""Blocks of calls per probe, of which the best counts, as others may use the host; in each, a processor comes to the
+clock that it can keep."""
 
-LONG = 0.05
-"""Seconds of a call after which no larger size is tried: the launch overhead is negligible in it."""
+LONG_CALL_SECONDS = 0.05
+"""Time of a call after which no larger size is tried: the launch overhead is negligible in it."""
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
@@ -87,56 +88,56 @@ def measure(job: Job) -> dict[str, Any]:
         return {"probes": probes}
     workload = workload_of(job)
     inputs = np.asarray(load_data(job, workload).train.inputs[:1])
-    example = model_inputs(inputs, workload, FRAMEWORKS[framework].channels_first)
-    work = open_counts(framework).count(workload.build_model(FRAMEWORKS[framework].models), example)
+    models = FRAMEWORKS[framework].models
+    work = open_counts(framework).count(workload.build_model(models), model_inputs(inputs, workload, models))
     return {"work": work, "probes": probes}
 
 
 def probe(device: Device, operations: Any) -> dict[str, float]:
-    """The best rates of one device: FLOP/s of `product` and `convolution`, bytes/s of `memory`."""
+    """The highest rates of one device: FLOP/s of `product` and `convolution`, bytes/s of `memory`."""
     products = [(2.0 * size**3, (size,)) for size in PRODUCTS]
     convolutions = [(2.0 * 9 * n * c * c * side * side, (n, c, side)) for n, c, side in CONVOLUTIONS]
     additions = [(3.0 * VALUE * size, (size,)) for size in ADDITIONS]
     return {
-        "product": _best(device, operations.product, products),
-        "convolution": _best(device, operations.convolution, convolutions),
-        "memory": _best(device, operations.addition, additions),
+        "product": _sustained(device, operations.product, products),
+        "convolution": _sustained(device, operations.convolution, convolutions),
+        "memory": _sustained(device, operations.addition, additions),
     }
 
 
-def _best(
+def _sustained(
     device: Device, make: Callable[..., Callable[[], object]], sizes: Iterable[tuple[float, tuple[int, ...]]]
 ) -> float:
-    """The highest rate of work per second over growing sizes.
+    """The highest rate of work per second that lasts, of the fastest size.
 
-    Each size is (work, arguments).
-
-    One extra call of each size goes first, for set-up and compilation. The search ends at a size that does not fit into
-    memory or that takes long enough.
+    Each size is (work, arguments), and they grow. The search ends at one that does not fit into memory or that takes
+    long enough.
     """
-    best = spent_s = 0.0
+    fastest: tuple[float, float, Callable[[], object]] | None = None
     for work, arguments in sizes:
         try:
             operation = make(*arguments)
-            _timed(device, operation)
-            durations = [_timed(device, operation)]
-            while spent_s + sum(durations) < SECONDS and len(durations) < CALLS:
-                durations.append(_timed(device, operation))
+            _timed(device, operation)  # set-up and compilation
+            duration = min(_timed(device, operation) for _ in range(3))
         except Exception as exc:
-            if best and device.is_oom(exc):
+            if fastest and device.is_oom(exc):
                 break
             raise
-        best = max(best, work / min(durations))
-        spent_s += sum(durations)
-        if spent_s > SECONDS or min(durations) > LONG:
+        if not fastest or work / duration > fastest[0]:
+            fastest = work / duration, work, operation
+        if duration > LONG_CALL_SECONDS:
             break
-    return best
+    assert fastest
+    rate, work, operation = fastest
+    calls = max(1, round(BLOCK_SECONDS * rate / work))
+    return max(calls * work / _timed(device, operation, calls) for _ in range(BLOCKS))
 
 
-def _timed(device: Device, operation: Callable[[], object]) -> float:
-    """Seconds from an idle device until it is idle again."""
+def _timed(device: Device, operation: Callable[[], object], calls: int = 1) -> float:
+    """Seconds of calls, from an idle device until it is idle again."""
     device.synchronize()
     start_ns = time.perf_counter_ns()
-    operation()
+    for _ in range(calls):
+        operation()
     device.synchronize()
     return (time.perf_counter_ns() - start_ns) / 1e9

@@ -110,8 +110,8 @@ class DataSet:
         sources: downloads; none if it comes with a package.
         locate: from the data folder to the base folder of the files' paths.
         hint: remedy if it is missing and cannot be downloaded.
-        generator: for a generated data set, the name and version of its generator, or a function that returns a digest
-            of what it is made from. It has no files.
+        generator: for a generated data set, which has no files, a function that returns the name and version of its
+            generator, or a digest of what it is made from.
     """
 
     name: str
@@ -122,13 +122,13 @@ class DataSet:
     sources: tuple[Source, ...] = ()
     locate: Callable[[Path], Path] = below
     hint: str = ""
-    generator: str | Callable[[], str] = ""
+    generator: Callable[[], str] | None = None
 
     @property
     def official_digest(self) -> str | None:
         """The digest of the official files; None if one of their SHA-256s is not known."""
         if self.generator:
-            return self._made()
+            return digest_of([self.generator()])
         checksums = [file.checksum.partition(":") for file in self.files]
         if any(algorithm != "sha256" for algorithm, _, _ in checksums):
             return None
@@ -141,7 +141,7 @@ class DataSet:
             DataError: a file is present and cannot be read.
         """
         if self.generator:
-            return DataStatus("ready", self._made(), official=True)
+            return DataStatus("ready", self.official_digest, official=True)
         folder = self.locate(root)
         try:
             present = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
@@ -155,9 +155,6 @@ class DataSet:
         except OSError as error:
             raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
         return DataStatus("ready", digest, official)
-
-    def _made(self) -> str:
-        return digest_of([self.generator if isinstance(self.generator, str) else self.generator()])
 
     def load(self, root: Path) -> Data:
         """Read the data set into memory.

@@ -14,7 +14,7 @@ from pathlib import Path
 from raybench.datasets.dataset import DataFile, DataSet
 from raybench.datasets.splits import Data, Split
 
-FILE = "digits.csv.gz"
+FILE, SHA256 = "digits.csv.gz", "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
 TRAIN = 1437
 VAL = 360
 
@@ -40,11 +40,7 @@ def read(folder: Path) -> Data:
 DATASET = DataSet(
     name="digits",
     description="1,797 handwritten digits of 8×8 pixels, inside scikit-learn",
-    files=(
-        DataFile(
-            FILE, 57523, "sha256:09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22", size_may_differ=True
-        ),
-    ),
+    files=(DataFile(FILE, 57_523, f"sha256:{SHA256}", size_may_differ=True),),
     examples={"train": TRAIN, "val": VAL},
     read=read,
     locate=locate,

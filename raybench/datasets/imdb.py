@@ -141,25 +141,13 @@ def _classes() -> Array:
     return np.arange(REVIEWS) % 2
 
 
+SIZE = 84_125_825
+CHECKSUM = "sha256:c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
 DATASET = DataSet(
     name="imdb",
     description="50,000 film reviews, half positive, half negative",
-    files=(
-        DataFile(
-            ARCHIVE,
-            84_125_825,
-            "sha256:c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
-            size_may_differ=True,
-        ),
-    ),
+    files=(DataFile(ARCHIVE, SIZE, CHECKSUM, size_may_differ=True),),
     examples={"train": REVIEWS, "val": REVIEWS},
     read=read,
-    sources=(
-        Source(
-            "https://ai.stanford.edu/~amaas/data/sentiment/" + ARCHIVE,
-            84_125_825,
-            "sha256:c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
-            (ARCHIVE,),
-        ),
-    ),
+    sources=(Source("https://ai.stanford.edu/~amaas/data/sentiment/" + ARCHIVE, SIZE, CHECKSUM, (ARCHIVE,)),),
 )

@@ -24,27 +24,18 @@ def _file(name: str, size: int, sha256: str) -> DataFile:
     return DataFile(f"mnist/{name}", size, f"sha256:{sha256}", size_may_differ=True)
 
 
-TRAIN_INPUTS = _file(
-    "train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+FILES = (
+    _file("train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+    _file("train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+    _file("t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+    _file("t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
 )
-TRAIN_TARGETS = _file(
-    "train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
-)
-VAL_INPUTS = _file(
-    "t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
-)
-VAL_TARGETS = _file(
-    "t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
-)
-FILES = (TRAIN_INPUTS, TRAIN_TARGETS, VAL_INPUTS, VAL_TARGETS)
 
 
 def read(folder: Path) -> Data:
     """Read 60,000 and 10,000 images, uint8 [N, 28, 28, 1]; int64 classes, 0 to 9."""
-    return Data(
-        _split(folder / TRAIN_INPUTS.path, folder / TRAIN_TARGETS.path, 60_000),
-        _split(folder / VAL_INPUTS.path, folder / VAL_TARGETS.path, 10_000),
-    )
+    train_inputs, train_targets, val_inputs, val_targets = (folder / file.path for file in FILES)
+    return Data(_split(train_inputs, train_targets, 60_000), _split(val_inputs, val_targets, 10_000))
 
 
 def _split(inputs: Path, targets: Path, examples: int) -> Split:

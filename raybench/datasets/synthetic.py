@@ -79,7 +79,7 @@ def _dataset(name: str, description: str, examples: Mapping[str, int], inputs: D
         )
         return Data(train, val)
 
-    return DataSet(name=name, description=description, files=(), examples=examples, read=read, generator=generator)
+    return DataSet(name, description, (), examples, read, generator=lambda: generator)
 
 
 def _replacement(real: DataSet, inputs: Draw, targets: Draw) -> DataSet:

@@ -74,14 +74,7 @@ def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | 
 
 
 def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
-    """Create the adapter of a kind under a framework, for one trial.
-
-    Raises:
-        LookupError: there is no such adapter in this release.
-    """
-    if framework not in loop_frameworks(kind):
-        choices = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
-        raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {choices}")
+    """Create the adapter of a kind under a framework, for one trial."""
     path = {**KINDS[kind].loop_adapters, **KINDS[kind].adapters}[framework]
     device: Device = pkgutil.resolve_name(path)(assignment)
     device.kind = kind

@@ -160,15 +160,7 @@ class Device:
         """Set the number of threads through the framework and, unless the precision is empty, its arithmetic.
 
         OMP_NUM_THREADS is read only at import.
-
-        Raises:
-            ValueError: the device does not support that precision.
         """
-        from raybench.devices import missing_precision
-
-        missing = missing_precision(self.kind, precision) if precision else None
-        if missing:
-            raise ValueError(missing)
         self.set_threads(self.assignment.threads)
 
     def set_threads(self, count: int) -> None:

@@ -93,12 +93,8 @@ class Cuda(cuda.Nvidia, Asynchronous):
         """Peak bytes of TensorFlow's allocator, of the GPU that held most."""
         import tensorflow as tf
 
-        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in self._gpus())
-
-    def _gpus(self) -> list[str]:
-        import tensorflow as tf
-
-        return [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
+        names = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
+        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in names)
 
     def describe(self) -> Hardware:
         """The first visible GPU according to the driver, and the trial's number of GPUs."""

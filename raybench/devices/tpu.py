@@ -2,9 +2,8 @@
 
 Written to the documentation, and not run on a TPU yet.
 
-Ray counts and assigns chips. Up to v3, a chip has two cores, which frameworks see as two devices; later generations
-show a chip as one device. Each of the two halves of a TPU7x is a function on the PCI bus and a device, so that a half
-counts as a chip here.
+Trials are assigned chips. A chip of v2, v3 or TPU7x has two cores, which frameworks see as two devices; others show a
+chip as one device. Each half of a TPU7x is a function of its own on the PCI bus.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ GOOGLE = "0x1ae0"
 
 @dataclass(frozen=True)
 class Generation:
-    """Properties of a TPU generation: name, memory and cores per chip."""
+    """Properties of a TPU generation: name, memory, and cores and functions on the PCI bus per chip."""
 
     model: str
     memory_bytes: int
     cores: int = 1
+    functions: int = 1
 
 
-HALVED = "TPU7x"
 V2, V3 = Generation("TPU v2", 16 * GIB, 2), Generation("TPU v3", 32 * GIB, 2)
 GENERATIONS = {
     ("0x0027", "0x004e"): V2,
@@ -40,15 +39,12 @@ GENERATIONS = {
     ("0x0062", None): Generation("TPU v5p", 95 * GIB),
     ("0x0063", None): Generation("TPU v5e", 16 * GIB),
     ("0x006f", None): Generation("TPU v6e", 32 * GIB),
-    ("0x0076", None): Generation(HALVED, 96 * GIB),
+    ("0x0076", None): Generation("TPU7x", 192 * GIB, 2, 2),
 }
 """Generations by PCI device and subsystem device, from Google's `tpu-info` and torch_xla; memory is per chip."""
 
 BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 """Topology of a number of chips of one host, for libtpu, if a process uses only some of the chips."""
-
-HALVED_BOUNDS = {1: "1,1,1", 2: "1,1,1,2", 4: "1,2,1,2", 8: "2,2,1,2"}
-"""The same for a number of halves of TPU7x chips."""
 
 PEERS = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
 """Variables by which the processes of a topology find one another; those of the caller are not a trial's."""
@@ -76,10 +72,11 @@ def probe(root: Path = Path("/")) -> list[Hardware]:
         generation = _generation(chip)
         if generation is None:
             continue
-        identity, number = str(number), number + 1
+        identity, number = str(number // generation.functions), number + 1
         if _has_file(chip, identity, root) and (visible is None or identity in visible):
             generations[generation.model] = generation
-            by_model.setdefault(generation.model, []).append(identity)
+            ids = by_model.setdefault(generation.model, [])
+            ids += [] if identity in ids else [identity]
     return [
         Hardware("tpu", model, len(ids), generations[model].memory_bytes, ids=tuple(ids))
         for model, ids in by_model.items()
@@ -112,8 +109,7 @@ def show(chips: Sequence[str]) -> None:
         for name in PEERS:
             os.environ.pop(name, None)
         os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
-        bounds = HALVED_BOUNDS if any(entry.model == HALVED for entry in probe()) else BOUNDS
-        os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = bounds[len(chips)]
+        os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
         os.environ["TPU_PROCESS_BOUNDS"] = "1,1,1"
 
 

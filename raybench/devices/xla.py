@@ -45,7 +45,6 @@ class Xla(TorchDevice):
         A TPU multiplies float32 numbers as bfloat16 by default, so fp32 would differ from that of other devices.
 
         Raises:
-            ValueError: the device does not support that precision.
             RuntimeError: there is no such device.
         """
         from torch_xla import backends, runtime

@@ -5,6 +5,7 @@ A new framework is one record here, and one folder if it has an engine.
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -32,7 +33,6 @@ class Framework:
         engine: "module:class" of its engine; empty if only training functions and commands run in it.
         models: the framework in which its models are written.
         other_packages: distributions whose versions affect its results, too.
-        channels_first: whether models receive images as [batch, channels, height, width].
         precisions: those of its engine, on a device that supports them.
         compile_modes: values of the setting `compile` of its engine, if it has an effect.
         groups: whether a device may have several replicas, each with its own batch statistics.
@@ -46,7 +46,6 @@ class Framework:
     engine: str = ""
     models: str = "torch"
     other_packages: tuple[str, ...] = ()
-    channels_first: bool = True
     precisions: tuple[str, ...] = ()
     compile_modes: tuple[bool | str, ...] = ()
     groups: bool = True
@@ -93,7 +92,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         models="tensorflow",
         groups=False,
         other_packages=("keras",),
-        channels_first=False,
         precisions=("fp32", "tf32", "bf16"),
         compile_modes=(False, True, "default"),
     ),
@@ -112,15 +110,8 @@ def ignored_settings(framework: str) -> frozenset[str]:
 
 
 def open_engine(framework: str, parts: EngineParts) -> Engine:
-    """Create the engine of a framework for one trial; import the framework.
-
-    Raises:
-        LookupError: there is no engine for that framework.
-    """
-    if framework not in ENGINES:
-        raise LookupError(f"no engine for {framework}; use {', '.join(ENGINES)}")
-    module, name = FRAMEWORKS[framework].engine.split(":")
-    engine: Engine = getattr(import_module(module), name)(parts)
+    """Create the engine of a framework for one trial; import the framework."""
+    engine: Engine = pkgutil.resolve_name(FRAMEWORKS[framework].engine)(parts)
     return engine
 
 

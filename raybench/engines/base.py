@@ -97,7 +97,7 @@ class Engine(ABC):
             raise ValueError("augmentation is for images: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs or 0
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
-        self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
+        self._factor = schedule(recipe.schedule, self._order.steps, self._order.total)
         self._examples = len(data.val)
         self._open_input(train, data.val, size, augmentation)
 

@@ -25,10 +25,10 @@ def plain(values: Array) -> Array:
     return np.ascontiguousarray(values)
 
 
-def model_inputs(inputs: Array, workload: Workload, channels_first: bool) -> Array:
-    """Examples as model inputs: images normalised and in a framework's layout, other arrays as by `plain`."""
+def model_inputs(inputs: Array, workload: Workload, models: str) -> Array:
+    """Examples as inputs of a framework's models: images normalised and in its layout, other arrays as by `plain`."""
     if is_images(inputs):
         mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
         inputs = (inputs.astype(np.float32) - mean) / std
-        inputs = inputs.transpose(0, 3, 1, 2) if channels_first else inputs
+        inputs = inputs.transpose(0, 3, 1, 2) if models == "torch" else inputs
     return plain(inputs)

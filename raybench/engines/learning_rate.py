@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: float) -> Callable[[int], float]:
-    """Return the factor for each step (counted from 0) of a run.
-
-    The number of epochs may be fractional.
+def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, total: int) -> Callable[[int], float]:
+    """Return the factor for each step (counted from 0) of a run of a total number of steps.
 
     - `constant`: 1.
     - `piecewise_linear`: `points` are [epoch, factor], joined by straight lines and constant beyond the last; with
@@ -20,26 +18,20 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: flo
     - `exponential`: floor + exp(-step / decay_steps).
     - `cosine`: from 0 to 1 in a straight line over the share `warmup_ratio` of the run, then to `floor` along half a
       cosine; a step is placed at its end, too.
-
-    Raises:
-        LookupError: an unknown name.
     """
-    if setting == "constant":
+    if not isinstance(setting, Mapping):
         return lambda step: 1.0
-    if isinstance(setting, Mapping) and setting["name"] == "exponential":
+    if setting["name"] == "exponential":
         floor, decay_steps = setting["floor"], setting["decay_steps"]
         return lambda step: float(floor + math.exp(-step / decay_steps))
-    if isinstance(setting, Mapping) and setting["name"] == "piecewise_linear":
+    if setting["name"] == "piecewise_linear":
         points = setting["points"]
-        scale = epochs / points[-1][0] if setting["stretch"] else 1.0
+        scale = total / steps_per_epoch / points[-1][0] if setting["stretch"] else 1.0
         positions = [position * scale for position, _ in points]
         factors = [factor for _, factor in points]
         return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
-    if isinstance(setting, Mapping) and setting["name"] == "cosine":
-        total, floor = math.ceil(steps_per_epoch * epochs), setting["floor"]
-        warmup = setting["warmup_ratio"] * total
-        return lambda step: _cosine(step + 1, warmup, total, floor)
-    raise LookupError(f"unknown schedule {setting!r}")
+    floor, warmup = setting["floor"], setting["warmup_ratio"] * total
+    return lambda step: _cosine(step + 1, warmup, total, floor)
 
 
 def _cosine(position: int, warmup: float, total: int, floor: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
@@ -105,25 +104,11 @@ class StepTimer:
         return self._compiled() - self._before if self._compiled else int(self.first)
 
     def charge(self, ledger: Ledger, section: str) -> None:
-        """Charge compilation and record the device's time, after a `synchronize`.
-
-        The time of the first step of a new shape, or of a compiled step, beyond the median of the others moves from the
-        section to its compilation (`ledger.COMPILATION`). If there are no others, the time that the compiler reports is
-        moved, or nothing.
-        """
+        """Record the device's time, and move compilation from the section to its own (`ledger.COMPILATION`)."""
         if self._device.own_clock and self._marks:
             for first, last in self._spans():
                 ledger.note_device(section, self._device.elapsed(self._marks[first][0], self._marks[last][1]))
-        typical_ns = self._usual
-        if not self._new:
-            return
-        if not typical_ns:
-            if self._compile_ns:
-                ledger.move(self._compile_ns() - self._compile_ns_before, section, COMPILATION[section])
-            return
-        for index in sorted(index for index in self._new if index < len(self._marks)):
-            steps = self._marks[index][2]
-            ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section])
+        ledger.move(self._compiled_ns(), section, COMPILATION[section])
 
     def wait_for_last_but_one(self) -> None:
         """Wait until the device has done all steps but the last."""
@@ -131,10 +116,19 @@ class StepTimer:
             self._device.wait_for(self._marks[-2][1])
 
     def compiled_ns(self) -> int:
-        """Nanoseconds of compilation in this pass so far, estimated from the last steps; waits for the device."""
+        """Nanoseconds of compilation in this pass so far; waits for the device."""
+        if self._new:
+            self._device.synchronize()
+        return self._compiled_ns()
+
+    def _compiled_ns(self) -> int:
+        """Nanoseconds of compilation in this pass so far, after a `synchronize`.
+
+        It is the time of the first step of a new shape, or of a compiled step, beyond the median of the last others; if
+        there are no others, the time that the compiler reports, or nothing.
+        """
         if not self._new:
             return 0
-        self._device.synchronize()
         usual = [index for index in range(len(self._marks)) if index not in self._new][-BLOCKS:]
         if not usual:
             return self._compile_ns() - self._compile_ns_before if self._compile_ns else 0
@@ -160,19 +154,11 @@ class StepTimer:
 
         The last block may be shorter. Steps that are partly `compile` are excluded; empty if steps are not timed.
         """
-        times_ns = self._usual if self._timed else []
+        usual = [index for index in range(len(self._marks)) if index not in self._new] if self._timed else []
+        times_ns = list(map(self._per_step, usual))
         length = -(-len(times_ns) // BLOCKS)
         return [round(fmean(times_ns[i : i + length]) * NANO, 9) for i in range(0, len(times_ns), length or 1)]
-
-    @cached_property
-    def _each(self) -> list[float]:
-        """Nanoseconds per step of each call; used after the end of the pass."""
-        return [self._per_step(index) for index in range(len(self._marks))]
 
     def _per_step(self, index: int) -> float:
         start, end, steps = self._marks[index]
         return self._device.elapsed(start, end) / steps
-
-    @property
-    def _usual(self) -> list[float]:
-        return [time_ns for index, time_ns in enumerate(self._each) if index not in self._new]

@@ -55,7 +55,7 @@ def kept(compute: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(compute)
     def once(*arguments: P.args, **named: P.kwargs) -> R:
-        results: dict[Any, Any] = arguments[0].__dict__.setdefault("kept", {})
+        results = cast("Attempt", arguments[0]).computed
         key = (compute, *arguments[1:])
         if key not in results:
             results[key] = compute(*arguments, **named)
@@ -64,7 +64,7 @@ def kept(compute: Callable[P, R]) -> Callable[P, R]:
     return once
 
 
-@dataclass
+@dataclass(slots=True)
 class Attempt:
     """One attempt at a trial, as recorded in its events.
 
@@ -103,6 +103,7 @@ class Attempt:
         epochs: in order.
         communication: the share of a step's time in which ranks exchange gradients; None if it is not known.
         error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
+        computed: what functions have computed of it (`kept`).
     """
 
     trial: str
@@ -141,6 +142,7 @@ class Attempt:
     error: Mapping[str, Any] | None = None
     gaps: tuple[int, ...] = ()
     epochs: list[Epoch] = field(default_factory=list, repr=False)
+    computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -196,6 +198,12 @@ class Attempt:
         """Return whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
 
+    @property
+    def error_text(self) -> str:
+        """The type and the message of its error; empty if it has none."""
+        error = self.error or {}
+        return ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
+
     def metric(self, name: str) -> float | None:
         """A metric after training; None if there is none."""
         return self.last_metrics.get(name)
@@ -207,7 +215,7 @@ class Attempt:
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
-        self.__dict__.pop("kept", None)
+        self.computed.clear()
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)

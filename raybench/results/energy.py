@@ -52,13 +52,8 @@ def others_share(attempt: Attempt) -> float | None:
     return number_in(_energy(attempt).get("others_share"))
 
 
-def missing(attempt: Attempt) -> str | None:
-    """Why something was not measurable; None if nothing is missing, or the trial was not monitored."""
-    return "; ".join(missing_reasons(attempt)) or None
-
-
-def missing_reasons(attempt: Attempt) -> list[str]:
-    """The reasons why something was not measurable."""
+def missing(attempt: Attempt) -> list[str]:
+    """The reasons why something was not measurable; empty if the trial was not monitored."""
     listed = _energy(attempt).get("missing")
     return [text for reason in listed if (text := text_in(reason))] if isinstance(listed, list) else []
 

@@ -91,7 +91,8 @@ def steady(attempt: Attempt) -> float | None:
 
     If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
-    return _median(steady_seconds(attempt))
+    epochs_s = steady_seconds(attempt)
+    return _clean(median(epochs_s)) if epochs_s else None
 
 
 @kept
@@ -164,11 +165,6 @@ def _added(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str,
 
 def _sum(seconds: Iterable[float]) -> float:
     return _clean(sum(seconds))
-
-
-def _median(numbers: Iterable[float]) -> float | None:
-    values = list(numbers)
-    return _clean(median(values)) if values else None
 
 
 def _clean(seconds: float) -> float:

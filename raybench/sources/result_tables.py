@@ -16,7 +16,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import QUANTITIES, UNITS, Epoch, Quantity
+from raybench.results.epoch import QUANTITIES, UNITS, Epoch
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -139,7 +139,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "wall_s": attempt.wall,
         "template_import_s": attempt.template_import,
         "epochs_done": sum(not epoch.partial for epoch in epochs),
-        "error": _error(attempt),
+        "error": attempt.error_text or None,
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
         "findings": finding_codes(attempt),
@@ -164,7 +164,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
 def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
     """Return the values that only an attempt with epochs has."""
     totals: dict[str, Any] = {
-        quantity.total: quantity.over_epochs(_values(epochs, quantity))
+        quantity.total: quantity.over_epochs([quantity.of(epoch) for epoch in epochs])
         for quantity in QUANTITIES
         if quantity.over_epochs
     }
@@ -200,7 +200,7 @@ def _energy(attempt: Attempt) -> dict[str, Any]:
         "target_energy_j": energy.to_target(attempt),
         "host_energy_j": energy.total(attempt, energy.HOST),
         "steady_host_energy_j": energy.steady(attempt, energy.HOST),
-        "energy_missing": energy.missing(attempt),
+        "energy_missing": "; ".join(energy.missing(attempt)) or None,
     }
 
 
@@ -217,13 +217,6 @@ def _target(attempt: Attempt) -> dict[str, Any]:
         "time_to_target_s": timing.time_to_target(attempt, target),
         "epochs_to_target": epochs[-1].epoch if epochs else None,
     }
-
-
-def _error(attempt: Attempt) -> str | None:
-    if not attempt.error:
-        return None
-    parts = (attempt.error.get("type"), attempt.error.get("message"))
-    return ": ".join(str(part) for part in parts if part) or None
 
 
 def cell_columns(cell: Cell) -> dict[str, Any]:
@@ -272,11 +265,6 @@ def _plain(value: Any) -> bool:
 def as_json(value: Any) -> str:
     """Return a value as JSON, with sorted keys and readable spacing."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def _values(epochs: Sequence[Epoch], quantity: Quantity) -> list[Any]:
-    """Return one number of each epoch; None if it is not known."""
-    return [quantity.of(epoch) for epoch in epochs]
 
 
 def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:

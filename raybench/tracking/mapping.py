@@ -108,7 +108,6 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
 
 def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     """The tags of a run, by which it is found."""
-    error = attempt.error or {}
     texts: Mapping[str, Any] = {
         GRID: attempt.grid or grid,
         TRIAL: attempt.trial,
@@ -117,7 +116,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         STATUS: attempt.status or RUNNING,
         HOST: attempt.host.get("name"),
         HARDWARE: attempt.cell.leaves.get("device.model"),
-        ERROR: ": ".join(str(error[name]) for name in ("type", "message") if error.get(name)) or None,
+        ERROR: attempt.error_text or None,
     }
     return {name: str(value)[:MAX_TAG] for name, value in texts.items() if value is not None}
 

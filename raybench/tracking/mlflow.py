@@ -236,7 +236,8 @@ def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[
             target = folder / _folder_name(names[run.info.experiment_id]) / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with suppress(MlflowException, FileNotFoundError):  # its driver was killed before it had attached the file
-                write_atomic(target, _artifact(client, run, path.name, target.parent))
+                file = client.download_artifacts(run.info.run_id, path.name, str(target.parent))
+                write_atomic(target, Path(file).read_text(encoding="utf-8", errors="replace"))
                 return True
             return False
 
@@ -247,11 +248,6 @@ def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[
 
 def _folder_name(grid: str) -> str:
     return re.sub(r"[^\w.~-]", "_", grid).lstrip(".") or "_"
-
-
-def _artifact(client: Any, run: Any, name: str, folder: Path) -> str:
-    path = Path(client.download_artifacts(run.info.run_id, name, str(folder)))
-    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _create(database: Path) -> None:

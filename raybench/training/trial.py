@@ -32,6 +32,11 @@ Scalar = Any
 SECTIONS = ("data", "build", "compile", "checkpoint")
 """The sections that a loop may name itself."""
 
+NOT_JOINED = (
+    "the processes trained separate models, as torch.distributed was not initialized in the first epoch: the sum of "
+    "their counts is no speed-up; use DDP, for example"
+)
+
 _END: Any = object()
 
 
@@ -375,6 +380,8 @@ class Trial:
     def _close(self, epoch: EpochRecord, all_ranks: bool = True) -> dict[str, Any]:
         """End an epoch; return the fields of its event."""
         measured = self._clock.end_epoch(all_ranks)
+        if self.world_size > 1 and not epoch.number and not _have_joined():
+            self._recorder.warn(NOT_JOINED)
         if not epoch.taken:  # not measured: the loop does not use `steps`
             del measured["ledger"]["input_wait"]
         self._epoch, self._last = None, epoch
@@ -444,6 +451,14 @@ class Trial:
         if not whole:
             raise ValueError(f"{total:g} epochs of an unknown number of steps: set `steps_per_epoch` in the grid file")
         return total_steps(whole, total) - epoch.number * whole
+
+
+def _have_joined() -> bool:
+    """Return whether the processes may train one model together; other libraries than PyTorch are not looked at."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or sys.modules.keys() & {"jax", "tensorflow", "torch_xla"}:
+        return True
+    return bool(distributed.is_initialized())
 
 
 class Steps(Generic[T]):

@@ -155,14 +155,13 @@ class Workload:
         )
 
     def build_model(self, framework: str) -> Any:
-        """Build a fresh model for a framework; import the framework.
-
-        Raises:
-            LookupError: the workload has no model for that framework.
-        """
-        if framework not in self.models:
-            raise LookupError(f"workload {self.name} has no model for {framework}; use {', '.join(self.frameworks)}")
+        """Build a fresh model for a framework; import the framework."""
         return _built(self.models[framework], {})
+
+
+def in_each(package: str, function: str = "build") -> dict[str, str]:
+    """References to a function of a package's modules `torch` and `tensorflow`, by framework."""
+    return {framework: f"{package}.{framework}:{function}" for framework in ("torch", "tensorflow")}
 
 
 def _function(reference: Any) -> Any:

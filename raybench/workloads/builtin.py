@@ -1,8 +1,9 @@
-"""Registry of the built-in workloads: the folders of this package, each of which declares a `WORKLOAD`."""
+"""Registry of the built-in workloads, which the folders of this package declare."""
 
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -12,9 +13,15 @@ from raybench.workloads.base import Workload
 
 
 @cache
+def _known() -> Mapping[str, Workload]:
+    folders = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg)
+    values = (value for name in folders for value in vars(import_module(f"raybench.workloads.{name}")).values())
+    return {value.name: value for value in values if isinstance(value, Workload)}
+
+
 def names() -> tuple[str, ...]:
     """The names of all built-in workloads."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg))
+    return tuple(sorted(_known()))
 
 
 def get(name: str) -> Workload:
@@ -26,5 +33,4 @@ def get(name: str) -> Workload:
     if name not in names():
         hint = f"{nearest(name, names())} (your own: file.py:name)"
         raise WorkloadError(f"unknown workload {name[:100]!r}; {hint}")
-    workload: Workload = import_module(f"raybench.workloads.{name}").WORKLOAD
-    return workload
+    return _known()[name]

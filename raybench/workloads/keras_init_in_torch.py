@@ -16,8 +16,8 @@ def batch_norm_1d(features: int) -> nn.BatchNorm1d:
     return nn.BatchNorm1d(features, eps=1e-3, momentum=0.01)
 
 
-def initialise(model: nn.Module) -> None:
-    """Initialise weights in place as Keras does.
+def initialise(model: nn.Module) -> nn.Module:
+    """Initialise weights in place as Keras does, and return the model.
 
     Convolutions and dense layers have Glorot-uniform kernels and zero biases, embeddings are uniform within .05. An
     LSTM has Glorot-uniform and orthogonal kernels and a bias of 1 at its forget gate. Keras's LSTM has one bias and
@@ -33,6 +33,7 @@ def initialise(model: nn.Module) -> None:
         elif isinstance(module, nn.LSTM):
             for name, parameter in module.named_parameters():
                 _initialise_lstm(name, parameter, module.hidden_size)
+    return model
 
 
 @torch.no_grad()

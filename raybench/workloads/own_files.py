@@ -88,15 +88,16 @@ def _matches(folder: Path, inputs: Iterable[str]) -> Iterator[Path]:
     for pattern in inputs:
         names = glob.glob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207 — Path.glob refuses absolute ones
         matches = [folder / name for name in sorted(names)]
-        files = [file for match in matches for file in ([match] if match.is_file() else sorted(match.rglob("*")))]
-        shown = [file for file in files if file.is_file() and not _is_hidden(file)]
-        if not shown:
+        files = [
+            file
+            for match in matches
+            for file in ([match] if match.is_file() else sorted(match.rglob("*")))
+            if file.is_file() and "__pycache__" not in file.parts
+            if not any(part.startswith(".") for part in file.relative_to(match).parts)
+        ]
+        if not files:
             raise WorkloadError(f"there is no file {pattern[:200]!r} in {folder}", "inputs")
-        yield from shown
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.startswith(".") or "__pycache__" in path.parts
+        yield from files
 
 
 def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:

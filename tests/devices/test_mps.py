@@ -76,8 +76,6 @@ def test_only_macs_with_apple_silicon_have_it(mac, monkeypatch, system, machine,
 def test_opening(queue, device, monkeypatch):
     device.open("fp32")
     assert torch.get_num_threads() == device.threads() == 1
-    with pytest.raises(ValueError, match="precision tf32 is not available on mps"):
-        device.open("tf32")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(RuntimeError, match="sees no MPS device"):
         device.open("fp32")

@@ -63,13 +63,16 @@ def host(tmp_path, monkeypatch):
         ("0x0062", "0x0000", "TPU v5p", 95, 1),
         ("0x0063", "0x0000", "TPU v5e", 16, 1),
         ("0x006f", "0x0000", "TPU v6e", 32, 1),
-        ("0x0076", "0x0000", "TPU7x", 96, 1),
+        ("0x0076", "0x0000", "TPU7x", 192, 2),
     ],
 )
 def test_generations(host, device, subsystem, model, memory_gib, devices):
     host("0x1237", vendor="0x8086")
     host(device, subsystem, group=7)
     host(device, subsystem, accel=1)
+    if model == "TPU7x":  # each half of a chip is on the bus
+        host(device, subsystem, group=8)
+        host(device, subsystem, group=9)
     assert tpu.probe(host.root) == [Hardware("tpu", model, 2, memory_gib * GIB, ids=("0", "1"))]
     assert KINDS["tpu"].devices_per_accelerator(model) == devices
 

@@ -350,7 +350,7 @@ def test_schedules_multiply_the_learning_rate(plan_of, workload):
     rates = [
         [cell.content.settings.learning_rate * factor(step) for step in range(0, 50, 7)]
         for cell in (low, high)
-        for factor in [schedule(cell.content.settings.schedule, 10, cell.content.settings.epochs)]
+        for factor in [schedule(cell.content.settings.schedule, 10, 10 * cell.content.settings.epochs)]
     ]
     assert rates[1] == pytest.approx([4 * rate for rate in rates[0]])
 

@@ -37,7 +37,7 @@ def test_joules_of_epochs_examples_and_the_host():
     assert energy.total(run) == 480 and energy.total(run, energy.HOST) == pytest.approx(48)
     assert energy.steady(run) == 120 and energy.per_example(run) == pytest.approx(120 / examples)
     assert energy.of_epochs(run)[1] == 120
-    assert energy.to_target(run) is None and energy.missing(run) is None
+    assert energy.to_target(run) is None and energy.missing(run) == []
 
 
 def test_energy_without_steady_part_is_unknown():

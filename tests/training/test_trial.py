@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import sys
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from support.recorded_trial import make_trial
 from raybench.core.job import Budget, Target
 from raybench.engines.loop_facts import LoopFacts
 from raybench.training.epoch_record import Diverged
+from raybench.training.trial import NOT_JOINED
 
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
 
@@ -37,6 +39,16 @@ def test_epoch_numbers_in_loop_and_journal():
     assert kept.more == [True, True, False]
     assert "steps" not in kept.epochs[0], "what is not measured is absent, never 0"
     assert "examples" not in kept.epochs[0]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_processes_that_never_join_are_a_warning(monkeypatch, joined):
+    for name in ("jax", "tensorflow", "torch_xla"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: joined)
+    trial, kept, _ = make_trial(2, world_size=2)
+    assert list(trial.epochs()) == [0, 1]
+    assert kept.warnings == ([] if joined else [NOT_JOINED])
 
 
 def test_steps_counts_steps_and_examples():

@@ -10,7 +10,8 @@ from raybench.workloads.command import ARGS, Command, fill, filled, placeholders
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "here/src").mkdir(parents=True)
-    (tmp_path / "here/pack").mkdir()
+    (tmp_path / "here/pack/.cache").mkdir(parents=True)
+    (tmp_path / "here/pack/__pycache__").mkdir()
     files = {
         "here/train.py": "import torch, helper\n",
         "here/helper.py": "x = 1\n",
@@ -20,6 +21,9 @@ def folder(tmp_path):
         "here/conf.yaml": "1",
         "here/out.pt": "1",
         "here/run.sh": "#!/bin/sh\n",
+        "here/.git": "1",
+        "here/pack/.cache/x": "1",
+        "here/pack/__pycache__/x": "1",
         "other.py": "import beside\n",
         "beside.py": "",
     }
@@ -81,6 +85,15 @@ def test_files_that_it_names_and_imports(folder, arguments, files):
     found = info(folder, *arguments)
     assert list(found.files) == files
     assert found.command.reports == ("src/near.py" in files)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [("pack", ["pack/__main__.py"]), ("**/*", ["pack/__main__.py"]), ("pack/.cache", ["pack/.cache/x"])],
+)
+def test_inputs_below_hidden_folders_are_named(folder, pattern, files):
+    found = [name for name in info(folder, "awk", inputs=[pattern]).files if name.startswith("pack")]
+    assert found == files
 
 
 def test_name_and_libraries(folder):

@@ -232,6 +232,6 @@ def factor() -> Callable[[str, int], float]:
 
     def find(name: str, step: int) -> float:
         defaults = workloads.get(name).defaults
-        return schedule(defaults["schedule"], steps[name], defaults["epochs"])(step)
+        return schedule(defaults["schedule"], steps[name], steps[name] * defaults["epochs"])(step)
 
     return find

@@ -104,6 +104,11 @@ def kinds() -> dict[str, FindingKind]:
     return dict(sorted(_DECLARED.items()))
 
 
+@cache
+def _cautions_first() -> list[FindingKind]:
+    return sorted(kinds().values(), key=lambda kind: not kind.caution)
+
+
 def detects(remedy: str, **attributes: bool) -> Callable[[_Detector], _Detector]:
     """Declare a kind of finding by its detector; the attributes are those of `FindingKind`."""
 
@@ -127,8 +132,9 @@ def findings(run: Attempt, context: Context | None = None) -> tuple[Finding, ...
     if not run.attempt:  # it never started
         return ()
     found = []
-    for kind in sorted(kinds().values(), key=lambda kind: not kind.caution):
-        for each in kind.detector(run, context or Context()):
+    context = context or Context()
+    for kind in _cautions_first():
+        for each in kind.detector(run, context):
             found.append(replace(each, code=kind.code, remedy=each.remedy or kind.remedy))
     return tuple(found)
 

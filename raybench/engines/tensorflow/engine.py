@@ -143,28 +143,19 @@ class TensorFlowEngine(Engine):
         count = self._recipe.gradient_accumulation
         total, gradients = tf.zeros([len(self._names)]), list[tf.Tensor | None]()
         for inputs, targets in zip(*(tf.split(values, count) for values in self._input.train(fed, draws)), strict=True):
-            with tf.control_dependencies(gradients), tf.GradientTape(watch_accessed_variables=False) as tape:
+            before = [gradient for gradient in gradients if gradient is not None]
+            with tf.control_dependencies(before), tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(self._variables)
                 losses, values = self._forward(inputs, targets, training=True)
                 loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses]) / count
-            new = tape.gradient(loss, self._variables)
-            if count > 1:  # an embedding's gradient has sparse rows
-                pairs = zip(self._variables, new, strict=True)
-                new = [tf.zeros_like(weight) if g is None else tf.convert_to_tensor(g) for weight, g in pairs]
-            gradients = [a + b for a, b in zip(gradients, new, strict=True)] if gradients else new
+            # An embedding's gradients are sparse rows, and several may belong to the same row.
+            new = [None if g is None else tf.convert_to_tensor(g) for g in tape.gradient(loss, self._variables)]
+            gradients = [b if a is None else a + b for a, b in zip(gradients, new, strict=True)] if gradients else new
             total += self._sums(values)
-        self._optimizer.apply(self._clipped(gradients), draws["scalars"])
+        if (clipping := self._recipe.gradient_clipping) is not None:  # by torch's formula
+            gradients, _ = tf.clip_by_global_norm(gradients, clipping, tf.linalg.global_norm(gradients) + 1e-6)
+        self._optimizer.apply(gradients, draws["scalars"])
         return total
-
-    def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
-        """Clip gradients to the largest norm, if set, by torch's formula."""
-        if self._recipe.gradient_clipping is None:
-            return gradients
-        # An embedding's gradients are sparse rows, and several may belong to the same row.
-        dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
-        norm = tf.linalg.global_norm(dense) + 1e-6
-        clipped: list[tf.Tensor | None] = tf.clip_by_global_norm(dense, self._recipe.gradient_clipping, norm)[0]
-        return clipped
 
     def _train_call(self, rows: Rows, fed: Fed, step: tf.Tensor) -> tf.Tensor:
         """The compiled function: the sums, [metrics], of a step of the epoch.

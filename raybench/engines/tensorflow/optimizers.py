@@ -52,7 +52,6 @@ class Optimizer:
         for variable, gradient, *slots in zip(self._variables, gradients, *self._slots, strict=True):
             if gradient is None:
                 continue
-            gradient = tf.convert_to_tensor(gradient)  # an embedding's gradient has sparse rows
             now = [tf.cast(number, variable.dtype) for number in numbers]
             if self._weight_decay and self._coupled:
                 gradient += self._weight_decay * variable

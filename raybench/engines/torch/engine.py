@@ -73,14 +73,16 @@ class TorchEngine(Engine):
         use_ghost_batch_norm(model, recipe.replicas // self._rank.count)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self.model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
+        if self._rank.number:  # with one seed, dropout would have the same masks in all ranks
+            torch.manual_seed(self._seed + (self._rank.number << 32))
         self._trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self._smallest = min(self._trained, key=torch.Tensor.numel)
+        self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
         self._optimizer = self._make_optimizer()
         low = LOW_PRECISION.get(recipe.precision)
         self._autocast = torch.autocast(self._on.type, dtype=low) if low else nullcontext()
         batch, self._parts = recipe.batch_size // self._rank.count, recipe.gradient_accumulation
         self._loss_weights = torch.full((batch // self._parts,), 1.0 / batch).to(self._on)
-        self._scaler = torch.amp.GradScaler(self._on.type, enabled=self._is_scaled)
         self._call = self._group.model(self.model)
         # Of DistributedDataParallel: without it, every part of a batch would average its gradients over the ranks.
         self._without_average = getattr(self._call, "no_sync", nullcontext)
@@ -147,14 +149,9 @@ class TorchEngine(Engine):
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
-        fused = True if self._is_scaled and not self._device.synchronous else None
+        fused = True if self._scaler.is_enabled() and not self._device.synchronous else None
         settings, decay = recipe.optimizer_settings, recipe.acting_decay
         return build_optimizer(self.model.parameters(), settings, decay, recipe.decay, fused)
-
-    @property
-    def _is_scaled(self) -> bool:
-        """Whether the loss is scaled so that fp16 can hold its gradients."""
-        return self._recipe.precision == "fp16"
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         """The losses of the examples, and what is summed of them."""

@@ -23,13 +23,6 @@ def graphs() -> int:
     return int(compiler.counters["stats"]["unique_graphs"]) if compiler else 0
 
 
-def compile_ns() -> int:
-    """Nanoseconds that `torch.compile` has compiled in this process, by its own clock."""
-    compiler = sys.modules.get("torch._dynamo.utils")
-    spent = compiler.cumulative_time_spent_ns if compiler else {}
-    return sum(int(spent.get(part, 0)) for part in ("entire_frame_compile", "entire_backward_compile"))
-
-
 class Loop(LoopFacts):
     """A loop in PyTorch."""
 
@@ -55,7 +48,9 @@ class Loop(LoopFacts):
 
     def compile_ns(self) -> int:
         """Nanoseconds of compilation in this process, as counted by `torch.compile`."""
-        return compile_ns()
+        compiler = sys.modules.get("torch._dynamo.utils")
+        spent = compiler.cumulative_time_spent_ns if compiler else {}
+        return sum(int(spent.get(part, 0)) for part in ("entire_frame_compile", "entire_backward_compile"))
 
     def begin_epoch(self) -> None:
         """Start to count the optimizer's steps and to note its settings."""

@@ -25,7 +25,10 @@ class MetricSums:
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
         """Add the values of examples, [batch], without gradients; the names must be the same each time."""
         if not self.names:
-            self.names, self.total = list(values), self._zeros(len(values))
+            # Made on a lazy device, they would be constants, and the first step a different graph.
+            self.names = list(values)
+            self.total = torch.zeros(len(values), device="cpu" if self._device.lazy else self._device.torch_name)
+            self.total = self.total.to(self._device.torch_name)
         stacked = torch.stack([values[name].to(torch.float32) for name in self.names])
         self.total = self.total + stacked.sum(1)  # in place, it would be a different graph for XLA on several devices
 
@@ -33,8 +36,3 @@ class MetricSums:
         """Means over the examples of all ranks, on the host; waits for the device."""
         values = self._group.add_up(self.total).tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self.names, values, strict=True)}
-
-    def _zeros(self, count: int) -> torch.Tensor:
-        if self._device.lazy:  # made there, they would be constants, and the first step a different graph
-            return torch.zeros(count).to(self._device.torch_name)
-        return torch.zeros(count, device=self._device.torch_name)

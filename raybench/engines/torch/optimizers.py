@@ -39,29 +39,22 @@ def build_optimizer(
     separately from the update. torch's SGD and Adam couple, its AdamW decouples; `adam` and `adamw` differ in nothing
     else. `fused` selects torch's single kernel; None leaves the choice to torch. On a GPU torch would choose `foreach`,
     anew in each step.
-
-    Raises:
-        LookupError: an unknown optimiser.
     """
-    name, rate = settings["name"], settings["learning_rate"]
+    rate = settings["learning_rate"]
     trained = [parameter for parameter in params if parameter.requires_grad]
     coupled = decay == "coupled"
     foreach = True if not fused and all(parameter.is_cuda for parameter in trained) else None
     kernel = {"fused": fused, "foreach": foreach}
-    if name == "sgd":
+    if settings["name"] == "sgd":
         options = {"lr": rate, "momentum": settings["momentum"], "nesterov": settings["nesterov"], **kernel}
-        optimizer: torch.optim.SGD
-        if coupled or not weight_decay:
-            optimizer = torch.optim.SGD(trained, weight_decay=weight_decay, **options)
-        else:
-            optimizer = SGD(trained, decoupled_decay=weight_decay, **options)
-        return _with_momentum(optimizer) if fused else optimizer
-    if name in ("adam", "adamw"):
-        moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], **kernel}
-        return (torch.optim.Adam if coupled else torch.optim.AdamW)(
-            trained, lr=rate, weight_decay=weight_decay, **moments
+        optimizer = (
+            torch.optim.SGD(trained, weight_decay=weight_decay, **options)
+            if coupled or not weight_decay
+            else SGD(trained, decoupled_decay=weight_decay, **options)
         )
-    raise LookupError(f"unknown optimizer {name!r}")
+        return _with_momentum(optimizer) if fused else optimizer
+    moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], **kernel}
+    return (torch.optim.Adam if coupled else torch.optim.AdamW)(trained, lr=rate, weight_decay=weight_decay, **moments)
 
 
 def _with_momentum(optimizer: torch.optim.SGD) -> torch.optim.SGD:

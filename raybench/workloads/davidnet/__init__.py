@@ -10,14 +10,11 @@ independent of the batch size.
 
 from __future__ import annotations
 
-from raybench.workloads.base import Workload
+from raybench.workloads.base import Workload, in_each
 
 WORKLOAD = Workload(
     name="davidnet",
-    model={
-        "torch": "raybench.workloads.davidnet.torch:build",
-        "tensorflow": "raybench.workloads.davidnet.tensorflow:build",
-    },
+    model=in_each(__name__),
     dataset="cifar10",
     mean=(125.31, 122.95, 113.87),
     std=(62.99, 62.09, 66.70),

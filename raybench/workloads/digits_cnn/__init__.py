@@ -6,14 +6,11 @@ training set: about 97.5 % with these settings, and hardly more with others.
 
 from __future__ import annotations
 
-from raybench.workloads.base import Workload
+from raybench.workloads.base import Workload, in_each
 
 WORKLOAD = Workload(
     name="digits_cnn",
-    model={
-        "torch": "raybench.workloads.digits_cnn.torch:build",
-        "tensorflow": "raybench.workloads.digits_cnn.tensorflow:build",
-    },
+    model=in_each(__name__),
     dataset="digits",
     mean=(4.88,),
     std=(6.02,),

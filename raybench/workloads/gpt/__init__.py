@@ -8,7 +8,7 @@ last layer, attention is the framework's fused operation, and there is no dropou
 from __future__ import annotations
 
 from raybench.datasets.splits import Data, Split
-from raybench.workloads.base import Workload
+from raybench.workloads.base import Workload, in_each
 
 STD = 0.02
 """Of the initial weights; those of the layers that add to the residual stream are smaller by √(2 · layers)."""
@@ -31,10 +31,7 @@ def crop(data: Data, context: int = 256, vocabulary: int = 256) -> Data:
 
 WORKLOAD = Workload(
     name="gpt",
-    model={
-        "torch": "raybench.workloads.gpt.torch:build",
-        "tensorflow": "raybench.workloads.gpt.tensorflow:build",
-    },
+    model=in_each(__name__),
     options={"layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 256},
     prepare=crop,
     data_options=("context", "vocabulary"),

@@ -8,14 +8,11 @@ is one pass over the 40,000 examples with its incomplete last batch; here that b
 
 from __future__ import annotations
 
-from raybench.workloads.base import Workload
+from raybench.workloads.base import Workload, in_each
 
 WORKLOAD = Workload(
     name="katnoria_cnn",
-    model={
-        "torch": "raybench.workloads.katnoria_cnn.torch:build",
-        "tensorflow": "raybench.workloads.katnoria_cnn.tensorflow:build",
-    },
+    model=in_each(__name__),
     dataset="cifar10",
     held_out=10_000,
     defaults={

@@ -22,16 +22,16 @@ def build() -> nn.Module:
 
     111,498 parameters and 448 running statistics. The last layer has a ReLU, as published: no logit is below 0.
     """
-    model = nn.Sequential(
-        block(3, 32),
-        block(32, 64),
-        block(64, 128),
-        nn.Flatten(),
-        nn.Linear(128, 128),
-        nn.ReLU(),
-        nn.Dropout(0.4),
-        nn.Linear(128, 10),
-        nn.ReLU(),
+    return initialise(
+        nn.Sequential(
+            block(3, 32),
+            block(32, 64),
+            block(64, 128),
+            nn.Flatten(),
+            nn.Linear(128, 128),
+            nn.ReLU(),
+            nn.Dropout(0.4),
+            nn.Linear(128, 10),
+            nn.ReLU(),
+        )
     )
-    initialise(model)
-    return model

@@ -8,14 +8,11 @@ Its learning rate is 1e-4 + 1e-2 · exp(-step / 2000).
 
 from __future__ import annotations
 
-from raybench.workloads.base import Workload
+from raybench.workloads.base import Workload, in_each
 
 WORKLOAD = Workload(
     name="mnist_cnn",
-    model={
-        "torch": "raybench.workloads.mnist_cnn.torch:build",
-        "tensorflow": "raybench.workloads.mnist_cnn.tensorflow:build",
-    },
+    model=in_each(__name__),
     dataset="mnist",
     std=(255.0,),
     defaults={

@@ -22,16 +22,16 @@ def conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:
 
 def build() -> nn.Module:
     """Build the network of 250,698 parameters: [N, 1, 28, 28] to logits [N, 10]."""
-    model = nn.Sequential(
-        conv(1, 6, kernel=3, stride=1),
-        conv(6, 12, kernel=6, stride=2),
-        conv(12, 24, kernel=6, stride=2),
-        nn.Flatten(),
-        nn.Linear(24 * 7 * 7, 200, bias=False),
-        batch_norm_1d(200),
-        nn.ReLU(),
-        nn.Dropout(0.5),
-        nn.Linear(200, 10, bias=False),
+    return initialise(
+        nn.Sequential(
+            conv(1, 6, kernel=3, stride=1),
+            conv(6, 12, kernel=6, stride=2),
+            conv(12, 24, kernel=6, stride=2),
+            nn.Flatten(),
+            nn.Linear(24 * 7 * 7, 200, bias=False),
+            batch_norm_1d(200),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(200, 10, bias=False),
+        )
     )
-    initialise(model)
-    return model

@@ -9,14 +9,11 @@ every rule's time.
 
 from __future__ import annotations
 
-from raybench.workloads.base import Workload
+from raybench.workloads.base import Workload, in_each
 
 WORKLOAD = Workload(
     name="resnet63",
-    model={
-        "torch": "raybench.workloads.resnet63.torch:build",
-        "tensorflow": "raybench.workloads.resnet63.tensorflow:build",
-    },
+    model=in_each(__name__),
     dataset="cifar10",
     examples={"train": 64, "val": 16},
     std=(255.0,),

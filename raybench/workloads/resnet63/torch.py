@@ -60,6 +60,4 @@ class ResNet63(nn.Module):
 
 def build() -> nn.Module:
     """Build the network of 15,187,722 parameters: [N, 3, 32, 32] to logits [N, 10]."""
-    model = ResNet63()
-    initialise(model)
-    return model
+    return initialise(ResNet63())

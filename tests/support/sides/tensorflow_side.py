@@ -185,7 +185,7 @@ def left_alone():
     still, moving = tf.Variable(tf.ones(2)), tf.Variable(tf.ones(2))
     settings = {"name": "sgd", "learning_rate": 0.1, "momentum": 0.0, "nesterov": False}
     optimizer = build_optimizer([still, moving], settings, 0.5, "coupled")
-    optimizer.apply([None, tf.IndexedSlices(tf.ones([1]), tf.constant([1]), tf.constant([2]))], tf.constant([0.1]))
+    optimizer.apply([None, tf.constant([0.0, 1.0])], tf.constant([0.1]))
     return [still.numpy().tolist(), moving.numpy().tolist()]
 
 

@@ -92,15 +92,6 @@ def described(devices=1, precision="bf16"):
     }
 
 
-def refused(precision):
-    """What is said to a precision."""
-    try:
-        open_device("xla_cpu", "torch_xla", Assignment([], [], 1)).open(precision)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def elapsed():
     """The nanoseconds of ten multiplications: as they are handed over, and until they are done."""
     device = open_device("xla_cpu", "torch_xla", Assignment([], [], 1))
