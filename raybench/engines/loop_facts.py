@@ -76,6 +76,10 @@ class LoopFacts:
         """Settings of the optimizers that took a step since `begin_epoch`; empty if they are not known."""
         return ()
 
+    def misuse(self) -> str:
+        """What the program did wrong with its devices, at the end of its training; empty if nothing is known."""
+        return ""
+
     def close(self) -> None:
         """End the counting."""
 

@@ -68,7 +68,8 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     elif job.target and job.target.metric not in logged and not trial.rank:  # others may leave logging to rank 0
         names = ", ".join(sorted(logged)) or "nothing"
         message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
-    if message is None:
+    message = message or trial._loop.misuse()
+    if not message:
         return None
     where = {"where": f"{info.file}:{info.function_line}"} if info.is_function else {}
     return {"type": "UsageError", "message": message, "phase": "train", **where}

@@ -42,7 +42,7 @@ CASES = {
     "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
     "resumed": {"gaps": (2,)},
     "energy_shared": {"audit": audit() | {"energy": {"epochs": {"device_j": 5.0}, "others_share": 0.4}}},
-    "unsynchronised_clock": {"epochs": epochs(settle_s={"train": 0.5})},
+    "unsynchronized_clock": {"epochs": epochs(settle_s={"train": 0.5})},
     "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
     "output_buffered": {"epochs": epochs(epochs_in_read=3)},
     "short_epochs": {"clock": "output", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},

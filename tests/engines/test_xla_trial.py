@@ -38,16 +38,17 @@ def template(fork_server):
     return fork_server("torch_xla")
 
 
-def run(template, folder, reference, replicas=1, **settings):
+def run(template, folder, reference, replicas=1, devices=None, params=None, **settings):
     info = read_workload(reference, folder)
     cores = usable_cores()
     device = {"kind": "xla_cpu", "model": model_name(), "count": len(cores), "replicas": replicas, "threads": 1}
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.dataset or info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device=device,
+        device=device | ({"devices": devices} if devices else {}),
         engine={"name": "torch_xla", "framework_version": "2.9"},
         resolved={**DEFAULTS, "framework": "torch_xla", "epochs": 3, "batch_size": 32, **settings},
+        **({"params": params} if params else {}),
     )
     job = Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=300)
     return [event for event in template.run(job) if event["event"] != "trial_audited"]
@@ -79,6 +80,27 @@ def test_trials_have_own_processes_and_compilations(template, tmp_path):
     one, two = (named(events, "epoch_ended")[0] for events in ends)
     assert one["recompiles"] == two["recompiles"] == 2
     assert one["metrics"] == two["metrics"]
+
+
+FUNCTION = """
+def train(trial, *, spreads: bool):
+    import torch
+    from torch_xla import runtime
+
+    if spreads:
+        runtime.use_spmd()
+    assert runtime.global_runtime_device_count() == 2
+    for _ in trial.epochs():
+        for batch in trial.steps([torch.ones(4)]):
+            batch.to(trial.device).sum()
+"""
+
+
+@pytest.mark.parametrize(("spreads", "status"), [(True, "completed"), (False, "failed")])
+def test_function_leaves_no_device_idle(template, tmp_path, spreads, status):
+    (tmp_path / "mine.py").write_text(FUNCTION)
+    ended = run(template, tmp_path, "mine.py:train", devices=2, params={"spreads": spreads})[-1]
+    assert (ended["status"], "used one device" in str(ended["error"])) == (status, not spreads), ended["error"]
 
 
 def test_running_out_of_memory_is_a_result(template, tmp_path):

@@ -70,7 +70,7 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects("do not trust its times: the device's `synchronize` has to wait for all work", caution=True)
-def unsynchronised_clock(run: Attempt, context: Context) -> Iterator[Finding]:
+def unsynchronized_clock(run: Attempt, context: Context) -> Iterator[Finding]:
     """The device worked on after the clock had stopped, or its own clock shows more than the host's.
 
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch_xla
+from torch_xla import runtime
 from torch_xla.debug import metrics
 
 from raybench.devices.base import Device
@@ -33,3 +34,11 @@ class Loop(loop_facts.Loop):
     def compile_ns(self) -> int:
         """Nanoseconds of compilation in this process, as counted by XLA."""
         return compilations()[1]
+
+    def misuse(self) -> str:
+        """Devices that the program has left idle."""
+        devices = self._device.assignment.devices
+        if devices == 1 or runtime.is_spmd():
+            return ""
+        how = "call `torch_xla.runtime.use_spmd()` at its beginning, and shard the batch"
+        return f"count is {devices}, but the function used one device: {how}; `torch_xla.launch` does not work here"
