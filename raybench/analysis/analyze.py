@@ -82,16 +82,14 @@ def analyze(
     quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
     order = ranking(measured, metric, quality_sign)
     configurations = [grid.configuration(each) for each in measured]
-    jobs = dict.fromkeys(each.job for each in measured)
-    for job in jobs:
-        for rank, index in enumerate((index for index in order if measured[index].job == job), 1):
-            configurations[index] = replace(configurations[index], rank=rank)
-    of_data = [str(each.axes.get("data_set") or "") for each in measured]
-    names_of_jobs = {
-        each.job: (configurations[each.index].workload, data_set, each.kind)
-        for each, data_set in zip(measured, of_data, strict=True)
-    }
-    workloads = {job: ", ".join(filter(None, name)) for job, name in names_of_jobs.items()} if len(jobs) > 1 else {}
+    ranks = Counter[str]()
+    for index in order:
+        ranks[measured[index].job] += 1
+        configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
+    jobs = {}
+    for own in measured:
+        names = configurations[own.index].workload, str(own.axes.get("data_set") or ""), own.kind
+        jobs[own.job] = ", ".join(filter(None, names))
     # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
     is_result = not is_smoke(request.name)
     made_effects = tuple(effects(measured, matching, grid.metrics, bool(request.budget))) if is_result else ()
@@ -105,7 +103,7 @@ def analyze(
         unit=grid.unit,
         configurations=tuple(configurations),
         ranking=tuple(order),
-        best=tuple(best(measured, matching, metric, workloads, quality_sign) if is_result else ()),
+        best=tuple(best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()),
         effects=made_effects,
         scalings=tuple(scalings(measured, matching, made_effects)),
         status=_status(configurations, request.part, notes(measured, matching, request)),

@@ -365,14 +365,10 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 
 
 def _misses(measured: Measured) -> tuple[int, int]:
-    """Return the number of runs that did not complete or, if they stop there, reach the target; and that of all."""
-    reached = {(each.sample.repeat, each.sample.host) for each in measured.tries if each.reached}
+    """Return the number of runs that did not complete or reach the target, and that of all."""
+    missed = {(each.sample.repeat, each.sample.host) for each in measured.tries if not each.reached}
     ended = _ended(measured)
-    missed = [
-        run.status != TrialStatus.COMPLETED or (run.stops and (run.repeat, host_of(run)) not in reached)
-        for run in ended
-    ]
-    return sum(missed), len(ended)
+    return sum(r.status != TrialStatus.COMPLETED or (r.repeat, host_of(r)) in missed for r in ended), len(ended)
 
 
 def _ended(measured: Measured) -> list[Attempt]:

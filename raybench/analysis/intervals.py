@@ -20,7 +20,7 @@ ALPHA = 0.05
 """Probability that a 95% interval misses the true value."""
 
 POOLED_ALPHA = 0.02
-"""The same with a pooled variance and few repeats, to make up for unequal noise and what a device does in a repeat."""
+"""The same with a pooled variance, to make up for unequal noise and for what a device does in a repeat."""
 
 NOISIER = 0.01
 """Level at which a configuration is taken to vary more than the others, so that it does not share their variance."""
@@ -243,7 +243,7 @@ def difference(
     error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
     if f_probability(own.error**2, error**2, own.df, pooled.df) < NOISIER:
         return corrected
-    alpha = min(own.alpha, POOLED_ALPHA if min(counts) < LEAST_PAIRED else ALPHA) / candidates.comparisons
+    alpha = min(own.alpha, POOLED_ALPHA) / candidates.comparisons
     return replace(own, error=max(error, own.error), df=pooled.df, alpha=alpha)
 
 

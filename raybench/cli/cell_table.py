@@ -116,10 +116,10 @@ def price_text(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> st
     prices = [
         (cell.price.per_hour * seconds / 3600, count)
         for cell, seconds, count in _estimates(todo, estimator)
-        if cell.price and cell.price.per_hour
+        if cell.price
     ]
     total, coverage = _sum(prices, todo)
-    return f"about {money_text(total, plan.spec.price_currency)}{coverage}" if prices else ""
+    return f"about {money_text(total, plan.spec.price_currency)}{coverage}" if total else ""
 
 
 def budget_line(plan: Plan) -> Iterator[str]:

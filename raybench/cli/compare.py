@@ -40,9 +40,6 @@ with --interleave also 1 and 3 of `raybench grid`, and 130.
 STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 """Exit status by decision."""
 
-STANDARD_OUTPUT = Path("-")
-"""The file of `--json` that is standard output."""
-
 
 def fraction(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
     """Convert a percentage: `5%`, `5` and `0.5%` are 0.05, 0.05 and 0.005."""
@@ -194,7 +191,7 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     tracking = tracking_of(given["tracking_uri"], given["no_tracking"])
     retry, checks = frozenset(given["retry"]), not given["no_checks"]
     options = Options(results, tracking, cells, retry, given["rerun"], checks, given["keep_going"], limits=limits)
-    quiet = STANDARD_OUTPUT in files
+    quiet = Path("-") in files
     console = Terminal(stderr=True) if quiet else page()
     outcome = run_grid(spec, executor, Display(console if quiet else None), options)
     if not can_run(outcome):
@@ -222,7 +219,7 @@ def _show(comparison: Comparison, files: Files) -> None:
     for path, text in files.items():
         if path:
             write_file(path, text(comparison))
-    if STANDARD_OUTPUT in files:
+    if Path("-") in files:
         return
     console = page()
     for sentence in sentences(comparison):

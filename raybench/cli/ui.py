@@ -24,8 +24,6 @@ ENVIRONMENT = {
     "UVICORN_LOG_LEVEL": "warning",
 }
 
-NO_LOGIN = "Every user of this machine can read, change and delete the runs."
-
 
 @click.command("ui", epilog="Example: raybench ui --results raybench-results --port 5001")
 @opt.results
@@ -40,7 +38,7 @@ def command(results: Path, tracking_uri: str | None, port: int) -> int:
     if store.path and not store.path.exists():
         raise UsageError(f"no runs in {store.path}; run a grid first, or choose the results folder with --results")
     say(f"Starting the MLflow UI on http://127.0.0.1:{port} (Ctrl-C stops it); store: {store}")
-    say(NO_LOGIN)
+    say("Every user of this machine can read, change and delete the runs.")
     sys.stdout.flush()
     # By the environment, since every user of the machine can read command lines.
     environment = ENVIRONMENT | os.environ | {"MLFLOW_BACKEND_STORE_URI": store.uri}
@@ -52,13 +50,10 @@ def command(results: Path, tracking_uri: str | None, port: int) -> int:
 
 
 def _serve(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run a server until it ends or the user stops it.
-
-    It runs in its own session: otherwise Ctrl-C would reach both MLflow and its web server, to which MLflow passes it
-    on, and the latter would treat the second signal as a forced stop and end with a traceback.
-    """
+    """Run a server until it ends or the user stops it."""
     for signum in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(signum, lambda number, _: sys.exit(128 + number))
+    # Without its own session, MLflow's web server would get Ctrl-C twice and end with a traceback.
     server = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         return 1 if server.wait() else 0

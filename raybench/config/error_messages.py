@@ -99,8 +99,9 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         case "expected":
             message = f"{_described(value)} is not allowed; use {fallback}"
         case _:  # such as "Input should be a valid integer"
-            rule = re.sub("^(Input|List|String|Dictionary|Value) | or instance of .*| after validation.*", "", fallback)
-            message = f"{_described(value)} is not allowed; it {rule.replace('dictionary', 'map')}"
+            rule = fallback.replace("dictionary", "map").replace("boolean", "boolean: true or false")
+            rule = re.sub("^(Input|List|String|Dictionary|Value) | or instance of .*| after validation.*", "", rule)
+            message = f"{_described(value)} is not allowed; it {rule}"
     return message + _as_axis(path, value)
 
 

@@ -147,9 +147,12 @@ def _change(document: Document, change: str, option: str) -> None:
         document.add_problem(place, (), "use name=value, such as axes.batch_size=[64,128] or repeats=5")
         return
     try:
-        value = read_yaml(text, place.file).value
+        read = read_yaml(text, place.file)
+        problems = read.problems
     except GridFileError as error:
-        document.problems += [replace(problem, line=0, column=0) for problem in error.problems]
+        problems = error.problems
+    document.problems += [replace(problem, line=0, column=0) for problem in problems]
+    if problems:
         return
     parent = document.value
     for depth, step in enumerate(path[:-1], 1):
@@ -162,7 +165,7 @@ def _change(document: Document, change: str, option: str) -> None:
                 place, path, f"{prefix} is not a map and has no {path[depth]}; set {prefix} as a whole"
             )
             return
-    document.put(path, value, place)
+    document.put(path, read.value, place)
 
 
 def _steps(name: str) -> tuple[str, ...]:

@@ -10,15 +10,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-ID_DIGITS = 12
-
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 """Encode a tree of plain values as JSON with sorted keys and without spaces."""
 
 
 def digest(tree: Mapping[str, Any]) -> str:
     """The first 12 hex digits of the SHA-256 of a tree's canonical JSON."""
-    return hashlib.sha256(canonical(tree).encode()).hexdigest()[:ID_DIGITS]
+    return hashlib.sha256(canonical(tree).encode()).hexdigest()[:12]
 
 
 AFTERWARDS = frozenset({"warmup_epochs"})

@@ -11,29 +11,14 @@ class TrialStatus(StrEnum):
     Files of other programs may contain other words, which are kept as text (`parse`).
     """
 
-    COMPLETED = "completed"
-    """All epochs are done, or the target is reached with `stop_at_target`."""
-
-    OOM = "oom"
-    """Memory ran out: the framework raised an error, or the process was killed at its memory limit."""
-
-    DIVERGED = "diverged"
-    """The loss is not finite."""
-
-    TIMEOUT = "timeout"
-    """The trial took longer than its timeout."""
-
-    FAILED = "failed"
-    """The user's code raised an exception or ended its process."""
-
-    LOST = "lost"
-    """The worker or its node was lost, or the process was killed without a sign of memory pressure."""
-
-    SKIPPED = "skipped"
-    """No node can run the trial; it never started."""
-
-    KILLED = "killed"
-    """The user stopped it."""
+    COMPLETED = "completed"  # all epochs are done, or the target is reached with `stop_at_target`
+    OOM = "oom"  # the framework raised an error for it, or the process was killed at its memory limit
+    DIVERGED = "diverged"  # the loss is not finite
+    TIMEOUT = "timeout"  # the trial took longer than its timeout
+    FAILED = "failed"  # the user's code raised an exception or ended its process
+    LOST = "lost"  # the worker or its node was lost, or the process was killed without a sign of memory pressure
+    SKIPPED = "skipped"  # no node can run the trial; it never started
+    KILLED = "killed"  # the user stopped it
 
     @classmethod
     def parse(cls, word: str | None) -> TrialStatus | None:

@@ -164,7 +164,8 @@ class RayProcess:
         code = self._process.poll()
         if code is not None:
             how = f" by {Signals(-code).name}" if code < 0 else ""
-            return f"The process of Ray was ended{how}" + (f": {tail}" if (tail := self._last_line()) else "")
+            lines = self._log.read_text(errors="replace").strip().splitlines()
+            return ": ".join([f"The process of Ray was ended{how}", *lines[-1:]])
         self._find_ray_processes()
         for name, process in self._ray.items():
             with suppress(psutil.Error):
@@ -186,11 +187,6 @@ class RayProcess:
                     with suppress(psutil.Error):
                         if process.name() in RAY_PROGRAMS:
                             self._ray.setdefault(process.name(), process)
-
-    def _last_line(self) -> str:
-        with suppress(OSError):
-            return next(iter(self._log.read_text(errors="replace").strip().splitlines()[-1:]), "")
-        return ""
 
     def wait_started(self) -> None:
         """Wait until Ray has started or the cluster has answered."""

@@ -39,11 +39,6 @@ class ResourceRequest:
     data: tuple[str, str | None] | None = None
     form: str = ""
 
-    @property
-    def own_loop(self) -> bool:
-        """Whether the training loop is the user's."""
-        return bool(self.form)
-
 
 @dataclass(frozen=True)
 class Placement:
@@ -98,7 +93,7 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     accelerators = 0 if hosted(need.kind) else need.count
     hardware = matching[0][1]
     devices, replicas = devices_and_replicas(need, hardware.model)
-    if replicas % devices and not need.own_loop:
+    if replicas % devices and not need.form:
         return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
     names = tuple(node.name for node, _ in matching)
     return Placement(
@@ -108,7 +103,7 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
 
 def devices_and_replicas(need: ResourceRequest, model: str) -> tuple[int, int]:
     """The number of devices on which a trial computes, and of parts of its batches with their own batch statistics."""
-    if need.own_loop:
+    if need.form:
         return need.count, 1
     is_spread = FRAMEWORKS[need.framework].spreads
     devices = need.count * (KINDS[need.kind].devices_per_accelerator(model) if is_spread else 1)
@@ -122,19 +117,19 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
-    if not need.own_loop and need.framework not in ENGINES:
+    if not need.form and need.framework not in ENGINES:
         return f"raybench has no engine for {need.framework}"
     kind = KINDS[need.kind]
-    available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
+    available = loop_frameworks(need.kind) if need.form else frameworks(need.kind)
     if need.framework not in available:
         return f"framework {need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
     is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
-    if need.count > 1 and is_alone and (hosted(need.kind) or not need.own_loop):
+    if need.count > 1 and is_alone and (hosted(need.kind) or not need.form):
         return f"count {need.count} is not possible with framework {need.framework} on {need.kind}; use 1"
-    if not need.own_loop and (need.replicas or 1) > 1 and not FRAMEWORKS[need.framework].groups:
+    if not need.form and (need.replicas or 1) > 1 and not FRAMEWORKS[need.framework].groups:
         return f"raybench's {need.framework} engine has no replicas; use 1"
     precisions = FRAMEWORKS[need.framework].precisions
-    if not need.own_loop and need.precision not in precisions:
+    if not need.form and need.precision not in precisions:
         return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"
     if kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"

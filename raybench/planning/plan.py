@@ -28,8 +28,7 @@ from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import placeholders
 
-MAX_NAMES = 5
-"""Files of a workload that are named one by one."""
+MAX_NAMES = 5  # files of a workload that are named one by one
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,6 @@ from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import key_of
 
-GRID_FILE = "the grid file"
-"""The source of prices of the grid file."""
-
 KEPT = ("epochs", "steps_per_epoch", "precision")
 """Settings of a training function that are part of its cell if they are given, whether they are parameters or not."""
 
@@ -160,7 +157,7 @@ class Resolver:
 
     def _price(self, name: str, device: CellDevice) -> Price | None:
         per_hour = self._spec.profile(name).price_per_hour
-        own = None if per_hour is None else Price(per_hour, GRID_FILE).of_all(device)
+        own = None if per_hour is None else Price(per_hour, "the grid file").of_all(device)
         return self._spec.prices.price(name, device, own, self._spec.currency)
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:

@@ -69,21 +69,13 @@ class Checkpoints:
                 self._warnings.append(f"checkpoint of epoch {epoch} not used: {error}")
                 continue
             ledger.go_on(about["ledger"])
-            return self._go_on(about, epoch)
+            self._told, self._gaps = about["told"], [*about["gaps"], epoch]
+            facts = {"epoch": epoch, "gaps": self._gaps, "of_attempt": about["attempt"]}
+            replayed = [{"of_attempt": event["attempt"], **event, "attempt": job.attempt} for event in self._told]
+            return [events.trial_resumed(job.trial, job.attempt, **facts), *replayed]
         if due:
             self._warnings.append(f"no checkpoint of epoch {due} on {platform.node()}; restarted from epoch 1")
         return []
-
-    def _go_on(self, about: dict[str, Any], epoch: int) -> list[Event]:
-        job = self._job
-        self._told, self._gaps = about["told"], [*about["gaps"], epoch]
-        of_attempt = about["attempt"]
-        resumed = events.trial_resumed(job.trial, job.attempt, epoch=epoch, gaps=self._gaps, of_attempt=of_attempt)
-        replayed = [
-            {**event, "attempt": job.attempt, "of_attempt": event.get("of_attempt", event["attempt"])}
-            for event in self._told
-        ]
-        return [resumed, *replayed]
 
     def after(self, epoch: Event, state: SavedState, ledger: Ledger) -> None:
         """Make a checkpoint after an epoch that is not the last, if one is due."""

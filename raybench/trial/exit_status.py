@@ -27,11 +27,8 @@ def classify_exit(
     """
     if code is None:
         return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process disappeared"}
-    reason = (
-        f"the process was ended by {signal.Signals(-code).name}"
-        if code < 0
-        else f"the process exited with status {code}"
-    )
+    kind = signal.Signals(-code).name if code < 0 else "Exit"
+    reason = f"the process was ended by {kind}" if code < 0 else f"the process exited with status {code}"
     usage = memory.describe(output, peak, job.memory_limit)
     if code == -signal.SIGKILL:
         if oom_killed:
@@ -39,12 +36,7 @@ def classify_exit(
             return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, **usage}
         return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL"}
     if memory.looks_like_oom(output, limited=bool(job.memory_limit)):
-        return TrialStatus.OOM, {
-            "type": "OutOfMemory",
-            "message": f"{reason} when memory ran out",
-            **usage,
-        }
-    kind = signal.Signals(-code).name if code < 0 else "Exit"
+        return TrialStatus.OOM, {"type": "OutOfMemory", "message": f"{reason} when memory ran out", **usage}
     return TrialStatus.FAILED, {"type": kind, "message": reason}
 
 

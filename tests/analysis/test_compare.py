@@ -158,9 +158,6 @@ def test_times_to_a_target_are_compared(changes, curves, verdict, reason):
     grid = MadeUpGrid({"version": "base"}, target=Target("val/accuracy", 0.94))
     grid.add({"version": "base"}, [1.0] * 5)
     grid.add({"version": "new"}, [math.exp(each) for each in changes], accuracies=curves)
-    stops = {"metric": "val/accuracy", "at_least": 0.94, "at_most": None}
-    for run in grid.attempts:
-        run.cell = replace(run.cell, stop_at_target=stops)
     (change,) = compare(grid.attempts, grid.request()).changes
     assert (change.verdict, change.reason) == (verdict, reason)
 

@@ -104,7 +104,7 @@ def test_report_has_the_interval_of_the_rule(drawn):
     logs = [random.Random(f"quiet {repeat}").gauss(0, 0.001) for repeat in range(4)]
     logs = [one - random.Random(f"reference {repeat}").gauss(0, 0.001) for repeat, one in enumerate(logs)]
     mean = sum(logs) / 4
-    half = 5.1755 * math.sqrt(sum((each - mean) ** 2 for each in logs) / 3 / 4)
+    half = 5.8409 * math.sqrt(sum((each - mean) ** 2 for each in logs) / 3 / 4)
     assert (quiet.low, quiet.high) == pytest.approx((math.exp(-mean - half), math.exp(-mean + half)), rel=1e-5)
     assert quiet.paired and (noisy.runs, noisy.other_runs) == (10, 10)
     (note,) = notes(outcome)

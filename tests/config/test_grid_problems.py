@@ -40,7 +40,7 @@ VALUES = [
     ("epochs: true", 3, "true is not allowed; it should be a valid number"),
     ("epochs: 0", 3, "0 is not allowed; it should be greater than 0"),
     ("epochs:", 3, "there is no value; set one or remove the line"),
-    ("nesterov: yes", 3, "the text 'yes' is not allowed; it should be a valid boolean"),
+    ("nesterov: on", 3, "the text 'on' is not allowed; it should be a valid boolean: true or false"),
     ("learning_rate: .inf", 3, "should be a finite number"),
     ("momentum: 1", 3, "it should be less than 1"),
     ("betas: [0.9]", 3, "use two numbers [beta1, beta2]"),
@@ -202,6 +202,7 @@ def test_fifty_problems_are_printed(tmp_path):
     [
         ("axes.batch_size=[64, 0]", "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; it should be great"),
         ("axes.device=[cpu", "axes.device=…: not valid YAML: while parsing a flow seq"),
+        ("axes={epochs: [1], epochs: [2]}", "axes=…: epochs: appears twice (first on line 1); remove one"),
         ("foo", "foo: use name=value, such as axes.batch_size=[64,128] or repeats=5"),
         ("=3", "=…: use name=value"),
         ("name.x=3", "name.x=…: name.x: name is not a map and has no x; set name as a whole"),
