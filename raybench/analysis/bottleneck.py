@@ -142,6 +142,7 @@ def roofline(attempt: Attempt) -> Roofline | None:
     return Roofline(cause if share >= LEAST_SHARE else OVERHEAD, share, moved, wait)
 
 
+@kept
 def input_share(attempt: Attempt) -> float | None:
     """The share of the steady epochs' time spent waiting for input; None if no epoch took any time."""
     epochs, seconds = timing.paced_epochs(attempt)

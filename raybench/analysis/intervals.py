@@ -383,15 +383,16 @@ class TwoWayTable:
     def dependence(self, groups: Sequence[int]) -> float:
         """Return the p value of equal means in two or more groups of sets."""
         n = len(self.values)
-        if self.is_unequal:  # a paired test of each two groups (Bonferroni)
-            means = [self.values[:, [g == group for g in groups]].mean(axis=1) for group in sorted(set(groups))]
-            gaps = [one - other for one, other in combinations(means, 2)]
-            found = [f_probability(n * float(gap.mean()) ** 2, float(gap.var(ddof=1)), 1, n - 1) for gap in gaps]
-            return min(1.0, min(found) * len(found))
-        columns = self.values.mean(axis=0)
-        members = [columns[[g == group for g in groups]] for group in sorted(set(groups))]
-        between = n * sum(len(each) * (float(each.mean()) - float(columns.mean())) ** 2 for each in members)
-        return f_probability(between / (len(members) - 1), self.ms_residual, len(members) - 1, self.df)
+        sides = [self.values[:, [g == group for g in groups]] for group in sorted(set(groups))]
+        middle = float(self.values.mean())
+        between = n * sum(each.shape[1] * (float(each.mean()) - middle) ** 2 for each in sides) / (len(sides) - 1)
+        p = f_probability(between, self.ms_residual, len(sides) - 1, self.df)
+        if not self.is_unequal:
+            return p
+        # Also by a paired test of each two groups (Bonferroni), as the residual is not that of each.
+        gaps = [one.mean(axis=1) - other.mean(axis=1) for one, other in combinations(sides, 2)]
+        found = [f_probability(n * float(gap.mean()) ** 2, float(gap.var(ddof=1)), 1, n - 1) for gap in gaps]
+        return max(p, min(1.0, min(found) * len(found)))
 
     def changes_sign(self) -> bool:
         """Return whether sets have effects of both signs, beyond noise (Bonferroni)."""

@@ -19,7 +19,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
-from raybench.results.attempt import Attempt, latest
+from raybench.results.attempt import Attempt, kept, latest
 from raybench.results.epoch import Epoch
 from raybench.results.grid_request import GridRequest, PlannedCell
 
@@ -172,10 +172,16 @@ def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
     """Return what completed runs count, such as examples and tokens, with the number of runs that do."""
     units: dict[str, int] = {}
     for run in attempts:
-        steady = timing.paced_epochs(run)[0] if run.status == TrialStatus.COMPLETED else []
-        for name in steady[0].counts if steady else ():
-            units[name] = units.get(name, 0) + all(epoch.count(name) > 0 for epoch in steady)
-    return {name: runs for name, runs in units.items() if runs}
+        for name in _counted(run) if run.status == TrialStatus.COMPLETED else ():
+            units[name] = units.get(name, 0) + 1
+    return units
+
+
+@kept
+def _counted(run: Attempt) -> list[str]:
+    """Return what all steady epochs of a run count."""
+    steady = timing.paced_epochs(run)[0]
+    return [name for name in (steady[0].counts if steady else ()) if all(epoch.count(name) > 0 for epoch in steady)]
 
 
 def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:

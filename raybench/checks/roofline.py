@@ -26,9 +26,9 @@ NAME = "roofline"
 VERSION = 3
 """Version of the measurement; raised when rates or work would be measured differently."""
 
-BLOCKS, BLOCK_SECONDS = 3, 0.3
-"""Blocks of calls per probe, of which the best counts, as others may use the host; in each, a processor comes to the
-clock that it can keep."""
+CALLS, SECONDS = 8, 1.0
+"""Calls of each size, and time of more calls of the fastest one. The best call counts, as others may use the host; of a
+device that works behind the host, none before the last two thirds, as under load a GPU lowers its clock."""
 
 LONG_CALL_SECONDS = 0.05
 """Time of a call after which no larger size is tried: the launch overhead is negligible in it."""
@@ -99,16 +99,16 @@ def probe(device: Device, operations: Any) -> dict[str, float]:
     convolutions = [(2.0 * 9 * n * c * c * side * side, (n, c, side)) for n, c, side in CONVOLUTIONS]
     additions = [(3.0 * VALUE * size, (size,)) for size in ADDITIONS]
     return {
-        "product": _sustained(device, operations.product, products),
-        "convolution": _sustained(device, operations.convolution, convolutions),
-        "memory": _sustained(device, operations.addition, additions),
+        "product": _highest(device, operations.product, products),
+        "convolution": _highest(device, operations.convolution, convolutions),
+        "memory": _highest(device, operations.addition, additions),
     }
 
 
-def _sustained(
+def _highest(
     device: Device, make: Callable[..., Callable[[], object]], sizes: Iterable[tuple[float, tuple[int, ...]]]
 ) -> float:
-    """The highest rate of work per second that lasts, of the fastest size.
+    """The highest rate of work per second, of a device that works behind the host one that lasts.
 
     Each size is (work, arguments), and they grow. The search ends at one that does not fit into memory or that takes
     long enough.
@@ -118,7 +118,7 @@ def _sustained(
         try:
             operation = make(*arguments)
             _timed(device, operation)  # set-up and compilation
-            duration = min(_timed(device, operation) for _ in range(3))
+            duration = min(_timed(device, operation) for _ in range(CALLS))
         except Exception as exc:
             if fastest and device.is_oom(exc):
                 break
@@ -129,15 +129,17 @@ def _sustained(
             break
     assert fastest
     rate, work, operation = fastest
-    calls = max(1, round(BLOCK_SECONDS * rate / work))
-    return max(calls * work / _timed(device, operation, calls) for _ in range(BLOCKS))
+    durations, end = list[float](), time.perf_counter() + SECONDS
+    while len(durations) < 3 or time.perf_counter() < end:
+        durations.append(_timed(device, operation))
+    lasting = work / min(durations[len(durations) // 3 :])
+    return max(rate, lasting) if device.synchronous else lasting
 
 
-def _timed(device: Device, operation: Callable[[], object], calls: int = 1) -> float:
-    """Seconds of calls, from an idle device until it is idle again."""
+def _timed(device: Device, operation: Callable[[], object]) -> float:
+    """Seconds from an idle device until it is idle again."""
     device.synchronize()
     start_ns = time.perf_counter_ns()
-    for _ in range(calls):
-        operation()
+    operation()
     device.synchronize()
     return (time.perf_counter_ns() - start_ns) / 1e9

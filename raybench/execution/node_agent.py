@@ -57,7 +57,7 @@ class NodeAgent:
             threads.shutdown(cancel_futures=True)
 
     def _send(self, **message: Any) -> None:
-        with self._sending, suppress(OSError):  # the driver has ended, and this process ends next
+        with self._sending, suppress(OSError):  # the connection has closed, and this process ends next
             self._connection.send(message)
 
     def _run(self, job: Job, remote: bool) -> None:

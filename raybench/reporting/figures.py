@@ -291,7 +291,7 @@ def time_parts(answer: Answer) -> Figure:
     panel.set_xlabel("share of a run's wall time, %", loc="left")
     handles, names = panel.get_legend_handles_labels()
     options: dict[str, Any] = {"frameon": False, "handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
-    figure.legend(handles, names, loc="outside upper left", ncols=min(4, len(names)), fontsize=8.5, **options)
+    figure.legend(handles, names, loc="outside upper left", ncols=min(3, len(names)), fontsize=8.5, **options)
     return figure
 
 

@@ -433,7 +433,8 @@ def _break_even_price(answer: Answer, best: Best) -> Iterable[str]:
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
-    is_better, is_percent = ratio.value >= 1, 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW
+    is_better = ratio.value >= 1
+    is_percent = 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW and (ratio.high or 1) < 2  # not −100% to +1085587%
     if is_percent:
         number_text, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
     else:

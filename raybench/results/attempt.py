@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -55,11 +55,12 @@ def kept(compute: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(compute)
     def once(*arguments: P.args, **named: P.kwargs) -> R:
-        results = cast("Attempt", arguments[0]).computed
+        attempt: Any = arguments[0]
+        results: dict[Any, R] = attempt.computed
         key = (compute, *arguments[1:])
         if key not in results:
             results[key] = compute(*arguments, **named)
-        return cast("R", results[key])
+        return results[key]
 
     return once
 
@@ -169,7 +170,8 @@ class Attempt:
     @kept
     def steady(self) -> list[Epoch]:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
-        return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, self.warmup_epochs, self.gaps)]
+        warmup, gaps = self.warmup_epochs, self.gaps
+        return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, warmup, gaps)]
 
     @property
     def full_epochs(self) -> list[Epoch]:

@@ -6,7 +6,7 @@ declared. To add a measurement, add one field here and its value to the event (`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
@@ -291,7 +291,7 @@ def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoc
     return Epoch(number, t, **values)
 
 
-def is_steady(number: int, warmup: int, gaps: Iterable[int] = (), epochs: float = 0) -> bool:
+def is_steady(number: int, warmup: int, gaps: Collection[int] = (), epochs: float = 0) -> bool:
     """Return whether an epoch (from 1) is a full one after the warm-up.
 
     Args:
@@ -300,7 +300,7 @@ def is_steady(number: int, warmup: int, gaps: Iterable[int] = (), epochs: float 
         gaps: epochs after which another process went on: it warms up too, in one epoch or more.
         epochs: those of the run; if it is not a whole number, the last one is shorter. 0 if it is not known.
     """
-    is_cold = number <= warmup or any(gap < number <= gap + max(1, warmup) for gap in gaps)
+    is_cold = number <= warmup or (bool(gaps) and any(gap < number <= gap + max(1, warmup) for gap in gaps))
     return not is_cold and not (epochs % 1 and number > epochs)
 
 

@@ -6,13 +6,14 @@ raybench itself.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
-def main(file: str, name: str, raybench: str, answer_file: str) -> None:
+def main(file: str, name: str, raybench: str, answer_file: str, parent: str) -> None:
     """Write the answers about a name and all workloads in a file, as JSON.
 
     Args:
@@ -20,6 +21,7 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
         name: the name of a training function or a workload in it.
         raybench: a folder with this package alone; an environment has none, or a different version.
         answer_file: where the answer goes; standard output belongs to the user's code.
+        parent: the process id of the process that asks.
     """
     sys.argv = [file]
     sys.path[0] = raybench  # it was the folder of this program
@@ -31,6 +33,7 @@ def main(file: str, name: str, raybench: str, answer_file: str) -> None:
     from raybench.workloads.own_files import import_file, is_installed
 
     die_with_parent()
+    os.kill(int(parent), 0)  # fails if the parent was killed before that
     executed: dict[str, None] = {}
 
     def note(event: str, arguments: tuple[object, ...]) -> None:

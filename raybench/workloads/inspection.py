@@ -6,6 +6,7 @@ The answer is kept in the user's cache folder until the file or a module that it
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -69,7 +70,7 @@ def _run(python: Path, file: Path, name: str) -> dict[str, Any]:
         program = str(PACKAGE / "workloads" / "_inspect.py")
         try:
             done = subprocess.run(
-                [str(python), program, str(file), name, str(packages), str(answer_file)],
+                [str(python), program, str(file), name, str(packages), str(answer_file), str(os.getpid())],
                 cwd=file.parent,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -68,6 +68,11 @@ def test_quiet_run_has_no_finding():
     assert findings(run()) == ()
 
 
+def test_slow_steps_on_a_busy_host_are_no_short_warmup():
+    found = findings(run(**CASES["short_warmup"], audit=audit(other_cpu_s=15.0)))
+    assert {each.code for each in found} == {"busy_host"}
+
+
 def test_every_kind_is_tested():
     of_several_runs = {"optimizer_unchanged", "no_effect", "seed_unused", "other_batch_size"}
     assert kinds().keys() == CASES.keys() | of_several_runs

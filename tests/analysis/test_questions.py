@@ -278,6 +278,39 @@ def test_effect_of_both_signs_has_no_mean():
     assert (round(effect.least, 1), round(effect.most, 1)) == (0.5, 2.0)
 
 
+@pytest.mark.parametrize("repeats", [2, 3, 5])
+def test_answer_and_table_have_one_interval_for_one_pair(repeats):
+    """Also if another configuration is far noisier."""
+    grid = MadeUpGrid()
+    for batch, spread in ((32, 0.01), (64, 0.2), (128, 0.02)):
+        grid.add({"batch_size": batch}, around(32 / batch, repeats, spread))
+    answer = grid.answer()
+    row, (best,) = by_label(answer)["batch 128"].ratio, answer.best
+    assert best.ratios == {Criterion.FASTEST: row} and effect_of(answer, "batch_size", 128).speed == row
+    assert repeats == 2 or row.high / row.low < 1.5
+
+
+def test_effects_are_first_on_the_time_to_a_target():
+    """Batch 512 has faster epochs, but needs one more of them; a mean over misses has no interval."""
+    for last, has_interval in ((0.95, True), (0.93, False)):
+        grid = MadeUpGrid(target=TARGET)
+        for device, seconds in (("cpu", 10.0), ("gpu", 2.0)):
+            grid.add({"device": device, "batch_size": 32}, around(seconds), accuracies=(0.8, 0.9, 0.95, 0.95))
+            ends = [(0.5, 0.8, 0.9, 0.95)] * 2 + [(0.5, 0.8, 0.9, last)]
+            grid.add({"device": device, "batch_size": 512}, around(0.75 * seconds), accuracies=ends)
+        effect = effect_of(grid.answer(), "batch_size", 512)
+        assert effect.speed.value == pytest.approx(1.33, rel=0.03)
+        assert effect.to_target.value == pytest.approx(1.0 if has_interval else 0.67, rel=0.05)
+        assert effect.to_target.has_interval is has_interval
+
+
+def test_a_last_metric_that_is_not_a_number_is_a_caution():
+    ends = [LEARNING, LEARNING, (*LEARNING[:3], math.nan)]
+    answer = MadeUpGrid().add({"device": "cpu"}, around(2)).add({"device": "gpu"}, around(1), accuracies=ends).answer()
+    (caution,) = (each for each in answer.trust.cautions if each.code == "metric_not_a_number")
+    assert caution.configurations == (1,) and by_label(answer)["gpu"].cautions == (caution.mark,)
+
+
 def test_four_interleaved_repeats_are_paired():
     drift = [1.0, 1.1, 1.2, 1.3]
     grid = MadeUpGrid().add({"device": "cpu"}, [2 * each for each in drift])

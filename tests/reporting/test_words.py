@@ -57,6 +57,7 @@ def test_ends_of_an_interval_differ(value, width):
     [
         (Ratio(9.2, 8.8, 9.6), FASTEST, "9.2x as fast as cpu (95% CI 8.8–9.6)"),
         (Ratio(1.06, 1.04, 1.08), FASTEST, "6% faster than cpu (95% CI 4–8%)"),
+        (Ratio(1.05, 1e-4, 1e4), FASTEST, "1.1x as fast as cpu, not shown to be faster (95% CI <0.001–>9999)"),
         (Ratio(1.02, 0.95, 1.09), FASTEST, "2% faster than cpu, not shown to be faster (95% CI −5% to +9%)"),
         (Ratio(0.96, 0.94, 0.98), FASTEST, "4% slower than cpu (95% CI 2–6%)"),
         (Ratio(0.625, 0.5, 0.7), FASTEST, "takes 1.6x as long as cpu (95% CI 1.4–2.0)"),

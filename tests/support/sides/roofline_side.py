@@ -15,8 +15,8 @@ from raybench.devices.base import Assignment
 from raybench.engines import FRAMEWORKS, open_counts
 from raybench.workloads import read_workload
 
-SMALL = {"PRODUCTS": (256,), "CONVOLUTIONS": ((8, 32, 16),), "ADDITIONS": (1 << 20,), "BLOCK_SECONDS": 0.01}
-"""One small operation of each kind and short blocks, in the place of what `roofline` has."""
+SMALL = {"PRODUCTS": (256,), "CONVOLUTIONS": ((8, 32, 16),), "ADDITIONS": (1 << 20,), "SECONDS": 0.01}
+"""One small operation of each kind for a moment, in the place of what `roofline` has."""
 
 
 def count(on, shapes):
