@@ -210,7 +210,6 @@ class _Session:
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._report: Report | None = None
-        self._busy_warning = ""
         self._common_failure = CommonFailure(plan, [each.trial for each in history.attempts.values() if each.epochs])
         self._folders: dict[tuple[str, int], Path] = {}
         self._remote: set[Path] = set()
@@ -245,10 +244,8 @@ class _Session:
         load = executor.host_load()  # before raybench starts processes of its own
         view.begin(self._plan, todo, self._history)
         if load and load.high:
-            self._busy_warning = BUSY.format(load=load)
-            if load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ:
-                self._busy_warning += PASSIVE
-            tell(self._busy_warning)
+            waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
+            view.warn(BUSY.format(load=load) + (PASSIVE if waits else ""))
 
         writer = MlflowWriter(self._store, self._history, execution, tell, view.warn) if self._store else None
         reason: dict[str, Any] | None = None
@@ -285,7 +282,7 @@ class _Session:
                 raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
         try:
-            executor.run(dispatcher, job, sink, tell)
+            executor.run(dispatcher, job, sink, view.warn)
         except KeyboardInterrupt:
             self._interrupted = True
             view.stopping()
@@ -413,9 +410,6 @@ class _Session:
             attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
             self._report = from_attempts(attempts, request or self._request, warnings=checks)
-            if any(each.code == "busy_host" for each in self._report.answer.trust.cautions):
-                # The caution says how busy the machine was during the runs themselves.
-                self._warnings = [each for each in self._warnings if each != self._busy_warning]
         self._report = with_warnings(self._report, self._warnings)
         return self._report
 

@@ -153,8 +153,8 @@ def are_same(values: Sequence[Any]) -> bool:
 
 
 def metrics_of(run: Attempt) -> list[Any]:
-    """Return the metrics of all epochs; empty if they are too few to be the same by no coincidence."""
-    metrics = [epoch.metrics for epoch in run.epochs]
+    """Return the metrics of all epochs, without speeds; empty if they are too few to be the same by no coincidence."""
+    metrics = [{n: value for n, value in each.metrics.items() if not n.startswith("speed/")} for each in run.epochs]
     return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
 
 

@@ -82,7 +82,8 @@ def with_trust(
         parts = {
             id(each.part)
             for each in statements
-            if any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
+            if any(each.ratios)
+            and any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
         }
         found_cautions.append((caution, parts))
     cautions: list[Caution] = []
@@ -202,7 +203,7 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
     missing = [("metric_missing", text) for run in attempts for text in run.unmatched]
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
     for (code, text), count in warnings.items():
-        yield Caution(code, text.rstrip("."), runs=count, of_runs=len(runs))
+        yield Caution(code, text.rstrip("."), runs=count, of_runs=len(attempts))
     without = [run for run in runs if energy.total(run) is None]
     if without and any(each.energies for each in measured):
         reasons = [reason for run in without for reason in energy.missing(run)]
@@ -232,7 +233,12 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         yield from _of_work(answer, timed, matching)
     if warm := [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]:
         text = "the times are of warm-up epochs, because there is no later one"
-        yield Caution("only_warmup", text, "train for more epochs than `warmup_epochs`", *_of(warm, len(timed) > 1))
+        yield Caution(
+            "only_warmup",
+            text,
+            "train for more epochs than `warmup_epochs`, or with a larger budget",
+            *_of(warm, len(timed) > 1),
+        )
     lost = {
         name: each.index
         for each in measured

@@ -65,7 +65,8 @@ def progress(
         if estimate and half is not None:
             away = abs(estimate.value)
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
-            needed = estimate.repeats_until(margin, count)
+            # What is narrow enough and still undecided, as on a busy machine, is not decided by more repeats.
+            needed = None if is_certain and _is_narrow(estimate, rule) else estimate.repeats_until(margin, count)
         label = configuration_label(own.axes, matching.axes) or request.workload
         cells = request.cells[own.index], request.cells[other.index]
         ids, own_rule = (cells[0].cell_id, cells[1].cell_id), replace(rule, at_most=min(each.repeats for each in cells))

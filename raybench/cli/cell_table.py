@@ -36,8 +36,8 @@ def size_text(plan: Plan) -> str:
 
 def trials_text(plan: Plan) -> str:
     """The number of trials of a grid; the least and the largest if it follows from the results."""
-    least = f"{sum(_repeats(plan, cell) for cell in plan.cells):,} to " if plan.spec.rule else ""
-    return f"{least}{plural(len(plan.trials), 'trial')}"
+    least, most = sum(_repeats(plan, cell) for cell in plan.cells), len(plan.trials)
+    return f"{least:,} to {plural(most, 'trial')}" if least < most else plural(most, "trial")
 
 
 def _repeats(plan: Plan, cell: ResolvedCell) -> int:

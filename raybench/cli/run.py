@@ -55,6 +55,11 @@ Quote the braces: a shell would expand them itself.
     help="The work of an epoch, or of a run without epochs, if an axis changes it: examples='{batch_size} * 100'. "
     "Repeatable.",
 )
+@click.option(
+    "--flops-per-token",
+    metavar="FORMULA",
+    help="FLOPs of a training step per token, for MFU, such as '6 * 124e6'; with --work tokens=….",
+)
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.address

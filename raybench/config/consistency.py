@@ -39,7 +39,7 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
     yield from _rules(spec)
     yield from _size(spec)
     if spec.budget and spec.rule:
-        yield (("repeats",), "`until` is about speeds, and a budget compares qualities; use a number, such as 5")
+        yield (("repeats",), "`until` is about speeds, and a budget compares qualities; give a number, such as 5")
     if spec.flops_per_token and spec.flops_per_example:
         yield ("flops_per_example",), "flops_per_token is set, too; remove one"
     if spec.flops_precision and not (spec.flops_per_token or spec.flops_per_example):

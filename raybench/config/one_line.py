@@ -49,6 +49,7 @@ def grid_of(
     epoch: str | None = None,
     metrics: Iterable[str] = (),
     work: Iterable[str] = (),
+    flops_per_token: str | None = None,
     devices: Iterable[str] = (),
     baseline: Iterable[str] = (),
 ) -> dict[str, Any]:
@@ -74,6 +75,8 @@ def grid_of(
         grid["workload"]["metrics"] = patterns
     if amounts := dict(_pair(text, "--work", "examples=60000") for text in work):
         grid["workload"]["work"] = amounts
+    if flops_per_token:
+        grid["flops_per_token"] = flops_per_token
     if axes:
         grid["axes"] = axes
     grid["repeats"] = ({"until": until} | ({"at_most": repeats} if repeats else {})) if until else repeats or 3

@@ -70,7 +70,7 @@ def columns(comparison: Comparison) -> list[Column]:
         Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
         Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
         Column("speed (bounds)", [ratio_text(each.speed) for each in changes], right=False),
-        Column(comparison.metric, [difference_text(each.quality, comparison.metric) for each in changes]),
+        Column(f"{comparison.metric}, change", [difference_text(each.quality, comparison.metric) for each in changes]),
         Column("verdict", [str(each.verdict) for each in changes], right=False),
     ]
     return [column for column in found if changes and not column.is_empty]

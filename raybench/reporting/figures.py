@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from io import StringIO
-from itertools import cycle
+from itertools import chain, cycle
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -150,9 +150,11 @@ def speed(answer: Answer) -> Figure:
     references = {each.reference for each in shown}
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
     points = [_ratio(each) if relative else _seconds(each) for each in shown]
+    singles = [_singles(answer, each, point, relative) for each, point in zip(shown, points, strict=True)]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
+    values += chain.from_iterable(singles)
     _scale(panel, [*values, 1.0] if relative else values, 4.0 if relative else 10.0, from_zero=not relative)
-    for row, (each, point) in enumerate(zip(shown, points, strict=True)):
+    for row, (each, point, single) in enumerate(zip(shown, points, singles, strict=True)):
         colour = colours[each.index]
         if point is None:
             panel.text(1.015, row, "not reached", transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
@@ -162,10 +164,7 @@ def speed(answer: Answer) -> Figure:
             start = 1.0 if relative else 0.0
             panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
         _interval(panel, row, point, colour, hollow=each.is_reference)
-        single = [run.to_target_s if answer.target else run.seconds for run in each.runs]
-        middle = _seconds(each)
-        scaled = [point.value * (middle.value / s if relative else s / middle.value) for s in single if s and middle]
-        panel.plot(scaled, [row] * len(scaled), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
+        panel.plot(single, [row] * len(single), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
         own = _ratio(each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
         text = text if relative else ", ".join(filter(None, (text, words.number(point.value))))
@@ -185,6 +184,14 @@ def speed(answer: Answer) -> Figure:
         panel.grid(axis="y", linewidth=0.4, color=LINE)
         panel.set_axisbelow(True)
     return figure
+
+
+def _singles(answer: Answer, row: Configuration, point: Summary | None, relative: bool) -> list[float]:
+    """Return the values of the single runs of a configuration, on the scale of its point."""
+    middle, seconds = _seconds(row), [run.to_target_s if answer.target else run.seconds for run in row.runs]
+    if not point or not middle:
+        return []
+    return [point.value * (middle.value / each if relative else each / middle.value) for each in seconds if each]
 
 
 def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colours: Mapping[int, str]) -> None:

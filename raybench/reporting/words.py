@@ -452,7 +452,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     if not ratio.has_interval:
         words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
     if ratio.holds_if_no_miss and ratio.excludes(1):
-        words += " as long as no run misses the target"
+        words += " if no run misses the target"
     return words
 
 
@@ -489,8 +489,11 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
         interval = f"(95% CI {' to '.join(texts)}{points})"
         if not float(amount):
             return f"{name} not distinguishable {interval}"
-        return f"{name} {found}{points}, not distinguishable from equal {interval}"
+        against = f" against {other}" if other else ""
+        return f"{name} {found}{points}{against}, not distinguishable from equal {interval}"
     once = "" if difference.has_interval else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
+    if once == NO_INTERVAL and min(difference.runs, difference.other_runs) > 1:
+        once += " because it is the same in every repeat of a side"
     if not float(amount):
         return f"the same {name}{once}"
     interval = f" (95% CI {'–'.join(f'{each:.{decimals}f}' for each in sorted(map(abs, ends)))})" if ends else once

@@ -129,14 +129,16 @@ def metrics_in(line: str, header: str = "") -> Iterator[tuple[str, float, int]]:
     """
     context = header if line[:1].isspace() else ""
     line = _NOT_CURRENT.sub(lambda match: " " * len(match[0]), line[:MAX_METRIC_CHARS])
+    rest = line  # without the values of metrics, of which the last may stand before the unit of a rate
     for found in _METRIC.finditer(line):
         words = re.split(r"[-_/.]", _PART.sub("", found["before"] or ""))
         own = [word.lower() for word in words if not _NEUTRAL.fullmatch(word)]
         kind = next(name if name != "other" else found[name].lower() for name in METRICS if found[name])
         value = _float(found["mean"] or found["value"]) / (float(found["all"] or 1) or 1)
         yield f"{_part(context, line[: found.start('value')])}/{'_'.join([*own, kind])}", value, found.start("value")
+        rest = f"{rest[: found.start('value')]}{' ' * len(found['value'])}{rest[found.end('value') :]}"
     has_rate = _SECOND.search(line)  # as the pattern of rates is slow in a long line of numbers
-    for found in _RATE.finditer(line) if has_rate else ():
+    for found in _RATE.finditer(rest) if has_rate else ():
         unit = next(name for name, text in UNITS.items() if re.search(text, found[0], re.IGNORECASE))
         factor = {"k": 1e3, "m": 1e6}.get((found[2] or found[4] or "").lower(), 1)
         yield f"speed/{unit}_per_s", _float(found[1] or found[3]) * factor, found.start(1 if found[1] else 3)

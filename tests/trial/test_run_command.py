@@ -226,6 +226,7 @@ val_acc: 0.93 -> val/accuracy 0.93
 eval_loss 1.2 -> val/loss 1.2
 perplexity 24.1 -> train/perplexity 24.1
 tok/s 1234 -> speed/tokens_per_s 1234
+epoch 1/4 val loss 2.5 tok/s 1234 -> val/loss 2.5, speed/tokens_per_s 1234
 tok/sec: 436,000 | mfu: 48.5 -> speed/tokens_per_s 436000
 loss 10.96 (+nanz)| 1234.56 ms | 12.5k tok/s -> train/loss 10.96, speed/tokens_per_s 12500
 {'eval_samples_per_second': 100.1} ->

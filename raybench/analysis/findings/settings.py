@@ -89,7 +89,8 @@ def no_effect(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects(
-    "seed all random generators with `trial.seed`, or with `--seed '{seed}'` in a command: repeats then show the noise"
+    "seed all random generators with `trial.seed`, or with `--seed '{seed}'` if the command has such an option: "
+    "repeats then show the noise"
 )
 def seed_unused(run: Attempt, context: Context) -> Iterator[Finding]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
