@@ -12,7 +12,7 @@ from raybench.analysis.analyze import analyze, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
-from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
+from raybench.analysis.intervals import ALPHA, Estimate, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     TIME,
@@ -48,7 +48,10 @@ BUSY = ("busy_host", "steal")
 CLEAR_MISSES = 3
 """Runs of each version from which it is no chance (5%) that all of base reached the target, and none of new."""
 
-BUSY_REASON = "other programs kept the machine busy, which could change the verdict"
+UNKNOWN_LOAD = 1.0
+"""By how much a run is taken to be too long if other programs used so much that this cannot be estimated."""
+
+BUSY_REASON = "other programs disturbed one version more, which could change the verdict"
 
 
 class Decision(StrEnum):
@@ -189,7 +192,8 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     above 0; with `strict` if the whole 95% interval is above the limit. Runs that alternated are compared in pairs.
     With more than 4 configurations the tests are stricter, so that the expected number of false alarms stays the same.
     With a target, times are those to the end of the epoch that reached it.
-    A verdict on speed counts only if it is the same without the time that other programs are estimated to have taken.
+    A verdict on speed counts only if it is the same without the time that other programs are estimated to have taken
+    from one version more than from the other.
 
     Args:
         attempts: all attempts of both versions.
@@ -279,8 +283,9 @@ class _Judge:
         if bounds := self._bounds(slowdown):
             speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
         verdict, reason, repeats = self._of_speed(slowdown, min(runs))
-        quiet = difference(_without_load(new, new_times), _without_load(base, base_times), floor)
-        if verdict is not (self._of_speed(quiet, 0)[0] if quiet else Verdict.UNDECIDED):
+        # Load that both versions had alike is in the spread of the runs; what one had more of could be the difference.
+        quiet = replace(slowdown, value=slowdown.value - _load(new) + _load(base))
+        if verdict is not self._of_speed(quiet, 0)[0]:
             verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         kept: bool | None = None
         estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
@@ -343,14 +348,16 @@ class _Judge:
         return 1 - self.alpha * estimate.alpha / ALPHA
 
 
-def _without_load(measured: Measured, times: Iterable[Sample]) -> list[Sample]:
-    """Return times without what other programs are estimated to have added; without runs where it is not known."""
-    lost = {}
-    for run in measured.completed:
-        found = [each.too_long for code in BUSY for each in kinds()[code].detector(run, Context())]
-        lost[run.repeat, host_of(run)] = sum(math.nan if each is None else math.log1p(each) for each in found)
-    quiet = [replace(each, value=each.value - lost.get((each.repeat, each.host), math.nan)) for each in times]
-    return [each for each in quiet if not math.isnan(each.value)]
+def _load(measured: Measured) -> float:
+    """Return the mean log of how many times as long other programs are estimated to have made the runs."""
+    return fmean(
+        sum(
+            math.log1p(UNKNOWN_LOAD if each.too_long is None else each.too_long)
+            for code in BUSY
+            for each in kinds()[code].detector(run, Context())
+        )
+        for run in measured.completed
+    )
 
 
 def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change:
