@@ -20,7 +20,3 @@ def test_cpu_trial_sees_cores_but_no_accelerator():
     }
     assert (found["cores"], found["kind"]) == (1, "cpu")
     assert found["devices"] == 1
-
-
-def test_unsupported_precision():
-    assert "only on cuda" in call("tensorflow", "tensorflow_devices_side:opened", precision="tf32")

@@ -1,6 +1,7 @@
 """The declaration of an epoch's measured fields, and everything that is derived from it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -54,7 +55,8 @@ print(json.dumps({
 @pytest.mark.slow
 def test_a_new_field_needs_no_other_edit():
     command = [sys.executable, "-c", WITH_A_FIELD, FIELD]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "attribute": [2.0, 7.0],

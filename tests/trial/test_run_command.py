@@ -64,7 +64,7 @@ def test_lines_of_the_output_are_epochs(project):
     first, last = project.events("epoch_ended")
     assert first["metrics"] == {"train/loss": 1.0, "val/accuracy": 0.07}
     assert last["metrics"] == {"train/loss": 0.5, "val/accuracy": 0.07, "test/accuracy": 0.5}
-    assert 0.05 < last["ledger"]["train"] == first["ledger"]["train"], "the start of Python is not training"
+    assert 0 < last["ledger"]["train"] == first["ledger"]["train"], "the start of Python is not training"
     assert set(last["ledger"]) == {"train"}, "nothing else is measured"
     assert "steps" not in last
     (ended,) = project.events("trial_ended")
