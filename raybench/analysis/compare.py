@@ -12,7 +12,7 @@ from raybench.analysis.analyze import analyze, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.finding import Context, kinds
-from raybench.analysis.intervals import ALPHA, Estimate, difference, quantile
+from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     TIME,
@@ -47,6 +47,9 @@ BUSY = ("busy_host", "steal")
 
 CLEAR_MISSES = 3
 """Runs of each version from which it is no chance (5%) that all of base reached the target, and none of new."""
+
+UNEVEN = 0.05
+"""Least difference of the share of the cores that other programs took during the runs of each version."""
 
 UNKNOWN_LOAD = 1.0
 """By how much a run is taken to be too long if other programs used so much that this cannot be estimated."""
@@ -283,10 +286,10 @@ class _Judge:
         if bounds := self._bounds(slowdown):
             speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
         verdict, reason, repeats = self._of_speed(slowdown, min(runs))
-        # Load that both versions had alike is in the spread of the runs; what one had more of could be the difference.
-        quiet = replace(slowdown, value=slowdown.value - _load(new) + _load(base))
-        if verdict is not self._of_speed(quiet, 0)[0]:
-            verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
+        if extra := _uneven_load(new, base):
+            quiet, _, _ = self._of_speed(replace(slowdown, value=slowdown.value - extra), 0)
+            if quiet is not verdict:
+                verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
         kept: bool | None = None
         estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
         unshown = f"{self.metric or 'the quality'} is not shown to stay within its limit"
@@ -348,16 +351,23 @@ class _Judge:
         return 1 - self.alpha * estimate.alpha / ALPHA
 
 
-def _load(measured: Measured) -> float:
-    """Return the mean log of how many times as long other programs are estimated to have made the runs."""
-    return fmean(
-        sum(
-            math.log1p(UNKNOWN_LOAD if each.too_long is None else each.too_long)
-            for code in BUSY
-            for each in kinds()[code].detector(run, Context())
-        )
-        for run in measured.completed
-    )
+def _uneven_load(new: Measured, base: Measured) -> float:
+    """Return the log of how many times as long other programs made new than base; 0 if they disturbed both alike.
+
+    Load that comes and goes is in the spread of the runs. What one version had more of could be the difference.
+    """
+    shares: list[list[Sample]] = []
+    logs = []
+    for each in (new, base):
+        found = [[f for code in BUSY for f in kinds()[code].detector(run, Context())] for run in each.completed]
+        runs = zip(each.completed, found, strict=True)
+        shares.append([Sample(run.repeat, sum(f.degree for f in own), host_of(run)) for run, own in runs])
+        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for own in found for f in own)
+        logs.append(sum(map(math.log1p, lost)) / max(1, len(found)))
+    uneven = difference(shares[0], shares[1])
+    ends = uneven.interval() if uneven else None
+    is_alike = uneven is None or abs(uneven.value) < UNEVEN or (ends is not None and ends[0] <= 0 <= ends[1])
+    return 0.0 if is_alike else logs[0] - logs[1]
 
 
 def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change:

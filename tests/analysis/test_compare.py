@@ -47,10 +47,15 @@ def test_verdicts_on_interleaved_runs(changes, strict, verdict):
         assert change.speed.value == pytest.approx(math.exp(-sum(changes) / len(changes)), rel=1e-4)
 
 
-def test_uneven_load_leaves_a_change_undecided():
-    load = {"seconds": 10.0, "host": {"cores": 2, "other_cpu_s": 8.0}}
-    (change,) = compare(*interleaved(CLEAR, audit=load)).changes
-    assert change.verdict is Verdict.UNDECIDED and "other programs" in change.reason
+@pytest.mark.parametrize(("base_load_s", "verdict"), [(0.0, Verdict.UNDECIDED), (7.5, Verdict.SLOWER)])
+def test_uneven_load_leaves_a_change_undecided(base_load_s, verdict):
+    grid = MadeUpGrid({"version": "base"})
+    for version, changes, load_s in (("base", [1e-6] * len(CLEAR), base_load_s), ("new", CLEAR, 8.0)):
+        load = {"seconds": 10.0, "host": {"cores": 2, "other_cpu_s": load_s}}
+        grid.add({"version": version}, [math.exp(each) for each in changes], audit=load)
+    (change,) = compare(grid.attempts, grid.request()).changes
+    assert change.verdict is verdict
+    assert ("other programs" in change.reason) is (verdict is Verdict.UNDECIDED)
 
 
 def test_wide_change_says_how_many_repeats_decide():
