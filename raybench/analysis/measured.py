@@ -350,8 +350,8 @@ class _Measurement:
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
-                    kept = float(f"{self.scale(name, value):.{FLOAT32_DIGITS}g}")
-                    qualities.setdefault(name, []).append(replace(own, value=kept))
+                    rounded = float(f"{self.scale(name, value):.{FLOAT32_DIGITS}g}")
+                    qualities.setdefault(name, []).append(replace(own, value=rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
         if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
             same = {name for name in same if not name.endswith("accuracy")}

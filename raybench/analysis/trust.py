@@ -233,12 +233,8 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         yield from _of_work(answer, timed, matching)
     if warm := [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]:
         text = "the times are of warm-up epochs, because there is no later one"
-        yield Caution(
-            "only_warmup",
-            text,
-            "train for more epochs than `warmup_epochs`, or with a larger budget",
-            *_of(warm, len(timed) > 1),
-        )
+        remedy = "train for longer, so that epochs follow the warm-up"
+        yield Caution("only_warmup", text, remedy, *_of(warm, len(timed) > 1))
     lost = {
         name: each.index
         for each in measured

@@ -152,8 +152,10 @@ def test_saved_grid_is_the_same(tmp_path):
         ["true", "--a-b={1,2}", "--b={010,no,1e-5}"],
         epoch=r"^epoch (\d+)",
         metrics=["val/loss=loss: ([0-9.]+)"],
+        work=["tokens=64"],
+        flops_per_token="6 * 1e5",
         baseline=["--a-b=1"],
     )
-    assert grid["baseline"] == {"params.a_b": 1}
+    assert (grid["baseline"], grid["flops_per_token"]) == ({"params.a_b": 1}, "6 * 1e5")
     (tmp_path / "g.yaml").write_text(as_yaml(grid))
     assert load_grid(tmp_path / "g.yaml").model_dump() == load_grid(grid).model_dump()
