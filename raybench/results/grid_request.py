@@ -105,8 +105,11 @@ class GridRequest:
 
     def is_same(self, other: GridRequest | None) -> bool:
         """Return whether a different request differs at most in the text of its file."""
-        saved = [json.dumps({**each.to_json(), "first_look": 0}, default=str) for each in (self, other) if each]
-        return len({*saved}) < len(saved)
+
+        def saved(request: GridRequest) -> str:
+            return json.dumps({**request.to_json(), "first_look": 0}, default=str)
+
+        return other is not None and saved(self) == saved(other)
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:
