@@ -9,6 +9,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid
 from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
 from raybench.core.job import Target
 from raybench.errors import UsageError
+from raybench.results.epochs import Epochs
 
 CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
 WIDE = (0.02, 0.20, 0.05, 0.15, 0.04)
@@ -137,8 +138,8 @@ def test_version_that_shows_less_than_base(further, limits, reason):
     metrics = further.pop("metrics", None)
     attempts, request = interleaved(EQUAL * 2, **further)
     for run in attempts if metrics is not None else ():
-        for epoch in run.epochs if run.cell_id == "cell1" else ():
-            epoch.metrics = metrics
+        if run.cell_id == "cell1":
+            run.epochs = Epochs(replace(epoch, metrics=metrics) for epoch in run.epochs)
     comparison = compare(attempts, request, Limits(**limits))
     (change,) = comparison.changes
     assert change.reason == reason

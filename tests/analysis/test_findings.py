@@ -10,6 +10,7 @@ from raybench.analysis.findings.finding import findings, kinds
 from raybench.analysis.findings.slow_start import slow_start
 from raybench.core.cell import Cell
 from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 
 HOST = {"cores": 2, "other_cpu_s": 0.0, "steal_s": 0.0, "own_cpu_s": 19.0}
 
@@ -30,7 +31,7 @@ def gpu(reason, share):
 
 
 def epochs(**fields):
-    return [Epoch(number, None, 10, 640, {"train": 1.0}, **fields) for number in (1, 2, 3)]
+    return Epochs(Epoch(number, None, 10, 640, {"train": 1.0}, **fields) for number in (1, 2, 3))
 
 
 CASES = {
@@ -43,15 +44,15 @@ CASES = {
     "resumed": {"gaps": (2,)},
     "energy_shared": {"audit": audit() | {"energy": {"epochs": {"device_j": 5.0}, "others_share": 0.4}}},
     "unsynchronized_clock": {"epochs": epochs(settle_s={"train": 0.5})},
-    "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
+    "input_bound": {"epochs": Epochs(Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2))},
     "output_buffered": {"epochs": epochs(epochs_in_read=3)},
-    "short_epochs": {"clock": "output", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},
+    "short_epochs": {"clock": "output", "epochs": Epochs(Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2))},
     "off_budget": {"cell": Cell(budget={"seconds": 9.0}), "epochs": epochs()},
     "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
     "short_warmup": {
-        "epochs": [
+        "epochs": Epochs(
             Epoch(n, None, 10, 640, {"train": 2.0 if n < 10 else 1.0 + n % 2 / 100}, step_s=()) for n in range(1, 41)
-        ]
+        )
     },
 }
 

@@ -7,6 +7,7 @@ from raybench.analysis.analyze import analyze
 from raybench.core.cell import Cell
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 from raybench.results.grid_request import GridRequest, PlannedCell
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -100,7 +101,7 @@ class MadeUpGrid:
                         "ended": (start + timedelta(seconds=30)).isoformat(),
                         "status": status if isinstance(status, str) else status[repeat],
                         "wall": 20.0,
-                        "epochs": done,
+                        "epochs": Epochs(done),
                         "audit": audit,
                         **fields,
                     }

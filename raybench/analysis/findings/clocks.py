@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from statistics import median
 
@@ -14,7 +14,7 @@ from raybench.analysis.findings.slow_start import BATCHES, slow_start
 from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
 from raybench.results import timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 
 SETTLED = 0.02
 """Largest fraction of a section's time for fetching its last value afterwards; with a right clock nothing is left."""
@@ -44,7 +44,7 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
     if any(True for detector in (busy_host, steal) for _ in detector(run, context)):
         return
     steady = run.steady
-    steps = [epoch.step_s for epoch in steady]
+    steps = steady.column("step_s")
     by_steps = bool(steps) and all(steps)
     start = slow_start(list(chain(*steps)) if by_steps else timing.steady_seconds(run)) if steady else None
     if start is None:
@@ -76,7 +76,7 @@ def unsynchronized_clock(run: Attempt, context: Context) -> Iterator[Finding]:
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
     first epoch is left out, because a fetch may have to be compiled there.
     """
-    epochs = list(run.epochs[1:] or run.epochs)
+    epochs = run.epochs[1:] or run.epochs
     for section, ledger_names in (("train", timing.STEADY), ("evaluate", ("evaluate",))):
         waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
         if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
@@ -93,13 +93,14 @@ def unsynchronized_clock(run: Attempt, context: Context) -> Iterator[Finding]:
         return
 
 
-def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
+def _medians(epochs: Epochs, clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
     """Return the median seconds by a different clock, those in the ledger, and the number of epochs with that clock."""
-    known = [epoch for epoch in epochs if section in getattr(epoch, clock)]
-    if not known:
+    if section not in epochs.names(clock):
         return 0.0, 0.0, 0
-    seconds = [getattr(epoch, clock)[section] for epoch in known]
-    return median(seconds), median(timing.seconds_of_each(known, tuple(sections))), len(known)
+    both = zip(epochs.column(clock, section), timing.seconds_of_each(epochs, sections), strict=True)
+    known = [seconds for seconds in both if seconds[0] is not None]
+    seconds, ledger_s = (list(each) for each in zip(*known, strict=True)) if known else ([0.0], [0.0])
+    return median(seconds), median(ledger_s), len(known)
 
 
 @detects(
@@ -109,7 +110,7 @@ def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterab
 )
 def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
     """The lines of several epochs of a command arrived together."""
-    together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
+    together = list(filter(None, run.epochs.column("epochs_in_read")))
     if together:
         text = f"the run's output had up to {max(together)} epochs at once, whose times are not known singly"
         yield Finding(text, float(max(together)))
