@@ -9,7 +9,9 @@ from raybench.results.epoch import Epoch
 from raybench.results.epochs import Epochs
 
 ROWS = [
-    Epoch(1, "a", 10, 640, {"train": 2.0}, metrics={"val/loss": math.inf}, recompiles=0, step_s=array("d", [0.5, 0.25])),
+    Epoch(
+        1, "a", 10, 640, {"train": 2.0}, metrics={"val/loss": math.inf}, recompiles=0, step_s=array("d", [0.5, 0.25])
+    ),
     Epoch(2, None, 10, 640, {"train": 1.0, "input_wait": 0.5}, cpu_s=3.0, units={"tokens": 5.0}),
     Epoch(4, "c", 4, 0, {"train": 0.5}, partial=True, optimizers=({"lr": 0.1},)),
 ]
