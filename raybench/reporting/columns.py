@@ -34,7 +34,6 @@ def effect_columns(answer: Answer) -> list[Column]:
         Column("effect of", list(map(words.effect_name, effects)), kind=LABEL),
         Column(f"speed to {words.goal_text(answer)}", [words.ratio_text(each.to_target) for each in effects]),
         Column(words.speed_head(answer), list(map(words.effect_speed, effects)), drop=4 * to_target),
-        Column(f"{answer.unit.counted}/s", list(map(words.effect_rates, effects)), drop=5 if to_target else 2),
         Column("efficiency", [words.share_text(each.efficiency) for each in effects], drop=1),
     ]
     for metric in dict.fromkeys([*([main] if main else []), *(name for each in effects for name in each.quality)]):
@@ -43,7 +42,7 @@ def effect_columns(answer: Answer) -> list[Column]:
         columns.append(Column(head, texts, drop=metric != main))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in effects], drop=3))
     if answer.budget and main:  # what decides comes first
-        columns.insert(1, columns.pop(5))
+        columns.insert(1, columns.pop(4))
     return [column for column in columns if not column.is_empty]
 
 

@@ -344,7 +344,7 @@ def over_time(over: OverTime) -> RenderedFigure:
 
 
 def scaling(answer: Answer, make: Make) -> Figure:
-    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law."""
+    """Draw the speed-up by amount of hardware with the ideal line."""
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
     figure, panels = _new_figure(make, 3.3, len(answer.scalings))

@@ -69,10 +69,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         Column("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
         *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
         *_interval("to_target_ratio", "ratio", "the same of the times to the target", "to_target"),
-        Column("rate", NUMBER, "1/s", "what is counted per second with the value"),
-        Column("other_rate", NUMBER, "1/s", "the same with the baseline's"),
         *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
-        *_interval("serial_share", "fraction", "part of the time that more do not shorten"),
         Column("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
         Column("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
         Column("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
@@ -112,12 +109,10 @@ def effects(answers: Sequence[Answer]) -> DataFrame:
     """Return one row per effect, the largest first."""
     made = []
     for answer in answers:
-        serial = {each.axis: each.serial for each in answer.scalings}
         for each in answer.effects:
-            own: dict[str, Any] = {"value": format_value(each.value), "other": format_value(each.other)}
-            own |= dict(zip(("rate", "other_rate"), each.rates or (), strict=False))
-            own |= {"serial_share": serial.get(each.axis), "quality_difference": each.quality.get(answer.metric)}
-            made.append(_row("effects", answer, each, **own))
+            texts = {"value": format_value(each.value), "other": format_value(each.other)}
+            quality = each.quality.get(answer.metric)
+            made.append(_row("effects", answer, each, quality_difference=quality, **texts))
     return frame(made, TABLES["effects"])
 
 
