@@ -20,7 +20,7 @@ STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"
 
 def effect_columns(answer: Answer) -> list[Column]:
     """Return the table of effects: the effect on speed, and on each metric of quality."""
-    effects, speed, rate = answer.effects, words.speed_head(answer), f"{answer.unit.counted}/s"
+    effects, speed = answer.effects, words.speed_head(answer)
     to_target = any(each.to_target for each in effects)
     metrics = dict.fromkeys([*([answer.metric] if answer.metric else []), *(m for e in effects for m in e.quality)])
     texts = [words.share_text(each.efficiency) for each in effects]
@@ -34,7 +34,6 @@ def effect_columns(answer: Answer) -> list[Column]:
             right=False,
         ),
         Column(speed, list(map(words.effect_speed, effects)), [e[0] for e in numbers], right=False, drop=4 * to_target),
-        Column(rate, list(map(words.effect_rates, effects)), right=False, drop=5 if to_target else 2),
         Column("efficiency", texts, [each[1] for each in numbers], right=False, drop=1),
     ]
     for metric in metrics:
@@ -50,7 +49,7 @@ def effect_columns(answer: Answer) -> list[Column]:
     marks = [", ".join(each.cautions) for each in effects]
     columns.append(Column("cautions", marks, right=False, drop=3))
     if answer.budget and answer.metric:  # what decides comes first
-        columns.insert(1, columns.pop(5))
+        columns.insert(1, columns.pop(4))
     return [column for column in columns if not column.is_empty]
 
 

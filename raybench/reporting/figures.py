@@ -347,7 +347,7 @@ def over_time(over: OverTime) -> RenderedFigure:
 
 
 def scaling(answer: Answer) -> Figure:
-    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law."""
+    """Draw the speed-up by amount of hardware with the ideal line."""
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
     figure, panels = _new_figure(3.3, len(answer.scalings))
@@ -376,11 +376,6 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         for each, value in zip(x, y, strict=True):
             text = "" if each == base else f"{100 * value * base / each:.0f}%"
             panel.annotate(text, (each, value), (4, -11), textcoords="offset points", color=color, fontsize=8)
-    if scaling.serial and scaling.serial.value > 0:
-        share = scaling.serial.value
-        x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
-        law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
-        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {percent(share)}")
     panel.set_xscale("log", base=2)
     panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
     panel.set_yscale("log", base=2)

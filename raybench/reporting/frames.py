@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.answer import Answer, Best, Configuration, Criterion, Effect, Summary
+from raybench.analysis.answer import Answer, Best, Configuration, Criterion, Effect
 from raybench.core.text import format_value
 from raybench.results.columns import NUMBER, TEXT, WHOLE, YES_NO, Column
 from raybench.sources.result_tables import frame
@@ -60,10 +60,6 @@ def _marks(_: Answer, row: Configuration | Effect | Best) -> str | None:
     return ", ".join(row.cautions) or None
 
 
-def _serial(answer: Answer, row: Effect) -> Summary | None:
-    return next((each.serial for each in answer.scalings if each.axis == row.axis), None)
-
-
 def _ties(answer: Answer, row: tuple[Best, Criterion]) -> str | None:
     return "; ".join(str(_label(answer, index)) for index in (*row[0].indistinguishable, *row[0].unproven)) or None
 
@@ -109,10 +105,7 @@ _EFFECTS = (
     _field("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
     *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
     *_interval("to_target_ratio", "ratio", "the same of the times to the target", "to_target"),
-    _field("rate", NUMBER, "1/s", "what is counted per second with the value", lambda _, row: (row.rates or [None])[0]),
-    _field("other_rate", NUMBER, "1/s", "the same with the baseline's", lambda _, row: (row.rates or [None])[-1]),
     *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
-    *_interval("serial_share", "fraction", "part of the time that more do not shorten", _serial),
     _field("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
     _field("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
     _field("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),

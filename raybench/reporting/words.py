@@ -526,13 +526,6 @@ def effect_speed(effect: Effect) -> str:
     return ratio_text(effect.speed) if effect.speed else range_text(effect.least, effect.most)
 
 
-def effect_rates(effect: Effect) -> str:
-    """What both sides count per second: 30,600 vs. 15,300; nothing if there is no mean effect."""
-    if not effect.rates or not effect.speed:
-        return NOTHING
-    return " vs. ".join(map(rate_number, effect.rates))
-
-
 def effect_detail(answer: Answer, effect: Effect) -> str:
     """The speeds by the axis that the effect depends on, or their range; empty if neither is needed."""
     detail = _effect_detail(effect)
@@ -566,9 +559,7 @@ def effect_quality(effect: Effect, metric: str) -> str:
 def effects_note(answer: Answer) -> str:
     """What the means are over, and why one has no interval."""
     is_mean = any(each.sets > 1 and (each.speed or each.quality) for each in answer.effects)
-    means = (
-        "Values are means over pairs that differ in nothing else, geometric for speeds and rates." if is_mean else ""
-    )
+    means = "Values are means over pairs that differ in nothing else, geometric for speeds." if is_mean else ""
     tried = [each.to_target for each in answer.configurations if each.to_target]
     is_missed = any(0 < each.reached < each.tried for each in tried) and any(e.to_target for e in answer.effects)
     missed = "A mean speed to the target has no interval if a run missed it." if is_mean and is_missed else ""
@@ -609,12 +600,6 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     if known := sorted(share for share in shares if share is not None):
         ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
         yield f"The exchange of gradients takes {ends} of a step with {name}."
-    serial = scaling.serial
-    if serial and serial.low is not None and serial.low > 0:
-        limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
-        yield f"By Amdahl's law, a serial share of {share_text(serial, '{}% (95% CI {}–{}%)')}: {limit}."
-    elif serial and serial.high is not None and serial.high > 0:
-        yield f"By Amdahl's law, the serial share is at most {percent(serial.high)} (upper end of its 95% CI)."
 
 
 def plural_noun(noun: str) -> str:

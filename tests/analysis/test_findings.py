@@ -1,12 +1,14 @@
 """Findings of runs under known conditions, and what they mean for an answer."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from support.made_up_runs import MadeUpGrid, by_label, effect_of
 
 from raybench.analysis.answer import TrustLevel
-from raybench.analysis.findings.finding import findings, kinds
+from raybench.analysis.findings.finding import findings as findings_of_runs
+from raybench.analysis.findings.finding import kinds
 from raybench.analysis.findings.slow_start import slow_start
 from raybench.core.cell import Cell
 from raybench.results.epoch import Epoch
@@ -19,6 +21,11 @@ def run(device="cpu", form=None, **fields):
     conditions = {"audit": {"seconds": 10.0, "host": HOST}} | fields
     grid = MadeUpGrid().add({"device": device}, [1.0], device={"kind": device, "count": 2}, form=form, **conditions)
     return grid.attempts[0]
+
+
+def findings(*runs):
+    """The findings of the last of some runs of one grid."""
+    return findings_of_runs(runs)[id(runs[-1])]
 
 
 def audit(**host):
@@ -38,9 +45,7 @@ CASES = {
     "busy_host": {"audit": audit(other_cpu_s=18.0)},
     "steal": {"audit": audit(steal_s=2.0)},
     "stopped": {"audit": audit(stopped_s=4.0)},
-    "cores_shared": {"runtime_conditions": {"exclusive": False}},
     "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
-    "resumed": {"gaps": (2,)},
     "energy_shared": {"audit": audit() | {"energy": {"epochs": {"device_j": 5.0}, "others_share": 0.4}}},
     "unsynchronized_clock": {"epochs": epochs(settle_s={"train": 0.5})},
     "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
@@ -74,7 +79,7 @@ def test_slow_steps_on_a_busy_host_are_no_short_warmup():
 
 
 def test_every_kind_is_tested():
-    of_several_runs = {"optimizer_unchanged", "no_effect", "seed_unused", "other_batch_size"}
+    of_several_runs = {"cores_shared", "optimizer_unchanged", "no_effect", "seed_unused", "other_batch_size"}
     assert kinds().keys() == CASES.keys() | of_several_runs
 
 
@@ -89,6 +94,16 @@ def test_one_thread_loses_no_more_than_it_waited(taken, own, lost):
     conditions = {"audit": audit(other_cpu_s=taken, own_cpu_s=own), "runtime_conditions": {"threads": 1}}
     too_long = {each.code: each for each in findings(run(**conditions))}["busy_host"].too_long
     assert too_long == (lost and pytest.approx(lost))
+
+
+@pytest.mark.parametrize(("host", "share"), [("node-1", 0.25), ("node-2", None)])
+def test_runs_at_the_same_time_share_their_machine(host, share):
+    first, second = run(run="a"), run(run="b")
+    first.host, second.host = {"name": "node-1"}, {"name": host}
+    first.started, first.ended = "2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z"
+    second.started, second.ended = "2026-01-01T00:01:30Z", "2026-01-01T00:03:30Z"
+    assert [(each.code, each.too_long) for each in findings(first, second)] == [("cores_shared", share)][: bool(share)]
+    assert findings(second, replace(second, trial="again")) == (), "one run may be in both versions"
 
 
 def test_unused_settings_are_found():

@@ -349,6 +349,16 @@ def test_accuracies_in_percent_become_fractions():
     assert answer.configurations[0].to_target.reached == 3
 
 
+def test_percent_of_one_workload_leaves_the_fractions_of_another():
+    grid = MadeUpGrid({"device": "cpu"}, target=TARGET)
+    for workload, factor in (("percent", 100), ("fraction", 1)):
+        for device, seconds in (("cpu", 8), ("gpu", 1)):
+            axes, own = {"workload": workload, "device": device}, [factor * each for each in LEARNING]
+            grid.add(axes, around(seconds), workload=workload, accuracies=own)
+    rows = grid.answer().configurations
+    assert [(round(each.quality.value, 6), each.to_target.reached) for each in rows] == [(0.95, 3)] * 4
+
+
 @pytest.mark.parametrize(
     ("bound", "reached", "never"),
     [(0.94, (40, 80, 93, 95), (1.0, 0.97, 1.0, 1.0)), (94, (0.4, 0.8, 0.93, 0.95), (0.01, 0.01, 0.01, 0.01))],
@@ -457,33 +467,11 @@ def scaled_grid(amounts, seconds, axis="count", grows=False, kind="cuda", joules
     return grid
 
 
-SHARES = (0.08, 0.10, 0.12, 0.10)
-"""Serial shares of four repeats: mean 0.10, sd 0.01633, t(3, .975) = 3.1824, half 0.02598."""
-
-
-@pytest.mark.parametrize(
-    ("amounts", "serial", "limits"),
-    [
-        ((1, 2, 4), SHARES, (0.0740, 0.1260)),
-        ((8, 2, 4), SHARES, (0.0740, 0.1260)),
-        ((1, 2), SHARES, None),
-        ((1, 2, 4), (0.1,), None),
-    ],
-)
-def test_serial_share(amounts, serial, limits):
-    """Of times that follow Amdahl's law in each repeat; from three amounts and two repeats on."""
-    answer = scaled_grid(amounts, [[10 * (s + (1 - s) / n) for s in serial] for n in amounts]).answer()
-    (scaling,) = answer.scalings
-    found = scaling.serial and (scaling.serial.low, scaling.serial.high)
-    assert found == (limits and pytest.approx(limits, abs=1e-4))
-    largest = effect_of(answer, "count", max(amounts))
+@pytest.mark.parametrize("amounts", [(1, 2, 4), (8, 2, 4)])
+def test_efficiency_is_relative_to_the_smallest_amount(amounts):
+    largest = effect_of(scaled_grid(amounts, [around(10 / n**0.9) for n in amounts]).answer(), "count", max(amounts))
     assert largest.other == min(amounts)
     assert largest.efficiency.value == pytest.approx(largest.speed.value * min(amounts) / max(amounts))
-
-
-def test_times_that_do_not_follow_amdahl_have_no_serial_share():
-    (scaling,) = scaled_grid((1, 2, 4), [around(1, 4), around(0.5, 4), around(0.6, 4)]).answer().scalings
-    assert scaling.serial is None
 
 
 @pytest.mark.parametrize(

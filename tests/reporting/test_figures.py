@@ -27,7 +27,7 @@ def with_curves(answer):
     configurations = []
     for each in answer.configurations:
         pace = each.seconds.value
-        runs = [replace(run, curve=partial(curve_of, pace, run.quality)) for run in each.runs]
+        runs = [replace(run, curve=partial(curve_of, pace, each.quality.value)) for run in each.runs]
         metrics = {"val/accuracy": 0.9, "train/loss": 0.3}
         parts = {"setup": 1.0, "data": 1.0, "compile": 2.0, "train": 4 * pace, "evaluate": pace}
         configurations.append(
