@@ -83,7 +83,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         column(f"J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
-    columns += [column(name, f"metrics.{name}", drop=13 + number) for number, name in enumerate(own)]
+    columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
         columns.append(Column("runs", [f"{each.completed}/{each.planned}" for each in shown], drop=2, right=True))
