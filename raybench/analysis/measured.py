@@ -64,7 +64,7 @@ _OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A run towards the target.
+    """A run toward the target.
 
     Attributes:
         seconds: training time to the target or, if it was not reached, of the run; and that of all the epochs that it
@@ -96,7 +96,7 @@ class Measured:
         rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
-        tries: runs towards the target.
+        tries: runs toward the target.
         price_per_hour: price of its device.
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.

@@ -19,7 +19,7 @@ WIDE = 200
 
 
 class Terminal(Console):
-    """A console that strips control codes from text; colours and the live display are rich's own.
+    """A console that strips control codes from text; colors and the live display are rich's own.
 
     A notebook gets plain lines: its output claims to be a terminal, but keeps each redrawing of a live display.
     """

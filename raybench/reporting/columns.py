@@ -123,7 +123,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column(f"J/{short}", lambda each: each.energy_j, drop=9))
     own_metrics = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     for number, name in enumerate(own_metrics):
-        columns.append(column(name, metric_of(name), drop=13 + number))
+        columns.append(column(words.metric_name(name), metric_of(name), drop=13 + number))
     columns.append(column("limited by", limit, str, right=False, drop=8))
     if not words.runs_text(answer):
         columns.append(column("runs", lambda each: f"{each.completed}/{each.planned}", str, drop=2))

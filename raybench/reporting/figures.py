@@ -46,14 +46,14 @@ MAX_ROWS, MAX_CURVES = 20, 8
 MAX_LABEL = 26
 """Maximum number of characters of a label."""
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
-"""Colours that are distinguishable with most kinds of colour blindness, on light and on dark pages."""
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
+"""Colors that are distinguishable with most kinds of color blindness, on light and on dark pages."""
 
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
-"""Line styles of curves with the same colour."""
+"""Line styles of curves with the same color."""
 
 INK, PAPER, LINE = "#010203", "#fdfeff", "#c8c9ca"
-"""Text, background and grid lines; a page replaces them by its own colours, so that figures suit its dark mode."""
+"""Text, background and grid lines; a page replaces them by its own colors, so that figures suit its dark mode."""
 
 LETTERS: Mapping[str, Any] = {
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -81,7 +81,7 @@ SECTIONS = {
     "start": ("start-up and data", "#8a8a8a"),
     "other": ("other", "#c4c4c4"),
 }
-"""Parts of a run in stacking order, with their names and colours."""
+"""Parts of a run in stacking order, with their names and colors."""
 
 PART_OF = {"setup": "start", "data": "start", "build": "start", "compile_evaluate": "compile", "checkpoint": "other"}
 """The part that shows a section of a run that has none of its own."""
@@ -146,7 +146,7 @@ def speed(answer: Answer) -> Figure:
     has_quality = any(each.quality for each in shown)
     widths = [2.3, 1] if has_quality else [1]
     figure, panels = _new_figure(ROW * len(shown) + 0.75, len(widths), width_ratios=widths, sharey=True)
-    panel, colours = panels[0], _colours(answer)
+    panel, colors = panels[0], _colors(answer)
     references = {each.reference for each in shown}
     relative = len(references) <= len({each.workload for each in shown}) and None not in references
     points = [_ratio(each) if relative else _seconds(each) for each in shown]
@@ -155,16 +155,16 @@ def speed(answer: Answer) -> Figure:
     values += chain.from_iterable(singles)
     _scale(panel, [*values, 1.0] if relative else values, 4.0 if relative else 10.0, from_zero=not relative)
     for row, (each, point, single) in enumerate(zip(shown, points, singles, strict=True)):
-        colour = colours[each.index]
+        color = colors[each.index]
         if point is None:
             panel.text(1.015, row, "not reached", transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
             continue
         # The length of a bar means nothing on a logarithmic scale without a reference.
         if relative or panel.get_xscale() == "linear":
             start = 1.0 if relative else 0.0
-            panel.barh(row, point.value - start, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
-        _interval(panel, row, point, colour, hollow=each.is_reference)
-        panel.plot(single, [row] * len(single), "|", color=colour, markersize=7, markeredgewidth=0.7, alpha=0.6)
+            panel.barh(row, point.value - start, left=start, height=0.5, color=color, alpha=0.22, linewidth=0)
+        _interval(panel, row, point, color, hollow=each.is_reference)
+        panel.plot(single, [row] * len(single), "|", color=color, markersize=7, markeredgewidth=0.7, alpha=0.6)
         own = _ratio(each)
         text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
         text = text if relative else ", ".join(filter(None, (text, words.number(point.value))))
@@ -179,7 +179,7 @@ def speed(answer: Answer) -> Figure:
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
     if has_quality:
-        _quality_panel(panels[1], answer, shown, colours)
+        _quality_panel(panels[1], answer, shown, colors)
     for panel in panels:
         panel.grid(axis="y", linewidth=0.4, color=LINE)
         panel.set_axisbelow(True)
@@ -194,12 +194,12 @@ def _singles(answer: Answer, row: Configuration, point: Summary | None, relative
     return [point.value * (middle.value / each if relative else each / middle.value) for each in seconds if each]
 
 
-def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colours: Mapping[int, str]) -> None:
+def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colors: Mapping[int, str]) -> None:
     """Draw the quality of each configuration with its interval."""
     scale = 100 if words.is_accuracy(answer.metric) else 1
     for row, each in enumerate(shown):
         if each.quality:
-            _interval(panel, row, each.quality, colours[each.index], hollow=each.is_reference, scale=scale)
+            _interval(panel, row, each.quality, colors[each.index], hollow=each.is_reference, scale=scale)
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="right")
@@ -227,7 +227,7 @@ def learning(answer: Answer, metric: str = "") -> Figure:
         raise NoDataError("no run logged a metric after several epochs")
     figure, (panel,) = _new_figure(3.3)
     scale = 100 if words.is_accuracy(metric) else 1
-    colours, styles = _colours(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
+    colors, styles = _colors(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
     by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
     ends, xs = [], []
     for each in shown:
@@ -236,11 +236,11 @@ def learning(answer: Answer, metric: str = "") -> Figure:
         rate = each.price_per_hour / 3600 if by_price and each.price_per_hour else 1.0
         x = [rate * fmean(curve[number][1] for curve in curves) for number in range(length)]
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
-        y, colour = list(map(fmean, values)), colours[each.index]
-        panel.plot(x, y, color=colour, linestyle=next(styles[colour]), linewidth=1.5)
+        y, color = list(map(fmean, values)), colors[each.index]
+        panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)
         if len(curves) > 1:
-            panel.fill_between(x, list(map(min, values)), list(map(max, values)), color=colour, alpha=0.14, linewidth=0)
-        ends.append((_fitted(each.label), x[-1], y[-1], colour))
+            panel.fill_between(x, list(map(min, values)), list(map(max, values)), color=color, alpha=0.14, linewidth=0)
+        ends.append((_fitted(each.label), x[-1], y[-1], color))
         xs += x
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
@@ -276,10 +276,10 @@ def time_parts(answer: Answer) -> Figure:
             parts[name if name in parts else "other"] += seconds
         sums.append(parts)
     ends = [0.0] * len(shown)
-    for name, (label, colour) in SECTIONS.items():
+    for name, (label, color) in SECTIONS.items():
         shares = [100 * parts[name] / sum(parts.values()) for parts in sums]
         if any(shares):
-            panel.barh(range(len(shown)), shares, left=ends, label=label, color=colour, linewidth=0, height=0.62)
+            panel.barh(range(len(shown)), shares, left=ends, label=label, color=color, linewidth=0, height=0.62)
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, (each, parts) in enumerate(zip(shown, sums, strict=True)):
         mfu = f", MFU {percent(each.mfu.share.value)}" if each.mfu else ""
@@ -306,16 +306,16 @@ def time_and_price(answer: Answer) -> Figure:
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(3.3)
-    colours = _colours(answer)
+    colors = _colors(answer)
     for each, seconds, price in points:
-        panel.plot(seconds, price, "o", color=colours[each.index], markersize=6, markeredgecolor=PAPER)
+        panel.plot(seconds, price, "o", color=colors[each.index], markersize=6, markeredgecolor=PAPER)
     _scale(panel, [seconds for _, seconds, _ in points], 6.0)
     _scale(panel, [price for _, _, price in points], 6.0, "y")
     goal = f" to {words.target_text(answer.target)}" if answer.target else " of a whole run"
     panel.set_xlabel(f"seconds{goal}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
-    _label_ends(figure, panel, [(_fitted(each.label), x, y, colours[each.index]) for each, x, y in points])
+    _label_ends(figure, panel, [(_fitted(each.label), x, y, colors[each.index]) for each, x, y in points])
     return figure
 
 
@@ -327,13 +327,13 @@ def over_time(over: OverTime) -> RenderedFigure:
     with _styled("over"):
         figure, (panel,) = _new_figure(3.3)
         ends = []
-        for each, colour in zip(over.series[:MAX_CURVES], cycle(COLOURS), strict=False):
+        for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
             days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
             base = each.levels[0].seconds
             levels = [base / level.seconds for level in each.levels for _ in range(level.sessions)]
-            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=colour, ms=3, alpha=0.5)
-            panel.plot(days, levels, color=colour, linewidth=1.6, drawstyle="steps-post")
-            ends.append((_fitted(each.label), days[-1], levels[-1], colour))
+            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=color, ms=3, alpha=0.5)
+            panel.plot(days, levels, color=color, linewidth=1.6, drawstyle="steps-post")
+            ends.append((_fitted(each.label), days[-1], levels[-1], color))
         first, last = panel.dataLim.intervalx
         margin = max(0.03 * (last - first), 1 / 24)
         panel.set_xlim(first - margin, last + margin)
@@ -367,15 +367,15 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
                 curves.setdefault(name, {base: Ratio(1.0)})[float(effect.value)] = ratio
     amounts = sorted({base, *(float(effect.value) for effect in effects)})
     panel.plot(amounts, [each / base for each in amounts], color=INK, linewidth=0.8, linestyle=":", label="ideal")
-    for (name, ratios), colour in zip(curves.items(), cycle(COLOURS), strict=False):
+    for (name, ratios), color in zip(curves.items(), cycle(COLORS), strict=False):
         x = sorted(ratios)
         y = [ratios[each].value for each in x]
         low, high = ([getattr(ratios[each], end) or ratios[each].value for each in x] for end in ("low", "high"))
-        panel.plot(x, y, "o-", color=colour, linewidth=1.5, markersize=4.5, label=name)
-        panel.vlines(x, low, high, color=colour, linewidth=1.6)
+        panel.plot(x, y, "o-", color=color, linewidth=1.5, markersize=4.5, label=name)
+        panel.vlines(x, low, high, color=color, linewidth=1.6)
         for each, value in zip(x, y, strict=True):
             text = "" if each == base else f"{100 * value * base / each:.0f}%"
-            panel.annotate(text, (each, value), (4, -11), textcoords="offset points", color=colour, fontsize=8)
+            panel.annotate(text, (each, value), (4, -11), textcoords="offset points", color=color, fontsize=8)
     panel.set_xscale("log", base=2)
     panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
     panel.set_yscale("log", base=2)
@@ -443,21 +443,21 @@ def _some(configurations: Sequence[Configuration], most: int = MAX_ROWS) -> list
     return [*kept[: most - len(references)], *references]
 
 
-def _colours(answer: Answer) -> dict[int, str]:
-    """Return a colour per configuration: by device or, if there is one, by the axis with the largest effect."""
+def _colors(answer: Answer) -> dict[int, str]:
+    """Return a color per configuration: by device or, if there is one, by the axis with the largest effect."""
     axis = "device" if "device" in answer.axes else answer.effects[0].axis if answer.effects else ""
     values = dict.fromkeys(format_value(each.axes.get(axis)) for each in answer.configurations)
-    by_value = dict(zip(values, cycle(COLOURS), strict=False))
+    by_value = dict(zip(values, cycle(COLORS), strict=False))
     return {each.index: by_value[format_value(each.axes.get(axis))] for each in answer.configurations}
 
 
-def _interval(panel: Axes, row: int, number: Summary, colour: str, hollow: bool, scale: int = 1) -> None:
+def _interval(panel: Axes, row: int, number: Summary, color: str, hollow: bool, scale: int = 1) -> None:
     """Draw a dot with its interval, or a ring."""
     if number.low is not None and number.high is not None:
         ends = [number.low * scale, number.high * scale]
-        panel.plot(ends, [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-    face = PAPER if hollow else colour
-    panel.plot([number.value * scale], [row], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
+        panel.plot(ends, [row, row], color=color, linewidth=1.6, solid_capstyle="butt")
+    face = PAPER if hollow else color
+    panel.plot([number.value * scale], [row], "o", color=color, markerfacecolor=face, markersize=5.5, zorder=3)
 
 
 def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x", from_zero: bool = True) -> None:
@@ -487,9 +487,9 @@ def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, fl
     for _, x, y, _ in ordered:
         wanted = float(panel.transAxes.inverted().transform(panel.transData.transform((x, y)))[1])
         places.append(min([wanted, *(place - 11 / height for place in places[-1:])]))
-    # Labels that were pushed down together are centred on their points.
+    # Labels that were pushed down together are centered on their points.
     shift = max(0.0, -min(places))
-    for (name, x, y, colour), place in zip(ordered, places, strict=True):
+    for (name, x, y, color), place in zip(ordered, places, strict=True):
         panel.annotate(
             name,
             (x, y),
@@ -497,8 +497,8 @@ def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, fl
             textcoords="axes fraction",
             va="center",
             fontsize=8,
-            color=colour,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.6, "shrinkA": 1, "shrinkB": 2},
+            color=color,
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "alpha": 0.6, "shrinkA": 1, "shrinkB": 2},
             annotation_clip=False,
         )
 
@@ -552,14 +552,14 @@ def _new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Figure
 
 
 def svg(figure: Figure, salt: str) -> str:
-    """Return the figure as an `<svg>` element to embed in a page, in the page's own colours."""
+    """Return the figure as an `<svg>` element to embed in a page, in the page's own colors."""
     page = StringIO()
     with _styled(salt), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
         figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = printable(page.getvalue())
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    for colour, own in ((INK, "currentColor"), (PAPER, "var(--page, #fff)"), (LINE, "var(--line, #ccc)")):
-        text = text.replace(colour, own)
+    for color, own in ((INK, "currentColor"), (PAPER, "var(--page, #fff)"), (LINE, "var(--line, #ccc)")):
+        text = text.replace(color, own)
     # matplotlib uses the same ids in every figure (`axes_1`), but an id has to be unique in a page.
     return re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)

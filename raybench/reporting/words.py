@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
@@ -122,8 +123,9 @@ def is_accuracy(metric: str) -> bool:
 
 
 def metric_name(metric: str) -> str:
-    """The short name of a metric: accuracy for val/accuracy, and other metrics by their full name."""
-    return "accuracy" if metric == "val/accuracy" else metric
+    """The short name of a metric: accuracy for val/accuracy; `tokens/s by the program` for a rate that it prints."""
+    rate = re.fullmatch(r"speed/(\w+)_per_s", metric)
+    return "accuracy" if metric == "val/accuracy" else f"{rate[1]}/s by the program" if rate else metric
 
 
 def metric_text(metric: str, value: float, decimals: int = 1) -> str:

@@ -97,10 +97,11 @@ def test_damaged_audit_gives_no_size(share):
     assert finding is None or finding.too_long is None or finding.too_long < 1e6
 
 
-@pytest.mark.parametrize("taken", [15.0, 18.0])
-def test_one_thread_loses_no_more_than_it_waited(taken):
-    conditions = {"audit": audit(other_cpu_s=taken, own_cpu_s=5.0), "runtime_conditions": {"threads": 1}}
-    assert {each.code: each for each in findings(run(**conditions))}["busy_host"].too_long == pytest.approx(1.0)
+@pytest.mark.parametrize(("taken", "own", "lost"), [(15.0, 5.0, 1.0), (18.0, 5.0, 1.0), (18.0, 0.4, None)])
+def test_one_thread_loses_no_more_than_it_waited(taken, own, lost):
+    conditions = {"audit": audit(other_cpu_s=taken, own_cpu_s=own), "runtime_conditions": {"threads": 1}}
+    too_long = {each.code: each for each in findings(run(**conditions))}["busy_host"].too_long
+    assert too_long == (lost and pytest.approx(lost))
 
 
 @pytest.mark.parametrize(("host", "share"), [("node-1", 0.25), ("node-2", None)])

@@ -69,7 +69,7 @@ def test_many_configurations_keep_the_reference():
     assert len(names) == MAX_ROWS and names[0] == "b0" and names[-1] == "b99"
 
 
-def test_learning_curves_are_labelled_at_their_ends():
+def test_learning_curves_are_labeled_at_their_ends():
     figure = draw("learning", with_curves(three_axes()))
     assert {each.label for each in three_axes().configurations} <= set(texts(figure))
     assert figure.legends == [] and figure.axes[0].get_legend() is None
@@ -103,7 +103,7 @@ def test_figures_without_data_are_left_out():
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_figures_are_svg_in_page_colours(name):
+def test_figures_are_svg_in_page_colors(name):
     for drawn in rendered_figures(ANSWERS[name]()).values():
         root = ElementTree.fromstring(drawn.svg)
         assert root.tag.endswith("svg") and "currentColor" in drawn.svg and "#010203" not in drawn.svg
