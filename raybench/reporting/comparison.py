@@ -64,14 +64,16 @@ def _named(change: Change) -> str:
 
 def columns(comparison: Comparison) -> list[Column]:
     """Return the table of configurations, without empty columns."""
-    changes, times = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
+    changes, unit = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
+    sides = [each.base_s for each in changes], [each.new_s for each in changes]
+    base, new = ([number(seconds) if seconds else NOTHING for seconds in side] for side in sides)
     found = [
-        Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
-        Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
-        Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
-        Column("speed (bounds)", [ratio_text(each.speed) for each in changes], right=False),
+        Column("configuration", [each.label for each in changes], kind=LABEL),
+        Column(f"base, {unit}", base, drop=2, right=True),
+        Column(f"new, {unit}", new, drop=1, right=True),
+        Column("speed (bounds)", [ratio_text(each.speed) for each in changes]),
         Column(f"{comparison.metric}, change", [difference_text(each.quality, comparison.metric) for each in changes]),
-        Column("verdict", [str(each.verdict) for each in changes], right=False),
+        Column("verdict", [str(each.verdict) for each in changes]),
     ]
     return [column for column in found if changes and not column.is_empty]
 

@@ -31,12 +31,12 @@ def columns(over: OverTime) -> list[Column]:
     """Return the table of levels."""
     rows = [(series.label, level) for series in over.series for level in series.levels]
     return [
-        Column("configuration", [label for label, _ in rows], right=False, kind=LABEL),
-        Column("since (UTC)", [level.since for _, level in rows], right=False),
-        Column("executions", [str(level.sessions) for _, level in rows], drop=2),
-        Column("runs", [str(level.runs) for _, level in rows], drop=1),
-        Column(f"s/{over.unit.label}", [number(level.seconds) for _, level in rows]),
-        Column("speed to the level before (95% CI)", [ratio_text(level.speed) for _, level in rows], right=False),
+        Column("configuration", [label for label, _ in rows], kind=LABEL),
+        Column("since (UTC)", [level.since for _, level in rows]),
+        Column("executions", [str(level.sessions) for _, level in rows], drop=2, right=True),
+        Column("runs", [str(level.runs) for _, level in rows], drop=1, right=True),
+        Column(f"s/{over.unit.label}", [number(level.seconds) for _, level in rows], right=True),
+        Column("speed to the level before (95% CI)", [ratio_text(level.speed) for _, level in rows]),
     ]
 
 

@@ -145,12 +145,13 @@ class Results:
             >>> axes = results.plot("speed")
             >>> axes.figure.savefig("speed.png")
         """
-        from raybench.reporting.figures import FIGURES, draw, managed_figures
+        from matplotlib import pyplot
+
+        from raybench.reporting.figures import FIGURES, draw
 
         if figure not in FIGURES:
             raise UsageError(f"plot: there is no figure {figure}; {nearest(figure, FIGURES)}")
-        with managed_figures():
-            return draw(figure, self.report.answer).axes[0]
+        return draw(figure, self.report.answer, pyplot.figure).axes[0]
 
     @property
     def columns(self) -> DataFrame:

@@ -2,7 +2,6 @@
 
 import math
 import random
-import re
 
 import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
@@ -34,9 +33,6 @@ def test_cheaper_device_with_epochs_of_different_size():
     ratio = cheapest.ratios[Criterion.CHEAPEST]
     assert ratio.value == pytest.approx(1.25, rel=0.03)
     assert by_label(answer)["tpu"].price < by_label(answer)["gpu"].price
-    assert any(
-        re.search(r"If tpu cost more than \$[45]\.\d\d per hour, gpu would", str(each)) for each in best_texts(answer)
-    )
 
 
 BUDGET = {"settings": {"epochs": 99}, "accuracies": [(0.5, 0.90), (0.5, 0.91), (0.5, 0.92)]}
@@ -504,34 +500,24 @@ def test_efficiency_is_relative_to_the_smallest_amount(amounts):
     [
         (
             scaled_grid((1, 2, 4), [[10.0, 10.1], [5.4, 5.5], [3.0, 2.9]], joules=9),
-            [
-                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 77–95%), costs 1.2x as much, needs 1.2x as much "
-                "energy per epoch.",
-                "Strong scaling: the batch size is the same for all.",
-            ],
+            ["Strong scaling (the batch size is the same for all): efficiency 85% (95% CI 77–95%) with 4 GPUs."],
         ),
         (
             scaled_grid((1, 2), [[10.0] * 3, [5.0] * 3], grows=True),
-            ["2 GPUs: 4.0x as fast as 1", "Weak scaling: the batch size grows with the number of GPUs."],
+            ["Weak scaling (the batch size grows with the number of GPUs): efficiency 200% ("],
         ),
         (
             scaled_grid((1, 2), [[10.0], [14.0]], "params.nproc", kind="cpu"),
-            ["2 processes: takes 1.4x as long as 1 in one run each (efficiency 36%).", "Strong scaling"],
+            ["Strong scaling (the batch size is the same for all): efficiency 36% with 2 processes."],
         ),
-        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["4 threads: 1.92x as fast as 2"]),
+        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["Efficiency 96% ("]),
     ],
 )
 def test_scaling_in_words(grid, sentences):
-    found = scaling_sentences(grid.answer())
+    found = list(scaling_sentences(grid.answer()))
     assert len(found) >= len(sentences)
     for text, expected in zip(found, sentences, strict=False):
         assert text.startswith(expected), text
-
-
-def test_counts_of_one_device_have_no_break_even_price():
-    answer = scaled_grid((1, 2), [around(10), around(6)]).answer()
-    assert any(Criterion.CHEAPEST in each.ratios for each in answer.best)
-    assert not any("cost more than" in str(each) for each in best_texts(answer))
 
 
 @pytest.mark.parametrize(("threads", "is_scaling"), [(2, False), (1, True)])
