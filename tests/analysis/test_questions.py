@@ -227,7 +227,7 @@ def test_unknown_work_of_one_side_is_not_compared():
     unknown = by_label(answer)["c"]
     assert unknown.seconds is None
     assert unknown.ratio is None
-    caution = next(each for each in answer.trust.cautions if each.code == "work_unknown")
+    caution = next(each for each in answer.trust.cautions if each.code == "not_compared")
     assert caution.configurations == (unknown.index,)
 
 
@@ -353,6 +353,31 @@ def test_percent_of_one_workload_leaves_the_fractions_of_another():
             grid.add(axes, around(seconds), workload=workload, accuracies=own)
     rows = grid.answer().configurations
     assert [(round(each.quality.value, 6), each.to_target.reached) for each in rows] == [(0.95, 3)] * 4
+
+
+def test_quality_of_one_workload_alone_is_no_range():
+    grid = MadeUpGrid({"device": "cpu"})
+    for workload in ("a", "b"):
+        for device in ("cpu", "gpu"):
+            grid.add({"workload": workload, "device": device}, around(1, seed=workload + device), workload=workload)
+    for epoch in (epoch for run in grid.attempts[6:] for epoch in run.epochs):
+        epoch.metrics = {}
+    effect = effect_of(grid.answer(), "device", "gpu")
+    assert effect.speed is None and effect.quality["val/accuracy"].has_interval
+
+
+def test_value_of_both_sides_is_not_named_with_an_effect():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(8))
+    for threads in (1, 2):
+        grid.add({"device": "gpu", "params.threads": threads}, around(2 / threads))
+    assert effect_of(grid.answer(), "params.threads", 2).tied == {}
+
+
+def test_energy_is_that_of_the_runs_with_a_counter():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(1), joules=[100.0, 100.0, 100.0])
+    grid.attempts[-1].audit = None
+    answer = grid.add({"device": "gpu"}, around(2), joules=[50.0, 50.0, 50.0]).answer()
+    assert [each.energy_j for each in answer.configurations] == [pytest.approx(100), pytest.approx(50)]
 
 
 @pytest.mark.parametrize(
