@@ -35,7 +35,6 @@ from raybench.analysis.measured import (
     TIME,
     Measured,
     as_logged,
-    joules_per_unit,
     measure_all,
     seconds_per_unit,
 )
@@ -179,7 +178,7 @@ class _Grid:
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, total_s),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
-            energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
+            energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,

@@ -129,7 +129,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class ToTarget:
-    """Runs of a configuration towards the target.
+    """Runs of a configuration toward the target.
 
     Attributes:
         reached, tried: number of runs that reached it, and that tried.
@@ -226,7 +226,7 @@ class Configuration:
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
         quality, metrics: the metric of quality and every metric after training, means over runs.
         quality_difference: quality minus that of the reference.
-        to_target: results towards the target; None without a target.
+        to_target: results toward the target; None without a target.
         hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
         price_per_hour, price_source: price of its device, and where it comes from; None if not given.
         price, energy_j: of a unit of work (steady time); the energy is that of the device.
@@ -431,7 +431,7 @@ class Caution:
 
 
 class TrustLevel(StrEnum):
-    """The colour of the trust mark."""
+    """The color of the trust mark."""
 
     CLEAR = "clear"
     """Green: no caution."""

@@ -65,7 +65,7 @@ _OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A run towards the target.
+    """A run toward the target.
 
     Attributes:
         seconds: training time to the target or, if it was not reached, of the run; and that of all the epochs that it
@@ -97,7 +97,7 @@ class Measured:
         rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
-        tries: runs towards the target.
+        tries: runs toward the target.
         price_per_hour: price of its device.
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
@@ -168,11 +168,6 @@ def metrics_of(run: Attempt) -> dict[str, Any]:
     names = (name for name in run.epochs.names("metrics") if not name.startswith("speed/"))
     metrics = {name: run.epochs.column("metrics", name) for name in names}
     return metrics if len({*chain(*metrics.values())} - {None}) >= DISTINCT else {}
-
-
-def repeat_one_another(repeats: Sequence[Attempt]) -> bool:
-    """Return whether all metrics of the repeats are the same with different seeds."""
-    return len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats])
 
 
 def host_of(run: Attempt) -> str:
@@ -363,7 +358,8 @@ class _Measurement:
                     rounded = float(f"{scale(name, value):.{FLOAT32_DIGITS}g}")
                     qualities.setdefault(name, []).append(replace(own, value=rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
-        if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
+        # Accuracies may be equal by chance, as they are shares of whole examples.
+        if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
         first = next(iter(counted), None)
         kind = _comparable(index, cell, completed, self.unit)

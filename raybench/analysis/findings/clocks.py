@@ -1,4 +1,4 @@
-"""Findings about what the clock measured: warm-up, waiting for input, unsynchronised or buffered times."""
+"""Findings about what the clock measured: warm-up, waiting for input, unsynchronized or buffered times."""
 
 from __future__ import annotations
 

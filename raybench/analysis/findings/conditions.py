@@ -48,6 +48,9 @@ OVERLAP = 0.01
 MOST_TAKEN = 0.8
 """Largest fraction of the cores taken by others at which the cost can be estimated."""
 
+MOST_LOST = 1 / (1 - MOST_TAKEN)
+"""Cost from which it counts as unknown: a program that sleeps has little processor time whatever the others do."""
+
 
 @detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
 def few_threads(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
@@ -81,7 +84,7 @@ def busy_host(run: Attempt) -> Iterator[Finding]:
     lost = _lost(share, waiting)
     if own and _threads(run) == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
         lost = min(lost or math.inf, max(0.0, 1 / (own * cores) - 1))
-    yield Finding(text, share, too_long=lost)
+    yield Finding(text, share, too_long=None if lost is None or lost > MOST_LOST else lost)
 
 
 @detects("use a machine with dedicated cores, or more `repeats` at other times", caution=True)

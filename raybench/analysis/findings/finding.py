@@ -60,6 +60,7 @@ class FindingKind:
         caution: whether it can change an answer; else it is a note.
         recurs: whether it comes from the settings and shows in every repeat: if most repeats lack it, it is dropped.
         of_hardware: whether it only matters if devices are compared.
+        of_quality: whether it changes the quality and no time.
         of_grid: whether it follows from several runs, or from the axes.
     """
 
@@ -70,6 +71,7 @@ class FindingKind:
     caution: bool = False
     recurs: bool = False
     of_hardware: bool = False
+    of_quality: bool = False
     of_grid: bool = False
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:
