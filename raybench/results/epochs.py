@@ -8,10 +8,14 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, overload
 
-from raybench.results.epoch import EPOCH_FIELDS, Epoch
+from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
 
 _FIELDS = ("epoch", "t", *(each.name for each in EPOCH_FIELDS))
 _MAPS = frozenset(each.name for each in EPOCH_FIELDS if each.kind.is_map)
+_CODES = {Kind.NUMBER: "d", Kind.WHOLE: "q", Kind.COUNT: "q"}
+_TYPES = {"epoch": "q"} | {each.name: _CODES[each.kind] for each in EPOCH_FIELDS if each.kind in _CODES}
+"""Types of the arrays of fields that are numbers."""
+
 _values_of = attrgetter(*_FIELDS)
 _MISSING = dict(zip(_FIELDS, _values_of(Epoch(0)), strict=True))
 
@@ -43,11 +47,13 @@ class Epochs(Sequence[Epoch]):
         fields = zip(*(_values_of(rows[number]) for number in sorted(rows)), strict=True)
         self._added, self._columns, self._places = [], {}, range(len(rows))
         for name, values in zip(_FIELDS, fields, strict=True):
-            if name in _MAPS:
-                if names := dict.fromkeys(chain.from_iterable(values)):
-                    self._columns[name] = {key: _column([each.get(key) for each in values]) for key in names}
+            if name in _MAPS and any(values):
+                names = dict.fromkeys(chain.from_iterable(values))
+                self._columns[name] = {key: _numbers([each.get(key) for each in values]) for key in names}
+            elif name == "step_s" and any(values):
+                self._columns[name] = [array("d", each) for each in values]
             elif values.count(_MISSING[name]) < len(values):
-                self._columns[name] = _column(values)
+                self._columns[name] = _numbers(values, _TYPES[name]) if name in _TYPES else values
 
     def column(self, field: str, name: str = "", missing: Any = None) -> Sequence[Any]:
         """The values of a field of `Epoch`, or those of a name in a map.
@@ -115,11 +121,9 @@ class Epochs(Sequence[Epoch]):
         return Epoch(**values)
 
 
-def _column(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values in little memory."""
-    kinds = {*map(type, values)}
-    if kinds in ({float}, {int}):
-        return array("d" if float in kinds else "q", values)
-    if list in kinds:
-        return [array("d", each) if each else () for each in values]
-    return values
+def _numbers(values: Sequence[Any], code: str = "d") -> Sequence[Any]:
+    """Return numbers as an array, unless one is missing."""
+    try:
+        return array(code, values)
+    except TypeError:
+        return values
