@@ -51,7 +51,7 @@ class Epochs(Sequence[Epoch]):
                 names = dict.fromkeys(chain.from_iterable(values))
                 self._columns[name] = {key: _numbers([each.get(key) for each in values]) for key in names}
             elif name == "step_s" and any(values):
-                self._columns[name] = [array("d", each) for each in values]
+                self._columns[name] = [array("d", each) if each else () for each in values]
             elif values.count(_MISSING[name]) < len(values):
                 self._columns[name] = _numbers(values, _TYPES[name]) if name in _TYPES else values
 

@@ -4,12 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from support.made_up_runs import LEARNING, MadeUpGrid
+from support.made_up_runs import LEARNING, MadeUpGrid, change_epochs
 
 from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
 from raybench.core.job import Target
 from raybench.errors import UsageError
-from raybench.results.epochs import Epochs
 
 CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
 WIDE = (0.02, 0.20, 0.05, 0.15, 0.04)
@@ -139,7 +138,7 @@ def test_version_that_shows_less_than_base(further, limits, reason):
     attempts, request = interleaved(EQUAL * 2, **further)
     for run in attempts if metrics is not None else ():
         if run.cell_id == "cell1":
-            run.epochs = Epochs(replace(epoch, metrics=metrics) for epoch in run.epochs)
+            change_epochs(run, metrics=metrics)
     comparison = compare(attempts, request, Limits(**limits))
     (change,) = comparison.changes
     assert change.reason == reason

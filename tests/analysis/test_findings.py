@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.made_up_runs import MadeUpGrid, by_label, effect_of
+from support.made_up_runs import MadeUpGrid, by_label, change_epochs, effect_of
 
 from raybench.analysis.answer import TrustLevel
 from raybench.analysis.findings.finding import findings as findings_of_runs
@@ -213,8 +213,7 @@ def test_work_that_is_not_counted_marks_what_it_could_change():
 )
 def test_each_run_that_is_not_compared_is_counted(field, value, said):
     grid = MadeUpGrid().add({"device": "cpu"}, times(2.0), examples=2000).add({"device": "gpu"}, times(1.0))
-    for epoch in grid.attempts[-1].epochs:
-        setattr(epoch, field, value)
+    change_epochs(grid.attempts[-1], **{field: value})
     caution = next(each for each in grid.answer().trust.cautions if each.code == "not_compared")
     assert (caution.runs, caution.of_runs, caution.configurations) == (1, 6, (1,))
     assert said in caution.text

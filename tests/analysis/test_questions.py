@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
+from support.made_up_runs import LEARNING, MadeUpGrid, by_label, change_epochs, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
@@ -362,8 +362,8 @@ def test_quality_of_one_workload_alone_is_no_range():
     for workload in ("a", "b"):
         for device in ("cpu", "gpu"):
             grid.add({"workload": workload, "device": device}, around(1, seed=workload + device), workload=workload)
-    for epoch in (epoch for run in grid.attempts[6:] for epoch in run.epochs):
-        epoch.metrics = {}
+    for run in grid.attempts[6:]:
+        change_epochs(run, metrics={})
     effect = effect_of(grid.answer(), "device", "gpu")
     assert effect.speed is None and effect.quality["val/accuracy"].has_interval
 
@@ -403,8 +403,7 @@ def test_direction_of_a_metric(metric, is_loss):
     grid = MadeUpGrid(budget={"time": 20.0}, metric=metric)
     grid.add({"batch_size": 32}, around(1)).add({"batch_size": 64}, around(1))
     for run in grid.attempts:
-        metrics = {metric: 0.2 + (run.cell_id == "cell1") + run.repeat / 1000}
-        run.epochs = Epochs(replace(epoch, metrics=metrics) for epoch in run.epochs)
+        change_epochs(run, metrics={metric: 0.2 + (run.cell_id == "cell1") + run.repeat / 1000})
     assert grid.answer().best[0].configuration == (0 if is_loss else 1)
 
 

@@ -1,5 +1,6 @@
 """Attempts with a known truth, for the public functions of the analysis."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -116,6 +117,11 @@ class MadeUpGrid:
     def answer(self, **further):
         """Return the answer from these runs."""
         return analyze(self.attempts, self.request(), **further)
+
+
+def change_epochs(run, **fields):
+    """Change fields of all epochs of a run."""
+    run.epochs = Epochs(replace(epoch, **fields) for epoch in run.epochs)
 
 
 def by_label(answer):
