@@ -44,7 +44,7 @@ def test_first_layer_whitens_the_images(network: nn.Sequential, real_data) -> No
     images, _ = EXAMPLE.on_device(data, "cpu", torch.float32)
     EXAMPLE.whiten(network, images)
     weight = network.get_parameter("whitening.weight")
-    outputs = functional.conv2d(EXAMPLE.normalise(images), weight).transpose(0, 1).flatten(1)
+    outputs = functional.conv2d(EXAMPLE.normalize(images), weight).transpose(0, 1).flatten(1)
     torch.testing.assert_close(outputs[12:], -outputs[:12])
     covariance = (outputs[:12] @ outputs[:12].T / outputs.shape[1]).numpy()
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 1e-3

@@ -1,6 +1,6 @@
-"""airbench94 in PyTorch: 94 % on CIFAR-10 in 9.9 epochs.
+"""airbench94 in PyTorch: 94% on CIFAR-10 in 9.9 epochs.
 
-Source: K. Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024. The published program reaches 94.01 % (the
+Source: K. Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024. The published program reaches 94.01% (the
 mean of 1,000 runs) in 3.83 s on an A100, and compiled (`compile: true`) in 3.09 s. `raybench grid grid.yaml` compares
 both forms; the lines that raybench needed are marked with `# raybench`.
 
@@ -76,7 +76,7 @@ class Scale(nn.Module):
 def convolution(inputs: int, outputs: int) -> nn.Conv2d:
     """3×3 convolution without bias; the first outputs are initial copies of the inputs.
 
-    The other filters have torch's default initialisation.
+    The other filters have torch's default initialization.
     """
     layer = nn.Conv2d(inputs, outputs, 3, padding="same", bias=False)
     with torch.no_grad():
@@ -143,9 +143,9 @@ def whiten(network: nn.Module, images: torch.Tensor) -> None:
 
     Its outputs then have unit variance and no covariance. Its filters are the eigenvectors of the covariance of all 2×2
     patches, each divided by the root of its eigenvalue, the largest first; then their negatives. Means are assumed to
-    be 0, as in normalised images.
+    be 0, as in normalized images.
     """
-    chosen = normalise(images[:WHITENED]).float()
+    chosen = normalize(images[:WHITENED]).float()
     patches = nn.functional.unfold(chosen, KERNEL).transpose(1, 2).flatten(0, 1)  # [patches, 3·2·2]
     # Ascending, with one eigenvector per column, whose sign depends on the triangle that is read.
     values, vectors = torch.linalg.eigh(patches.T @ patches / len(patches), UPLO="U")
@@ -172,8 +172,8 @@ def on_device(
     return images, classes.to(device)
 
 
-def normalise(images: torch.Tensor) -> torch.Tensor:
-    """Shift and scale each colour by its mean and standard deviation in the training set."""
+def normalize(images: torch.Tensor) -> torch.Tensor:
+    """Shift and scale each color by its mean and standard deviation in the training set."""
     mean, std = (torch.tensor(values).to(images).view(-1, 1, 1) for values in (MEAN, STD))
     return (images - mean) / std
 
@@ -182,7 +182,7 @@ class Loader:
     """Batches of training images: shuffled and moved at random in each epoch.
 
     Half of the images are mirrored in the first epoch, the other half in the second, and so on in turn. The images stay
-    on their device. They are normalised, mirrored and padded when the first epoch begins.
+    on their device. They are normalized, mirrored and padded when the first epoch begins.
     """
 
     def __init__(self, images: torch.Tensor, classes: torch.Tensor, batch_size: int) -> None:
@@ -205,7 +205,7 @@ class Loader:
     def _moved(self) -> torch.Tensor:
         """All images, each moved at random by at most `SHIFT` pixels in each direction."""
         if self._padded is None:
-            images = normalise(self._images)
+            images = normalize(self._images)
             mirrored = torch.rand(len(images), device=images.device) < 0.5
             images = torch.where(mirrored.view(-1, 1, 1, 1), images.flip(-1), images)
             self._padded = nn.functional.pad(images, (SHIFT,) * 4, "reflect")
@@ -252,7 +252,7 @@ def optimizer_of(
 def rate_factors(steps: int) -> Callable[[int], float]:
     """The factor of the learning rate in each step, from 0.
 
-    It goes up from 0.2 to 1 in 23 % of the steps, then down to 0.07.
+    It goes up from 0.2 to 1 in 23% of the steps, then down to 0.07.
     """
     peak = int(0.23 * steps)
 
@@ -285,7 +285,7 @@ def accuracy(network: nn.Module, images: torch.Tensor, classes: torch.Tensor, vi
         moved = mirrored(padded[..., :SIZE, :SIZE]), mirrored(padded[..., 2:, 2:])
         return 0.5 * mirrored(batch) + 0.25 * (moved[0] + moved[1])
 
-    predicted = torch.cat([outputs(batch) for batch in torch.split(normalise(images), EVALUATED_AT_ONCE)]).argmax(1)
+    predicted = torch.cat([outputs(batch) for batch in torch.split(normalize(images), EVALUATED_AT_ONCE)]).argmax(1)
     return (predicted == classes).float().mean()
 
 

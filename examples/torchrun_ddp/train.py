@@ -16,11 +16,11 @@ import raybench  # raybench
 
 
 def clusters(count: int, seed: int) -> TensorDataset:
-    """Points around ten centres, which the model has to tell apart."""
-    centres = torch.randn(10, 64, generator=torch.Generator().manual_seed(0))
+    """Points around ten centers, which the model has to tell apart."""
+    centers = torch.randn(10, 64, generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(0, 10, (count,), generator=generator)
-    return TensorDataset(centres[labels] + 2.0 * torch.randn(count, 64, generator=generator), labels)
+    return TensorDataset(centers[labels] + 2.0 * torch.randn(count, 64, generator=generator), labels)
 
 
 @torch.no_grad()
