@@ -132,7 +132,7 @@ def run_grid(
         synthetic_data=synthetic_data,
         smoke=smoke,
         inline=inline,
-        options=("set", "where"),
+        dashes="",
     )
     if isinstance(retry, str) or not {*retry} <= {*TrialStatus}:
         raise UsageError(f"retry: {retry!r} is not a list of statuses; use some of {join_words([*TrialStatus])}")

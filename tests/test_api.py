@@ -168,7 +168,7 @@ def test_interrupt(tmp_path, monkeypatch):
             lambda: raybench.run_grid(GRID, where={"batch_size": 31}),
             "where batch_size=31: small has no batch_size 31; use one of 32, 64",
         ),
-        (lambda: raybench.run_grid(GRID, repeats=0), "set repeats=…: repeats: "),
+        (lambda: raybench.run_grid(GRID, repeats=0), "repeats: 0 is not allowed"),
         (lambda: raybench.load("raybench-result"), "raybench-result: there is no such file or folder"),
         (lambda: raybench.report("quickstar"), "did you mean quickstart?"),
         (lambda: raybench.export("quickstar"), "did you mean quickstart?"),

@@ -1,7 +1,7 @@
 """The published airbench94 as it is, with its own times: published.py FOLDER/airbench94.py [--trainings 3] [--short]
 
 It trains on CIFAR-10 in the folder of `RAYBENCH_DATA`, or on random images. Replaced in memory are the loading of the
-data and torchvision's normalisation, and with `--short` (a few steps on the CPU) also CUDA and half precision. The
+data and torchvision's normalization, and with `--short` (a few steps on the CPU) also CUDA and half precision. The
 first training is a warm-up; of the others the means are printed.
 """
 

@@ -26,14 +26,15 @@ from raybench.analysis.answer import (
 from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
-from raybench.analysis.findings.finding import find_all
+from raybench.analysis.findings.conditions import others_load
+from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     ENERGY_TO_TARGET,
+    TIME,
     Measured,
     as_logged,
-    joules_per_unit,
     measure_all,
     seconds_per_unit,
 )
@@ -123,15 +124,14 @@ class _Grid:
 
     def __init__(self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
         self.request = with_needed_repeats(attempts, request)
-        self.measured, self.unit, self._scale = measure_all(attempts, self.request)
-        self.request = replace(self.request, target=as_logged(request.target, self._scale))
+        self.measured, self.unit = measure_all(attempts, self.request)
         self.target = as_logged(request.target, lambda _, value: value)  # in fractions
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
-        self.found = find_all([run for each in self.measured for run in each.attempts], self.matching.axes)
+        self.found = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
         used = [each for own in self.measured for each in map(utilization, own.completed) if each]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
@@ -142,10 +142,10 @@ class _Grid:
         reference = self.matching.references[own.index]
         other = None if reference in (None, own.index) else self.measured[reference or 0]
         quality = own.qualities.get(self.metric, ())
-        summary = quality_summary(quality, own.quality_rounding.get(self.metric, 0.0))
+        summary = quality_summary(quality, own.rounding(self.metric))
         if summary and self.metric in own.alike:
             summary = replace(summary, low=None, high=None)
-        runs, seconds = own.completed, cost_summary(own.times, own.time_rounding)
+        runs, seconds = own.completed, cost_summary(own.times, own.rounding(TIME))
         total_s = _median(map(timing.total, runs))
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
@@ -166,9 +166,9 @@ class _Grid:
             completed=len(runs),
             endings=_endings(cell, own.attempts),
             skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
-            runs=tuple(self._run(run) for run in runs),
+            runs=tuple(self._run(own, run) for run in runs),
             seconds=seconds,
-            rate=cost_summary(own.rates, own.time_rounding),
+            rate=cost_summary(own.rates, own.rounding(TIME)),
             run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
             total_s=total_s,
             quality=summary,
@@ -178,7 +178,7 @@ class _Grid:
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, total_s),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
-            energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
+            energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,
@@ -200,30 +200,24 @@ class _Grid:
 
     def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
         """Return what limits most runs; withheld if other programs kept the host busy."""
-        busy = any(each.code in ("busy_host", "steal") for run in runs for each in self.found.get(id(run), ()))
         roofs = [roof for run in runs if (roof := roofline(run))]
-        if busy or not roofs:
+        if not roofs or any(map(others_load, runs)):
             return {}
         (cause, _), *_ = Counter(roof.bottleneck for roof in roofs).most_common(1)
         return {"limited_by": cause, "limited_share": median(r.share for r in roofs if r.bottleneck == cause)}
 
-    def _curve(self, run: Attempt, metric: str) -> Curve:
-        seconds = accumulate(map(timing.epoch_seconds, run.epochs))
-        return tuple(
-            (float(epoch.epoch), at, self._scale(metric, epoch.metrics[metric]))
-            for epoch, at in zip(run.epochs, seconds, strict=True)
-            if math.isfinite(epoch.metrics.get(metric, math.nan))
-        )
+    def _run(self, own: Measured, run: Attempt) -> Run:
+        to_target_s = timing.time_to_target(run, own.target) if own.target else None
+        return Run(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, own, run))
 
-    def _run(self, run: Attempt) -> Run:
-        quality = run.metric(self.metric) if self.metric else None
-        return Run(
-            trial=run.trial,
-            seconds=seconds_per_unit(run, self.unit),
-            quality=None if quality is None else self._scale(self.metric, quality),
-            to_target_s=timing.time_to_target(run, self.request.target) if self.request.target else None,
-            curve=partial(self._curve, run),
-        )
+
+def _curve(own: Measured, run: Attempt, metric: str) -> Curve:
+    seconds = accumulate(map(timing.epoch_seconds, run.epochs))
+    return tuple(
+        (float(epoch.epoch), at, own.scale(metric, epoch.metrics[metric]))
+        for epoch, at in zip(run.epochs, seconds, strict=True)
+        if math.isfinite(epoch.metrics.get(metric, math.nan))
+    )
 
 
 def is_higher_better(metric: str, target: Target | None) -> bool:

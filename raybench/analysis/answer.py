@@ -129,7 +129,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class ToTarget:
-    """Runs of a configuration towards the target.
+    """Runs of a configuration toward the target.
 
     Attributes:
         reached, tried: number of runs that reached it, and that tried.
@@ -194,14 +194,12 @@ class Run:
     Attributes:
         trial: the id of its trial.
         seconds, to_target_s: median steady time per unit of work, and time to the target; None if unknown.
-        quality: the metric after training; None if it was not logged.
         curve: makes the learning curve of a metric: number, training seconds since the start, and metric of each epoch
             that logged it. Most runs of a large grid are in no figure of learning curves.
     """
 
     trial: str
     seconds: float | None
-    quality: float | None
     to_target_s: float | None
     curve: Callable[[str], Curve] = field(default=lambda _: (), repr=False, compare=False)
 
@@ -228,7 +226,7 @@ class Configuration:
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
         quality, metrics: the metric of quality and every metric after training, means over runs.
         quality_difference: quality minus that of the reference.
-        to_target: results towards the target; None without a target.
+        to_target: results toward the target; None without a target.
         hardware: of its runs: `NVIDIA A100`; `AMD EPYC, 2 cores`; empty if unknown.
         price_per_hour, price_source: price of its device, and where it comes from; None if not given.
         price, energy_j: of a unit of work (steady time); the energy is that of the device.
@@ -304,7 +302,6 @@ class Effect:
             workloads, or if no time can be compared. Without interval if a configuration has one run.
         to_target: the same of times to the target, without interval if a run missed it; None if a side never did.
         least, most: smallest and largest ratio of speeds of a set; shown if `varies` or without interval.
-        rates: `Unit.counted` per second with the value and with the baseline's, as `speed`; None if not counted.
         varies: whether the effect differs between sets beyond noise, or `speed` is None for a reason above.
         parts: the effect by the axis it depends on (Holm-corrected); empty if it is not shown to depend on one.
         quality: difference of quality by metric, the main metric first, as in `Answer.metric`; without one that changes
@@ -329,7 +326,6 @@ class Effect:
     quality_least: float | None = None
     quality_most: float | None = None
     tied: Mapping[str, Any] = field(default_factory=dict)
-    rates: tuple[float, float] | None = None
     efficiency: Ratio | None = None
     price: Ratio | None = None
     energy: Ratio | None = None
@@ -345,14 +341,11 @@ class Scaling:
         axis: such as `count` or `threads`.
         noun: what it counts: `GPU`, `process`, `thread`.
         kind: `strong` if all values have the same batch size, `weak` if the batch grows with the amount; else empty.
-        serial: part of the time of one that more do not shorten, by Amdahl's law; None with weak scaling, fewer than 3
-            values or 2 repeats, or if the times do not follow the law.
     """
 
     axis: str
     noun: str
     kind: str = ""
-    serial: Summary | None = None
 
 
 class Criterion(StrEnum):
@@ -438,7 +431,7 @@ class Caution:
 
 
 class TrustLevel(StrEnum):
-    """The colour of the trust mark."""
+    """The color of the trust mark."""
 
     CLEAR = "clear"
     """Green: no caution."""

@@ -29,7 +29,7 @@ COUNTED, TRIPLED, STATED = "counted", "3 x the counted forward pass", "stated in
 """How the FLOPs of a training step are known."""
 
 VALUE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
-"""Bytes per activation; weights and optimiser state are float32 in every precision."""
+"""Bytes per activation; weights and optimizer state are float32 in every precision."""
 
 WEIGHT_BYTES = 4
 WEIGHT_MOVES = 6

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
+from typing import NamedTuple
 
 from raybench.analysis.analyze import analyze, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
-from raybench.analysis.findings.finding import Context, kinds
+from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
@@ -207,32 +208,34 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         UsageError: no run has the metric that must be kept.
     """
     limits = limits or Limits()
-    measured, unit, _ = measure_all(attempts, request)
+    measured, unit = measure_all(attempts, request)
     if any(each.completed for each in measured):
         check_logged(limits, {name for each in measured for name in each.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
-    pairs = {first: second for second, first in matching.sets(VERSION_AXIS, NEW, BASE)}
-    answer = analyze(attempts, request, {VERSION_AXIS: BASE})
-    judge = _Judge(limits, request, measured)
-    bases = [each for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
+    news = {base: measured[new] for new, base in matching.sets(VERSION_AXIS, NEW, BASE)}
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
-    news = {base: measured[index] for base, index in pairs.items()}
-    only_in_new = [each for each in measured if each.index not in {*pairs.values(), *(base.index for base in bases)}]
-    sides = [
-        [run for each in bases if each.index in news for run in each.completed],
-        [run for new in news.values() for run in new.completed],
-    ]
+    both = [(each, news.get(each.index)) for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
     # What neither version can run here decides nothing.
-    both = [(each, news.get(each.index)) for each in bases]
     runnable = [s for s in both if not request.cells[s[0].index].skip or any(each and each.completed for each in s)]
+    judge = _Judge(limits, request, measured)
     changes = tuple(_with_misses(judge.change(labels[pair[0].index], *pair), *pair) for pair in runnable or both)
-    further = tuple(labels[each.index] for each in only_in_new)
-    what = limits, unit, judge.target, judge.metric, judge.higher_is_better, changes, further
-    same = _are_same(*sides) and not any(each.verdict is Verdict.MISSING for each in changes)
-    differences = tuple(changed_values(*sides)) if all(sides) else ()
-    return Comparison(*what, differences, same, answer.trust.cautions)
+    matched = [(base, new) for base, new in both if new]
+    sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
+    known = {each.index for pair in both for each in pair if each}
+    return Comparison(
+        limits=limits,
+        unit=unit,
+        target=judge.target,
+        metric=judge.metric,
+        higher_is_better=judge.higher_is_better,
+        changes=changes,
+        only_in_new=tuple(labels[each.index] for each in measured if each.index not in known),
+        differences=tuple(changed_values(*sides)) if sides and all(sides) else (),
+        same_runs=bool(sides) and _are_same(*sides) and Verdict.MISSING not in (each.verdict for each in changes),
+        cautions=analyze(attempts, request, {VERSION_AXIS: BASE}).trust.cautions,
+    )
 
 
 def check_logged(limits: Limits, names: Iterable[str]) -> None:
@@ -249,6 +252,14 @@ def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty
     """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
     verdict = _Judge(Limits(**request.limits or {}), request, (base, new)).change("", base, new).verdict
     return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
+
+
+class _Ruling(NamedTuple):
+    """A verdict and, if it is undecided, its reason and about how many repeats would decide it."""
+
+    verdict: Verdict
+    reason: str = ""
+    repeats: int | None = None
 
 
 class _Judge:
@@ -276,46 +287,49 @@ class _Judge:
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
         if missing := self._missing(base, new):
             return replace(change, verdict=Verdict.MISSING, reason=missing)
-        floor = max(each.time_rounding for each in (base, new) if each)
+        floor = max(each.rounding(TIME) for each in (base, new) if each)
         if new is None or (slowdown := difference(new_times, base_times, floor)) is None:
             return change
         if any(map(is_too_short, (*base.completed, *new.completed))):
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         runs = len(new_times), len(base_times)
-        speed = as_ratio(replace(slowdown, value=-slowdown.value), runs=runs)
+        speed = as_ratio(replace(slowdown, value=-slowdown.value), runs)
         if bounds := self._bounds(slowdown):
             speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
-        verdict, reason, repeats = self._of_speed(slowdown, min(runs))
-        if extra := _uneven_load(new, base):
-            quiet, _, _ = self._of_speed(replace(slowdown, value=slowdown.value - extra), 0)
-            if quiet is not verdict:
-                verdict, reason, repeats = Verdict.UNDECIDED, BUSY_REASON, None
-        kept: bool | None = None
-        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
-        unshown = f"{self.metric or 'the quality'} is not shown to stay within its limit"
-        if estimate and estimate.error is not None and limit is not None:
-            if not self.metric.endswith("/accuracy"):
-                limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
-            loss = -estimate.value if self.higher_is_better else estimate.value
-            kept = loss + self._margin(estimate, ALPHA) < limit
-            if loss > limit and loss > self._margin(estimate, self.alpha) and verdict is not Verdict.SLOWER:
-                verdict, reason, repeats = Verdict.WORSE, "", None
-            elif verdict is Verdict.WITHIN and self.limits.needs_quality and not kept:
-                verdict, reason = Verdict.UNDECIDED, unshown
-                logged = min(len(each.qualities[self.metric]) for each in (base, new))
-                repeats = estimate.repeats_until(abs(limit - loss), logged, self._probability(estimate))
-        elif verdict is Verdict.WITHIN and self.limits.needs_quality:
-            verdict, reason, repeats = Verdict.UNDECIDED, unshown, None
-        more = None if repeats is None else repeats - min(runs)
+        ruling = self._of_speed(slowdown, min(runs))
+        quiet = replace(slowdown, value=slowdown.value - _uneven_load(new, base))
+        if self._of_speed(quiet, min(runs)).verdict is not ruling.verdict:
+            ruling = _Ruling(Verdict.UNDECIDED, BUSY_REASON)
+        kept, ruling = self._with_quality(ruling, base, new)
+        more = None if ruling.repeats is None else ruling.repeats - min(runs)
         wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
         more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
         quality = quality_difference(new, base, self.metric)
-        return Change(label, base_s, new_s, speed, verdict, quality, kept, reason, more, more_s)
+        return Change(label, base_s, new_s, speed, ruling.verdict, quality, kept, ruling.reason, more, more_s)
+
+    def _with_quality(self, ruling: _Ruling, base: Measured, new: Measured) -> tuple[bool | None, _Ruling]:
+        """Return whether the quality is kept, None if it has no limit, and a ruling on both speed and quality."""
+        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
+        must_show = ruling.verdict is Verdict.WITHIN and self.limits.needs_quality
+        unshown = _Ruling(Verdict.UNDECIDED, f"{self.metric or 'the quality'} is not shown to stay within its limit")
+        if estimate is None or estimate.error is None or limit is None:
+            return None, unshown if must_show else ruling
+        if not self.metric.endswith("/accuracy"):
+            limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
+        loss = -estimate.value if self.higher_is_better else estimate.value
+        kept = loss + self._margin(estimate, ALPHA) < limit
+        if loss > limit and loss > self._margin(estimate, self.alpha) and ruling.verdict is not Verdict.SLOWER:
+            return kept, _Ruling(Verdict.WORSE)
+        if kept or not must_show:
+            return kept, ruling
+        logged = min(len(each.qualities[self.metric]) for each in (base, new))
+        repeats = estimate.repeats_until(abs(limit - loss), logged, self._probability(estimate))
+        return kept, unshown._replace(repeats=repeats)
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""
         if new is None or not new.completed:
-            may_follow = new and not self._skips[new.index] and not _ended(new)
+            may_follow = new and not self._skips[new.index] and not new.ended
             return _ending(new) if base.completed and not may_follow else ""
         if (metric := self.limits.metric) in base.qualities and metric not in new.qualities:
             return f"no run of new has logged {metric}"
@@ -323,17 +337,17 @@ class _Judge:
         is_clear = all(reached[0]) and not any(reached[1]) and min(map(len, reached)) >= CLEAR_MISSES
         return f"none of {plural(len(reached[1]), 'run')} of new reached the target" if is_clear else ""
 
-    def _of_speed(self, slowdown: Estimate, runs: int) -> tuple[Verdict, str, int | None]:
-        """Return the verdict on the mean of log(new/base), and the reason and the repeats of one that is undecided."""
+    def _of_speed(self, slowdown: Estimate, runs: int) -> _Ruling:
+        """Return the ruling on the mean of log(new/base)."""
         limit = math.log1p(self.limits.slowdown)
         if (bounds := self._bounds(slowdown)) is None:
-            return Verdict.UNDECIDED, "one run of a version gives no interval", None
+            return _Ruling(Verdict.UNDECIDED, "one run of a version gives no interval")
         if slowdown.value > limit and bounds[0] > (limit if self.limits.strict else 0.0):
-            return Verdict.SLOWER, "", None
+            return _Ruling(Verdict.SLOWER)
         if bounds[1] <= limit:
-            return Verdict.WITHIN, "", None
+            return _Ruling(Verdict.WITHIN)
         repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, self._probability(slowdown))
-        return Verdict.UNDECIDED, f"it may be up to {math.expm1(bounds[1]):.0%} slower", repeats
+        return _Ruling(Verdict.UNDECIDED, f"it may be up to {math.expm1(bounds[1]):.0%} slower", repeats)
 
     def _bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
         """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""
@@ -359,10 +373,9 @@ def _uneven_load(new: Measured, base: Measured) -> float:
     shares: list[list[Sample]] = []
     logs = []
     for each in (new, base):
-        found = [[f for code in BUSY for f in kinds()[code].detector(run, Context())] for run in each.completed]
-        runs = zip(each.completed, found, strict=True)
-        shares.append([Sample(run.repeat, sum(f.degree for f in own), host_of(run)) for run, own in runs])
-        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for own in found for f in own)
+        found = [(run, others_load(run)) for run in each.completed]
+        shares.append([Sample(run.repeat, sum(f.degree for f in own), host_of(run)) for run, own in found])
+        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for _, own in found for f in own)
         logs.append(sum(map(math.log1p, lost)) / max(1, len(found)))
     uneven = difference(shares[0], shares[1])
     ends = uneven.interval() if uneven else None
@@ -384,13 +397,8 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or reach the target, and that of all."""
     missed = {(each.sample.repeat, each.sample.host) for each in measured.tries if not each.reached}
-    ended = _ended(measured)
-    return sum(r.status != TrialStatus.COMPLETED or (r.repeat, host_of(r)) in missed for r in ended), len(ended)
-
-
-def _ended(measured: Measured) -> list[Attempt]:
-    """Return the runs that have ended and are not run again."""
-    return [run for run in measured.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
+    failed = [r.status != TrialStatus.COMPLETED or (r.repeat, host_of(r)) in missed for r in measured.ended]
+    return sum(failed), len(failed)
 
 
 def _ending(new: Measured | None) -> str:

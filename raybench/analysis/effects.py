@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean, geometric_mean
+from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
-from raybench.analysis import intervals
 from raybench.analysis.answer import Effect, EffectPart, Ratio
 from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
-from raybench.analysis.measured import TIME, TIME_TO_TARGET, Measured
-from raybench.analysis.ratios import as_difference, as_ratio, scaled
+from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured
+from raybench.analysis.ratios import Pairs, as_difference, as_ratio, effect_on, quality_effect, scaled
 from raybench.analysis.targets import target_ratio
 from raybench.core.text import format_value
 from raybench.devices import hosted
@@ -32,12 +31,12 @@ class _Row:
     axis: str
     value: Any
     other: Any
-    pairs: Sequence[tuple[Measured, Measured]]
+    pairs: Pairs
     speed: EffectEstimate | None
     quality: Mapping[str, EffectEstimate]
 
     @property
-    def timed(self) -> list[tuple[Measured, Measured]]:
+    def timed(self) -> Pairs:
         """The matched sets of which both sides have a time."""
         return [pair for pair in self.pairs if all(each.times for each in pair)]
 
@@ -52,14 +51,12 @@ def effects(
     """
     rows = []
     for axis, values in matching.axes.items():
-        if axis in matching.ties or axis in JOB_AXES:
-            continue
         other = matching.baseline.get(axis, values[0])
-        for value in values:
-            if format_value(value) == format_value(other):
-                continue
-            pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
-            rows.append(_Row(axis, value, other, pairs, _speed(pairs), _qualities(pairs, metrics)))
+        for value in () if axis in matching.ties or axis in JOB_AXES else values:
+            if format_value(value) != format_value(other):
+                pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
+                quality = {metric: found for metric in metrics if (found := quality_effect(metric, pairs))}
+                rows.append(_Row(axis, value, other, pairs, _cost_effect(TIME, pairs), quality))
     dependent = _dependences(rows, matching, metrics)
     made = [
         _effect(row, matching, metrics, dependent.get(number))
@@ -68,33 +65,14 @@ def effects(
     ]
     largest: dict[str, float] = {}
     for each in made:
-        size = _size(each, metrics[0]) if by_quality and metrics else _size(each)
+        size = _size(each, metrics[0] if by_quality and metrics else "")
         largest[each.axis] = max(size, largest.get(each.axis, 0.0))
     return sorted(made, key=lambda each: -largest[each.axis])
 
 
-def _speed(pairs: Sequence[tuple[Measured, Measured]]) -> EffectEstimate | None:
-    """Return the effect on the speed over matched sets; None without a set of which both sides have a time."""
-    rounding = max((each.time_rounding for pair in pairs for each in pair), default=0.0)
-    candidates = pairs[0][0].candidates.get(TIME) if pairs else None
-    return intervals.effect([(reference.times, own.times) for own, reference in pairs], rounding, candidates)
-
-
-def _qualities(pairs: Sequence[tuple[Measured, Measured]], metrics: Sequence[str]) -> dict[str, EffectEstimate]:
-    """Return the effect on each metric that both sides of a set have."""
-    quality = {}
-    for metric in metrics:
-        sides = [
-            (own.qualities.get(metric, ()), reference.qualities.get(metric, ()))
-            for own, reference in pairs
-            if not own.stops and not reference.stops
-        ]
-        floor = max((each.quality_rounding.get(metric, 0.0) for pair in pairs for each in pair), default=0.0)
-        if estimate := intervals.effect(sides, floor, pairs[0][0].candidates.get(metric) if pairs else None):
-            if any(metric in each.alike for pair in pairs for each in pair):
-                estimate = replace(estimate, mean=replace(estimate.mean, error=None), table=None)
-            quality[metric] = estimate
-    return quality
+def _cost_effect(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+    """Return the effect on the logs of costs: of the others ÷ the own."""
+    return effect_on(quantity, [(other, own) for own, other in pairs])
 
 
 def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> dict[int, str]:
@@ -102,24 +80,18 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
 
     Holm's correction is over all tests of the report.
     """
-    probabilities: dict[object, float] = {}
+    probabilities: dict[tuple[int, str], float] = {}
     for number, row in enumerate(rows):
         main = row.quality.get(metrics[0]) if metrics else None
         for table in (each.table for each in (row.speed, main) if each and each.table):
             for axis in matching.axes:
                 groups = [format_value(own.axes.get(axis)) for own, _ in row.timed]
-                if axis == row.axis or axis in matching.ties or len(groups) != table.values.shape[1]:
-                    continue
                 names = sorted(set(groups))
-                if len(names) > 1:
+                is_tested = axis != row.axis and axis not in matching.ties and len(groups) == table.values.shape[1]
+                if is_tested and len(names) > 1:
                     p = table.dependence([names.index(group) for group in groups])
                     probabilities[number, axis] = min(p, probabilities.get((number, axis), 1.0))
-    significant = holm(probabilities, DEPENDENCE_ALPHA)
-    found: dict[int, str] = {}
-    for key in sorted(significant, key=lambda each: probabilities[each]):
-        assert isinstance(key, tuple)
-        found.setdefault(key[0], key[1])
-    return found
+    return dict(reversed(holm(probabilities, DEPENDENCE_ALPHA)))  # of several axes the one with the smallest
 
 
 def _amounts(row: _Row) -> tuple[float, float] | None:
@@ -140,60 +112,51 @@ def _cores(measured: Measured) -> int | None:
 
 
 def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None) -> Effect:
-    jobs = dict.fromkeys(own.job for own, _ in row.pairs)
-    job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if len(jobs) > 1 else ""
+    own, reference = row.pairs[0]
+    has_jobs = len({each.job for each, _ in row.pairs}) > 1
+    job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if has_jobs else ""
     axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
     ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
     is_unknown = row.speed is not None and row.speed.table is None and row.speed.mean.error is None
     opposite = is_unknown and min(ratios) < 1 / LEAST_OPPOSITE and max(ratios) > LEAST_OPPOSITE
     opposite |= depends_on is not None and _changes_sign(row.speed)
-    runs = min((len(each.times) or len(each.completed) for pair in row.timed or row.pairs for each in pair), default=0)
+    least = min((len(each.times) or len(each.completed) for pair in row.timed or row.pairs for each in pair), default=0)
+    runs = least, least
     points = [each.value for each in row.quality[main].sets] if main in row.quality else []
     quality_opposite = depends_on is not None and _changes_sign(row.quality.get(main))
-    speed = as_ratio(row.speed.mean, runs=(runs, runs)) if row.speed and not job_axis and not opposite else None
+    speed = as_ratio(row.speed.mean, runs) if row.speed and not job_axis and not opposite else None
     amounts = _amounts(row) if speed else None
     prices = [(own.price_per_hour or 0.0, other.price_per_hour or 0.0) for own, other in row.timed]
-    joules = intervals.effect([(other.energies, own.energies) for own, other in row.pairs]) if amounts else None
+    has_price = speed is not None and amounts and all(map(all, prices))
+    joules = _cost_effect(ENERGY, row.pairs) if amounts else None
     return Effect(
         axis=row.axis,
         value=row.value,
         other=row.other,
         sets=len(row.speed.sets) if row.speed else len(row.pairs),
-        runs=runs,
+        runs=least,
         speed=speed,
         to_target=None if job_axis else _to_target(row.pairs),
         efficiency=scaled(speed, amounts[1] / amounts[0]) if speed and amounts else None,
-        price=scaled(speed, geometric_mean(other / own for own, other in prices))
-        if speed and amounts and all(map(all, prices))
-        else None,
-        energy=as_ratio(joules.mean, runs=(runs, runs)) if joules else None,
+        price=scaled(speed, geometric_mean(other / own for own, other in prices)) if speed and has_price else None,
+        energy=as_ratio(joules.mean, runs) if joules else None,
         least=min(ratios, default=None),
         most=max(ratios, default=None),
-        rates=_rates(row),
         varies=bool(axis) or opposite,
         parts=_parts(row, axis) if axis else (),
         quality={
-            metric: as_difference(estimate.mean, metric, (runs, runs))
+            metric: as_difference(estimate.mean, metric, runs)
             for metric, estimate in row.quality.items()
-            if not job_axis and not (metric == main and quality_opposite)
+            if not (job_axis and len(estimate.sets) > 1) and not (metric == main and quality_opposite)
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
         tied={
-            name: row.pairs[0][0].axes[name]
+            name: own.axes[name]
             for name, master in matching.ties.items()
-            if master == row.axis and name in row.pairs[0][0].axes
+            if master == row.axis and name in own.axes and own.axes[name] != reference.axes.get(name)
         },
     )
-
-
-def _rates(row: _Row) -> tuple[float, float] | None:
-    """Return the geometric means per second of both sides over the matched sets; None if a side counted nothing."""
-    sides = [[fmean(sample.value for sample in side.rates) for side in pair if side.rates] for pair in row.timed]
-    if not sides or any(len(pair) < 2 for pair in sides):
-        return None
-    own, other = (math.exp(fmean(each)) for each in zip(*sides, strict=True))
-    return own, other
 
 
 def _changes_sign(estimate: EffectEstimate | None) -> bool:
@@ -209,24 +172,24 @@ def _parts(row: _Row, axis: str) -> tuple[EffectPart, ...]:
     parts = []
     for pairs in groups.values():
         runs = min(len(each.times) for pair in pairs for each in pair)
-        speed = as_ratio(part.mean, runs=(runs, runs)) if (part := _speed(pairs)) else None
+        speed = as_ratio(part.mean, (runs, runs)) if (part := _cost_effect(TIME, pairs)) else None
         parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed))
     return tuple(parts)
 
 
-def _to_target(pairs: Sequence[tuple[Measured, Measured]]) -> Ratio | None:
+def _to_target(pairs: Pairs) -> Ratio | None:
     """Return the effect on the time to the target; None if a side of a set never reached it, as it then has no time.
 
     It has an interval if no run missed it.
     """
     ratios = [ratio for own, other in pairs if (ratio := target_ratio(own, other))]
-    if len(ratios) < max(2, len(pairs)):
-        return ratios[0] if ratios and len(pairs) == 1 else None
-    sides = [each for pair in pairs for each in pair]
-    runs = min(len(each.tries) for each in sides)
-    rounding = max(each.rounding(TIME_TO_TARGET) for each in sides)
-    logs = [(other.samples(TIME_TO_TARGET), own.samples(TIME_TO_TARGET)) for own, other in pairs]
-    if all(run.reached for each in sides for run in each.tries) and (found := intervals.effect(logs, rounding)):
+    if not ratios or len(ratios) < len(pairs):
+        return None
+    if len(ratios) == 1:
+        return ratios[0]
+    tries = [each.tries for pair in pairs for each in pair]
+    runs, found = min(map(len, tries)), _cost_effect(TIME_TO_TARGET, pairs)
+    if found and all(run.reached for own in tries for run in own):
         return as_ratio(found.mean, (runs, runs))
     return Ratio(geometric_mean(ratio.value for ratio in ratios), None, None, runs, runs)
 

@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, takewhile
 from statistics import fmean
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ MOST_DF_OF_TWO = 4
 
 MOST_REPEATS = 999
 """More repeats than this are not proposed."""
+
+Key = TypeVar("Key")
 
 LEAST_PAIRED = 4
 """Fewest repeats for an interval of differences within repeats; fewer give up too many degrees of freedom."""
@@ -124,8 +127,7 @@ class Estimate:
         return None
 
 
-@dataclass(frozen=True)
-class Residual:
+class Residual(NamedTuple):
     """Variance of a run around the mean of its configuration, pooled over configurations."""
 
     variance: float
@@ -267,15 +269,12 @@ def at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
 
 def _difference(side: Sequence[Sample], other: Sequence[Sample], floor: float) -> Estimate:
     if are_interleaved(side, other):
-        others = {each.repeat: each.value for each in other}
-        values = [each.value - others[each.repeat] for each in side if each.repeat in others]
-        return replace(mean(values, 2 * floor), paired=True)
-    hosts = [_by_host(each) for each in (side, other)]
-    if max(map(len, hosts)) > 1:
-        # Runs of one machine share its speed, so a machine's mean is one sample; a side with one machine has only runs.
-        means = [list(map(fmean, each.values())) if len(each) > 1 else next(iter(each.values())) for each in hosts]
-        return _welch(means[0], means[1], floor)
-    return _welch([each.value for each in side], [each.value for each in other], floor)
+        differences = [own.value - reference.value for own, reference in _pairs(side, other)]
+        return replace(mean(differences, 2 * floor), paired=True)
+    # Runs of one machine share its speed, so a machine's mean is one sample; a side with one machine has only runs.
+    hosts = [list(_by_host(each).values()) for each in (side, other)]
+    first, second = (list(map(fmean, each)) if len(each) > 1 else each[0] for each in hosts)
+    return _welch(first, second, floor)
 
 
 def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
@@ -303,11 +302,10 @@ def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) 
         return Estimate(value)
     parts = [variance(side, floor) / len(side) for side in (first, second)]
     error = sum(parts)
-    if error == 0:
-        return Estimate(value, 0.0, 2.0 * least - 2)
-    df = error**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True))
+    divisor = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True))
     # Without this cap, 2 runs against 5 to 10 cover 89 to 94 %.
-    return Estimate(value, math.sqrt(error), min(df, 2.0 * least - 2))
+    df = min(error**2 / divisor if divisor else math.inf, 2.0 * least - 2)
+    return Estimate(value, math.sqrt(error), df)
 
 
 def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
@@ -437,15 +435,18 @@ def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:
     return [fmean(each[host] for each in by_set) for host in sorted(hosts)]
 
 
-def holm(probabilities: Mapping[object, float], alpha: float = ALPHA) -> set[object]:
-    """Return the keys of the p values that are significant together (Holm's correction)."""
-    significant: set[object] = set()
-    ordered = sorted(probabilities.items(), key=lambda item: item[1])
-    for number, (key, probability) in enumerate(ordered):
-        if probability > alpha / (len(ordered) - number):
-            break
-        significant.add(key)
-    return significant
+def explained(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of squares that a step after each value but the last explains."""
+    count, before = len(values), np.arange(1, len(values))
+    sums: NDArray[np.float64] = np.cumsum(values - values.mean())[:-1]
+    return count * sums**2 / (before * (count - before))
+
+
+def holm(probabilities: Mapping[Key, float], alpha: float = ALPHA) -> list[Key]:
+    """Return the keys of the p values that are significant together (Holm's correction), the smallest first."""
+    ordered = sorted(probabilities, key=lambda key: probabilities[key])
+    below = (probabilities[key] <= alpha / (len(ordered) - number) for number, key in enumerate(ordered))
+    return [key for key, _ in zip(ordered, takewhile(bool, below), strict=False)]
 
 
 def wilson(successes: int, tries: int, comparisons: float = 1) -> tuple[float, float]:

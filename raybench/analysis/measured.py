@@ -20,7 +20,6 @@ from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt, kept, latest
-from raybench.results.epoch import Epoch
 from raybench.results.grid_request import GridRequest, PlannedCell
 
 SAME_WORK = 1.01
@@ -42,6 +41,9 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
 
+Scale = Callable[[str, float], float]
+"""A function of a metric's name and value."""
+
 EXAMPLES = Unit("examples", 1_000, "examples")
 
 SHORT_EPOCH_S = 0.05
@@ -62,7 +64,7 @@ _OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A run towards the target.
+    """A run toward the target.
 
     Attributes:
         seconds: training time to the target or, if it was not reached, of the run; and that of all the epochs that it
@@ -94,10 +96,12 @@ class Measured:
         rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
-        tries: runs towards the target.
+        tries: runs toward the target.
         price_per_hour: price of its device.
-        time_rounding: variance of a log time due to the rounding of its source.
-        quality_rounding: variance of a metric due to rounding to whole examples, or digits.
+        roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
+            to whole examples, or digits.
+        target: the target, in the unit in which its runs logged the metric.
+        scale: makes a metric's value a fraction if it is an accuracy that its runs logged in percent.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
@@ -114,12 +118,18 @@ class Measured:
     alike: frozenset[str] = frozenset()
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
-    time_rounding: float = 0.0
-    quality_rounding: Mapping[str, float] = field(default_factory=dict)
+    roundings: Mapping[str, float] = field(default_factory=dict)
+    target: Target | None = None
+    scale: Scale = field(default=lambda _, value: value, repr=False, compare=False)
     stops: bool = False
     attempts: tuple[Attempt, ...] = ()
     completed: tuple[Attempt, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> list[Attempt]:
+        """The runs that have ended and are not run again."""
+        return [run for run in self.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
 
     def samples(self, quantity: str) -> tuple[Sample, ...]:
         """Return the numbers of `TIME`, `ENERGY`, `TIME_TO_TARGET`, `ENERGY_TO_TARGET` or a metric."""
@@ -134,7 +144,7 @@ class Measured:
         """Return the least variance of a number, due to rounding."""
         if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
             return max((each.rounding for each in self.tries), default=0.0)
-        return self.time_rounding if quantity == TIME else self.quality_rounding.get(quantity, 0.0)
+        return self.roundings.get(quantity, 0.0)
 
 
 def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
@@ -156,11 +166,6 @@ def metrics_of(run: Attempt) -> list[Any]:
     """Return the metrics of all epochs, without speeds; empty if they are too few to be the same by no coincidence."""
     metrics = [{n: value for n, value in each.metrics.items() if not n.startswith("speed/")} for each in run.epochs]
     return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
-
-
-def repeat_one_another(repeats: Sequence[Attempt]) -> bool:
-    """Return whether all metrics of the repeats are the same with different seeds."""
-    return len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats])
 
 
 def host_of(run: Attempt) -> str:
@@ -242,28 +247,23 @@ def is_too_short(run: Attempt) -> bool:
     return run.clock in ("output", "run") and seconds is not None and seconds < SHORT_EPOCH_S
 
 
-def works_of(epochs: Iterable[Epoch], unit: Unit) -> list[float]:
-    """Return the work of each epoch in a unit; empty if one is not known."""
-    works = [epoch.count(unit.name) / unit.amount if unit.has_rate else 1.0 for epoch in epochs]
-    return works if all(works) else []
-
-
 def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the median over steady epochs of an epoch's seconds divided by its own work."""
     if not unit.has_rate:
         return median(timing.steady_seconds(run) or [0.0]) or None
-    epochs, seconds = timing.paced_epochs(run)
-    works = works_of(epochs, unit)
-    return median(each_s / work for each_s, work in zip(seconds, works, strict=True)) or None if works else None
+    rate = timing.rate(run, unit.name)
+    return unit.amount / rate if rate else None
 
 
 def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules, works = energy.steady(run), works_of(timing.steady_epochs(run), unit)
-    return None if joules is None or not works else joules / fmean(works)
+    joules, counts = energy.steady(run), [epoch.count(unit.name) for epoch in timing.steady_epochs(run)]
+    if joules is None or not unit.has_rate:
+        return joules
+    return joules * unit.amount / fmean(counts) if counts and all(counts) else None
 
 
-def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
+def percent_scale(runs: Iterable[Attempt]) -> Scale:
     """Return a function of a metric's name and value that makes accuracies in percent fractions."""
     metrics = [epoch.metrics for run in runs for epoch in run.epochs]
     names = {name for name in set().union(*metrics) if name.endswith("/accuracy")}
@@ -272,8 +272,8 @@ def percent_scale(runs: Iterable[Attempt]) -> Callable[[str, float], float]:
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 
 
-def as_logged(target: Target | None, scale: Callable[[str, float], float]) -> Target | None:
-    """Return a target on an accuracy in the unit in which the runs of a grid logged it: a fraction, or percent."""
+def as_logged(target: Target | None, scale: Scale) -> Target | None:
+    """Return a target on an accuracy in the unit in which runs logged it: a fraction, or percent."""
     if target is None or not target.is_accuracy or target.in_percent == (scale(target.metric, PERCENT) < PERCENT):
         return target
     factor = 1 / PERCENT if target.in_percent else PERCENT
@@ -305,14 +305,12 @@ def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     return attempts, replace(request, cells=cells)
 
 
-def measure_all(
-    attempts: Iterable[Attempt], request: GridRequest
-) -> tuple[list[Measured], Unit, Callable[[str, float], float]]:
-    """Return the numbers of each requested configuration, their unit of work, and the scale of accuracies."""
+def measure_all(attempts: Iterable[Attempt], request: GridRequest) -> tuple[list[Measured], Unit]:
+    """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
     metrics = {name for each in measured for name in each.qualities} if request.budget else ()
-    return with_candidates(measured, metrics), grid.unit, grid.scale
+    return with_candidates(measured, metrics), grid.unit
 
 
 class _Measurement:
@@ -324,21 +322,27 @@ class _Measurement:
             if attempt.cell_id in self._by_cell:
                 self._by_cell[attempt.cell_id].append(attempt)
         runs = [run for own in self._by_cell.values() for run in own]
-        self.unit, self.scale = choose_unit(runs, request.unit), percent_scale(runs)
-        self._target, self._stopping = as_logged(request.target, self.scale), _stopping(request)
+        self.unit = choose_unit(runs, request.unit)
+        self._target, self._stopping = request.target, _stopping(request)
+        jobs: dict[str, list[Attempt]] = {}
+        for run in runs:
+            jobs.setdefault(job_of(run), []).append(run)
+        self._scales = {job: percent_scale(of_job) for job, of_job in jobs.items()}
         values: dict[str, list[float]] = {}
         for run in runs:
             for name, value in run.last_metrics.items():
                 values.setdefault(name, []).append(value)
         # The steps to which the source rounded seconds, and each metric.
         self._second = rounding(each for run in runs for each in timing.steady_seconds(run))
-        self._steps = {name: self.scale(name, rounding(listed)) for name, listed in values.items()}
+        self._steps = {name: rounding(listed) for name, listed in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
         requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
         counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
+        scale = self._scales[job_of(counted[0])] if counted else percent_scale(())
+        target = as_logged(self._target, scale)
 
         def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
             values = ((run, number(run)) for run in completed)
@@ -350,17 +354,18 @@ class _Measurement:
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
-                    rounded = float(f"{self.scale(name, value):.{FLOAT32_DIGITS}g}")
+                    rounded = float(f"{scale(name, value):.{FLOAT32_DIGITS}g}")
                     qualities.setdefault(name, []).append(replace(own, value=rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
-        if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
+        # Accuracies may be equal by chance, as they are shares of whole examples.
+        if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
         first = next(iter(counted), None)
         kind = _comparable(index, cell, completed, self.unit)
         named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
         seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
-        steps = {name: self._steps[name] for name in qualities}
+        steps = {name: scale(name, self._steps[name]) for name in qualities}
         if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
             steps["val/accuracy"] = 1 / examples
         return Measured(
@@ -373,10 +378,12 @@ class _Measurement:
             rates=logs(lambda run: timing.rate(run, self.unit.counted)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},
             alike=frozenset(same),
-            tries=tuple(each for run in counted if (each := self._try(run))),
+            tries=tuple(each for run in counted if (each := self._try(run, target))),
             price_per_hour=cell.price_per_hour,
-            time_rounding=(self._second / median(seconds)) ** 2 / 12 if seconds else 0.0,
-            quality_rounding={name: step**2 / 12 for name, step in steps.items()},
+            roundings={TIME: (self._second / median(seconds)) ** 2 / 12 if seconds else 0.0}
+            | {name: step**2 / 12 for name, step in steps.items()},
+            target=target,
+            scale=scale,
             stops=any(run.stops for run in completed),
             attempts=counted,
             completed=completed,
@@ -387,11 +394,11 @@ class _Measurement:
         started, ended = seconds_since_1970(run.started), seconds_since_1970(run.ended)
         return Sample(run.repeat, value, host_of(run), started, ended, self._stopping)
 
-    def _try(self, run: Attempt) -> Try | None:
+    def _try(self, run: Attempt, target: Target | None) -> Try | None:
         """Return a run's try to reach the target; None if it failed, which says nothing about it."""
-        if self._target is None:
+        if target is None:
             return None
-        seconds, trained = timing.time_to_target(run, self._target), timing.epochs(run) or 0.0
+        seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
         reached, status = seconds is not None, TrialStatus.parse(run.status)
         if not (reached or (status and status.is_result)):
             return None

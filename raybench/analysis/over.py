@@ -18,7 +18,7 @@ import numpy as np
 
 from raybench.analysis.answer import Ratio, Summary, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
-from raybench.analysis.intervals import Sample, difference, quantile
+from raybench.analysis.intervals import Sample, difference, explained, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Source, as_one_grid, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary
@@ -95,7 +95,7 @@ def over_time(history: GridHistory) -> OverTime:
         if request and own:
             sources.append((min(run.started or "" for run in own)[:16].replace("T", " "), (own, request)))
     attempts, last = as_one_grid(BEGAN, sources)
-    measured, unit, _ = measure_all(attempts, replace(last, rule=None, first_look=0))
+    measured, unit = measure_all(attempts, replace(last, rule=None, first_look=0))
     varied = [axis for axis in Matching(measured, {}).axes if axis != BEGAN]
     found: dict[str, list[Measured]] = {}
     for each in measured:
@@ -119,16 +119,11 @@ def changes(values: Sequence[float], alpha: float) -> list[int]:
         own, count = np.array(values[start:end]), end - start
         if count < 3:
             continue
-        ordered, before = np.sort(own), np.arange(1, count)
+        ordered = np.sort(own)
         ranks = (np.searchsorted(ordered, own) + np.searchsorted(ordered, own, "right")) / 2
-        # The share of the variance, of ranks without ties, that two levels explain; of the values up to a factor.
-        of_ranks, of_values = (
-            12 * np.cumsum(each - each.mean())[:-1] ** 2 / (before * (count - before) * (count**2 - 1))
-            for each in (ranks, own)
-        )
-        share = float(of_ranks.max())
+        share = 12 * float(explained(ranks).max()) / (count * (count**2 - 1))  # of the variance of ranks without ties
         if math.sqrt((count - 2) * share / (1 - share)) > quantile(count - 2, 1 - alpha / 2):
-            start += int(of_values.argmax()) + 1
+            start += int(explained(own).argmax()) + 1
             found.append(start)
     return found
 

@@ -1,27 +1,49 @@
-"""Ratios and differences of two configurations."""
+"""Ratios and differences of configurations: of two, or over matched pairs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+from raybench.analysis import intervals
 from raybench.analysis.answer import Difference, Ratio, Summary
-from raybench.analysis.intervals import Estimate, Sample, difference, mean
+from raybench.analysis.intervals import EffectEstimate, Estimate, Sample, mean
 from raybench.analysis.measured import TIME, Measured
 
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
+Pairs = Sequence[tuple[Measured, Measured]]
+"""Configurations, each with the one that it is compared with."""
 
-def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:
-    """Return a quantity of a configuration minus that of the other; None if a side does not have it.
+
+def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+    """Return a quantity of configurations minus that of the others; None if no pair has it.
 
     None also for a metric of runs that stop at their target, because it then only confirms it.
     """
-    if (own.stops or other.stops) and quantity in own.qualities:
-        return None
-    floor = max(own.rounding(quantity), other.rounding(quantity))
-    return difference(own.samples(quantity), other.samples(quantity), floor, own.candidates.get(quantity))
+    sides = [
+        (own.samples(quantity), other.samples(quantity))
+        for own, other in pairs
+        if quantity not in own.qualities or not (own.stops or other.stops)
+    ]
+    floor = max((each.rounding(quantity) for pair in pairs for each in pair), default=0.0)
+    return intervals.effect(sides, floor, pairs[0][0].candidates.get(quantity) if pairs else None)
+
+
+def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:
+    """Return a quantity of a configuration minus that of the other; None as for `effect_on`."""
+    effect = effect_on(quantity, [(own, other)])
+    return effect.mean if effect else None
+
+
+def quality_effect(metric: str, pairs: Pairs) -> EffectEstimate | None:
+    """Return the effect on a metric; without an interval if it is the same in all repeats, which are then one run."""
+    effect = effect_on(metric, pairs)
+    if effect and any(metric in each.alike for pair in pairs for each in pair):
+        return replace(effect, mean=replace(effect.mean, error=None), table=None)
+    return effect
 
 
 def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
@@ -52,13 +74,10 @@ def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Dif
 
 
 def quality_difference(own: Measured, other: Measured, metric: str) -> Difference | None:
-    """Return the metric of a configuration minus that of the other; without an interval if runs of a side are alike."""
-    estimate = compared(own, other, metric)
-    if estimate is None:
-        return None
-    if metric in own.alike | other.alike:
-        estimate = replace(estimate, error=None)
-    return as_difference(estimate, metric, (len(own.qualities[metric]), len(other.qualities[metric])))
+    """Return the metric of a configuration minus that of the other; None if a side does not have it."""
+    effect = quality_effect(metric, [(own, other)])
+    runs = len(own.samples(metric)), len(other.samples(metric))
+    return as_difference(effect.mean, metric, runs) if effect else None
 
 
 def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary | None:

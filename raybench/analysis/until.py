@@ -14,10 +14,9 @@ from enum import IntEnum
 from raybench.analysis.intervals import Estimate
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import TIME, Measured, measure_all
-from raybench.analysis.ratios import compared as estimate_of
+from raybench.analysis.ratios import compared
 from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress, RepeatRule, percent, spread
-from raybench.core.status import TrialStatus
 from raybench.core.text import names_text
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
@@ -38,12 +37,6 @@ IsCertain = Callable[[Measured, Measured, GridRequest], Certainty]
 """How certain a comparison of a configuration with its reference is, in the grid of a request."""
 
 
-def _ended(measured: Measured) -> set[int]:
-    """Return the repeats that have ended and are not run again."""
-    ends = ((run.repeat, TrialStatus.parse(run.status)) for run in measured.attempts)
-    return {repeat for repeat, status in ends if status and not status.is_rerun}
-
-
 def progress(
     measured: Sequence[Measured], matching: Matching, request: GridRequest, is_certain: IsCertain | None = None
 ) -> list[Progress]:
@@ -52,14 +45,12 @@ def progress(
     if rule is None:
         return []
     found, is_final = [], False
-    compared = [
-        (own, measured[reference])
-        for own, reference in zip(measured, matching.references, strict=True)
-        if reference is not None and reference != own.index and not request.cells[own.index].skip
-    ]
-    for own, other in compared:
-        estimate = estimate_of(own, other, TIME)
-        half, needed, count = estimate.half if estimate else None, None, len(_ended(own) & _ended(other))
+    for own, reference in zip(measured, matching.references, strict=True):
+        if reference in (None, own.index) or request.cells[own.index].skip:
+            continue
+        other = measured[reference or 0]
+        estimate, repeats = compared(own, other, TIME), [{run.repeat for run in each.ended} for each in (own, other)]
+        half, needed, count = estimate.half if estimate else None, None, len(set.intersection(*repeats))
         reached = is_certain(own, other, request) if is_certain else _is_narrow(estimate, rule)
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
@@ -79,7 +70,7 @@ def progress_of(
     attempts: Sequence[Attempt], request: GridRequest, is_certain: IsCertain | None = None
 ) -> list[Progress]:
     """Return how far each comparison is, from the attempts so far."""
-    measured, *_ = measure_all(attempts, request)
+    measured, _ = measure_all(attempts, request)
     return progress(measured, Matching(measured, request.baseline), request, is_certain)
 
 

@@ -1,7 +1,7 @@
 """Measurement of one framework for the parity check, from given weights and batches.
 
 It runs in its own process, as every trial does, with the engine that trains trials. The first framework of a comparison
-reads the data and initialises the weights, and saves both in `start.npz`; the others start from that file. Each writes
+reads the data and initializes the weights, and saves both in `start.npz`; the others start from that file. Each writes
 its results to `result.npz`, with torch's names and layouts (`raybench.engines.weights`), so that arrays can be compared
 without a framework.
 """
@@ -32,7 +32,7 @@ def measure(job: Job) -> dict[str, Any]:
     """Compute all compared quantities; save arrays in `result.npz` in the job's folder.
 
     Every epoch of the job is one step, so that the engine reports the loss of each step. Dropout is off, and the rest
-    of training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch
+    of training (augmentation, schedule, optimizer, decay) is the workload's own. Outputs are those of the first batch
     in evaluation mode, before and after the steps: running statistics show in the latter.
 
     Returns:

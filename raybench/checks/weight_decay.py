@@ -1,6 +1,6 @@
 """The weight-decay check: ten engine steps without a loss gradient, compared with the decay rule's closed form.
 
-With a constant loss of zero, only the decay changes the weights, through the optimiser's own momentum or moments. They
+With a constant loss of zero, only the decay changes the weights, through the optimizer's own momentum or moments. They
 must follow the closed form of the cell's declared rule at every step: the first step alone, or the last one alone,
 would also fit a wrong rule with a wrong λ. The trial's process measures (`measure`); the driver reads the result
 (`raybench.checks.pretrial`).
@@ -181,7 +181,7 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
 
 
 def _decoupled(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """Decoupled decay for any optimiser, whose own step of a zero gradient is zero: w ← w − rate·λ·w."""
+    """Decoupled decay for any optimizer, whose own step of a zero gradient is zero: w ← w − rate·λ·w."""
     while True:
         current = current * (1.0 - optimizer["learning_rate"] * decay)
         yield current

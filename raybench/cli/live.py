@@ -92,6 +92,8 @@ class _Running:
     epochs: int  # how many there will be; 0 if only the user's own loop knows
     began: float  # on the monotonic clock
     total_s: float | None  # how long it takes, if that is known
+    budget: Mapping[str, Any]  # of its cell; empty without one
+    spent_s: float = 0.0  # of a budget of time
     epoch: int = 0
     quality: str = ""  # the main metric of the last epoch, such as `accuracy 94.0%`
     epoch_s: float | None = None
@@ -267,6 +269,7 @@ class Display(ProgressListener):
             epochs=math.ceil(cell.settings.epochs or 0),
             began=time.monotonic(),
             total_s=self._estimator.seconds(cell),
+            budget=cell.budget or {},
         )
         self._line(f"started    {running.label}")
 
@@ -277,10 +280,14 @@ class Display(ProgressListener):
         trained = running.epoch_s - ledger.get("compile", 0.0)
         units = event.get("units", {}) if trained > 0 else {}
         running.rate = next((f"{rate_number(count / trained)} {unit}/s" for unit, count in units.items()), "")
-        if running.epochs:
+        left = running.epochs - running.epoch if running.epochs else math.inf
+        if "seconds" in running.budget and trained > 0:
+            running.spent_s += running.epoch_s if running.budget.get("compile", True) else trained
+            left = min(left, max(0.0, running.budget["seconds"] - running.spent_s) / trained)
+        if math.isfinite(left):
             # Compilation is not repeated in later epochs.
             epoch_s = sum(seconds for name, seconds in ledger.items() if not name.startswith("compile"))
-            running.total_s = time.monotonic() - running.began + (running.epochs - running.epoch) * epoch_s
+            running.total_s = time.monotonic() - running.began + left * epoch_s
         metric = main_metric(event["metrics"], self._metric)
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:

@@ -74,7 +74,8 @@ def command(
 
     `--vs` between two commands compares them: in each repeat they run one after the other, in alternating order.
     """
-    from raybench.config.one_line import as_yaml, commands_of, expanded_braces, grid_of
+    from raybench.cli.report import write_file
+    from raybench.config.one_line import MAX_NAME_CHARS, OPTIONS, as_yaml, commands_of, expanded_braces, grid_of
     from raybench.devices import hosted
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
@@ -85,29 +86,24 @@ def command(
     if several and (save or options["baseline"]):
         reason = "a grid file has one command" if save else "the first command is the baseline"
         raise UsageError(f"{'--save' if save else '--baseline'} cannot be used with --vs: {reason}")
+    if save and save.exists():
+        raise UsageError(f"{save}: exists already; name a new file, or use `raybench grid {save}`")
+    if save and save.absolute().parent != Path.cwd():
+        raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
     executor = make_executor(address, inline=False)
     grids = [grid_of(each, **options) for each in commands.values()]
     braces = next(filter(None, map(expanded_braces, commands.values())), None)
     if braces and not any(grid.get("axes") for grid in grids):
         say(f"note: your shell seems to have expanded braces; to compare their values, quote them: {braces}", err=True)
     kinds = [each.kind for node in executor.nodes() for each in node.hardware if not hosted(each.kind)]
-    name = "-vs-".join(dict.fromkeys(grid["name"] for grid in grids))
+    name = "-vs-".join(dict.fromkeys(grid["name"] for grid in grids))[:MAX_NAME_CHARS]
     for grid in grids:
         axes = grid.get("axes", {})
         if kinds and "device" not in axes:
             grid["axes"] = {"device": kinds[:1], **axes}
         grid["name"] = name
-    if several:
-        specs = [requested_grid(grid)[0] for grid in grids]
-        return run(compared(specs, [*commands]), [], executor)
-    source: Any = grids[0]
+    specs = [requested_grid(grid, parts=OPTIONS)[0] for grid in grids]
     if save:
-        if save.exists():
-            raise UsageError(f"{save}: exists already; name a new file, or use `raybench grid {save}`")
-        if save.absolute().parent != Path.cwd():
-            raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
-        requested_grid(source)  # a grid that is not valid is not written
-        save.write_text(as_yaml(source), encoding="utf-8")
-        source = save
-    spec, cells = requested_grid(source)
-    return run(spec, cells, executor)
+        write_file(save, as_yaml(grids[0]))
+        specs = [requested_grid(save)[0]]
+    return run(compared(specs, [*commands]) if several else specs[0], [], executor)

@@ -39,7 +39,7 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
     yield from _rules(spec)
     yield from _size(spec)
     if spec.budget and spec.rule:
-        yield (("repeats",), "`until` is about speeds, and a budget compares qualities; give a number, such as 5")
+        yield (("repeats",), "`until` is for speeds, but a budget compares qualities; give a number of repeats")
     if spec.flops_per_token and spec.flops_per_example:
         yield ("flops_per_example",), "flops_per_token is set, too; remove one"
     if spec.flops_precision and not (spec.flops_per_token or spec.flops_per_example):
@@ -109,7 +109,7 @@ def _not_on(
     for path, rule in rules:
         for name, values in rule.items():
             if name not in axes:
-                yield (*path, name), f"not an axis of this grid; its axes are {', '.join(axes)}"
+                yield (*path, name), f"{name} is not an axis of this grid; its axes are {', '.join(axes)}"
                 continue
             for index, value in enumerate(values):
                 if repr(value) not in keys[name]:

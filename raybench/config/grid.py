@@ -14,7 +14,7 @@ from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Arithmetic, Workload
 from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
-from raybench.config.yaml_document import Document
+from raybench.config.yaml_document import Document, Place
 from raybench.core import job
 from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM, SETTINGS
@@ -296,17 +296,18 @@ class GridSpec(CellSettings):
         """The grid file, as the user named it; None for a grid that came from no file."""
         return self._source_path
 
-    def place(self, key: str) -> str:
-        """The place of a key for the beginning of a message, such as `grid.yaml:3:1: `; empty without a file."""
+    def place(self, key: str) -> Place | None:
+        """The place of a key; None without a file."""
         if not self._document or not self._source_path:
-            return ""
+            return None
         path = next((path for path in self._document.values if path[-1:] == (key,)), ())
-        place = self._document.place(path, key=True) if path else self._source_path
-        return f"{place}: "
+        return self._document.place(path, key=True) if path else Place(str(self._source_path))
 
     def error(self, key: str, message: str) -> UsageError:
         """The error of the value of a key, such as `model.side`, with the place of its first part."""
-        return UsageError(f"{self.place(key.partition('.')[0])}{key}: {message}")
+        place = self.place(key.partition(".")[0])
+        parts = [str(place) if place else "", "" if place and place.is_option else key, message]
+        return UsageError(": ".join(filter(None, parts)))
 
     def values(self, included: bool) -> dict[str, list[Any]]:
         """The values of each axis, with those of `include` if `included`; every kind for `device: available`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from raybench.config.grid import GridSpec
 from raybench.config.parameters import without_params, wrong_parameters
 from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Document, Place, dotted, read_yaml
+from raybench.config.yaml_document import Path as Steps
 from raybench.core.files import PACKAGE
 from raybench.errors import GridFileError, Problem, near_file
 
@@ -24,7 +25,13 @@ MAX_BYTES = 256 * 1024
 SUCH_AS = "write lines such as `name: my_grid`"
 
 
-def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), option: str = "--set") -> GridSpec:
+def load_grid(
+    source: Path | Mapping[str, Any],
+    changes: Sequence[str] = (),
+    option: str = "--set",
+    by_option: Mapping[str, str] | None = None,
+    parts: Mapping[Steps, str] | None = None,
+) -> GridSpec:
     """Read a grid file, or a grid as a mapping.
 
     Args:
@@ -32,14 +39,19 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
         changes: changes as `name=value`: the name dotted (`axes.batch_size`), the value YAML. Missing maps on the path
             are created; a list is replaced as a whole.
         option: the name of the changes in messages.
+        by_option: further changes, each by its own name in messages.
+        parts: the options that have set parts of a mapping, by their paths.
 
     Raises:
         GridFileError: with every problem of the file and of the changes at once; contradictions between values are
             looked for once each value is valid.
     """
+    named = [(_place(option, change), change) for change in changes]
+    named += [(Place(name, is_option=True), change) for name, change in (by_option or {}).items()]
     if isinstance(source, Mapping):
-        document = Document(plain(source), {(): Place("grid")})
-        spec = _validated(document, changes, Path(), option)
+        places = {path: Place(name, is_option=True) for path, name in (parts or {}).items()}
+        document = Document(plain(source), {(): Place("grid")} | places)
+        spec = _validated(document, named, Path())
         spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
         return spec
     source = _shipped(source)
@@ -50,7 +62,7 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
     if not isinstance(document.value, dict):
         place = document.values[()]
         raise _error(source, f"the file must be a map; {SUCH_AS}", place.line, place.column)
-    spec = _validated(document, changes, source.parent, option)
+    spec = _validated(document, named, source.parent)
     spec._source_text, spec._source_path, spec._document = text, source, document
     return spec
 
@@ -88,9 +100,9 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _validated(document: Document, changes: Sequence[str], base: Path, option: str) -> GridSpec:
-    for change in changes:
-        _change(document, change, option)
+def _validated(document: Document, changes: Iterable[tuple[Place, str]], base: Path) -> GridSpec:
+    for place, change in changes:
+        _change(document, change, place)
     try:
         spec = GridSpec.model_validate(document.value)
     except ValidationError as error:
@@ -138,10 +150,14 @@ def _read(path: Path) -> str:
         raise _error(path, "not UTF-8 text; save the file as UTF-8") from None
 
 
-def _change(document: Document, change: str, option: str) -> None:
+def _place(option: str, change: str) -> Place:
+    """The place of a change, without its value: that may be a credential, and the user sees it in the command line."""
+    name, equals, _ = change.partition("=")
+    return Place(f"{option} {name}{equals and '=…'}")
+
+
+def _change(document: Document, change: str, place: Place) -> None:
     name, equals, text = change.partition("=")
-    # Without the value, which may be a credential and which the user sees in the command line.
-    place = Place(f"{option} {name}=…" if equals else f"{option} {change}")
     path = _steps(name.strip())
     if not equals or not all(path):
         document.add_problem(place, (), "use name=value, such as axes.batch_size=[64,128] or repeats=5")

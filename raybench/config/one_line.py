@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from raybench.config.load import wrong_settings
-from raybench.config.yaml_document import scalar
+from raybench.config.yaml_document import Path, scalar
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.devices import KINDS
 from raybench.errors import UsageError
@@ -21,6 +21,7 @@ from raybench.workloads.command import SPECIAL, text_of
 from raybench.workloads.parameters import PASSED
 
 VS = "--vs"  # between two commands that are compared
+MAX_NAME_CHARS = 80  # of a grid that is named after its commands
 MAX_RANGE = 1_000  # values of a range such as {1..8}
 
 _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
@@ -34,6 +35,20 @@ EXPLANATION = """\
 
 COUNT_OPTIONS = ("nproc_per_node", "num_processes")
 """Options of torchrun and accelerate with the number of processes, one for each device."""
+
+OPTIONS: Mapping[Path, str] = {
+    (): "COMMAND",
+    ("name",): "--name",
+    ("axes", "device"): "--device",
+    ("baseline",): "--baseline",
+    ("flops_per_token",): "--flops-per-token",
+    ("repeats",): "--repeats",
+    ("repeats", "until"): "--until",
+    ("workload", "epoch"): "--epoch",
+    ("workload", "metrics"): "--metric",
+    ("workload", "work"): "--work",
+}
+"""The part of the command line that sets a part of the grid."""
 
 _OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 _FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
@@ -66,7 +81,7 @@ def grid_of(
             return f"{{{key.removeprefix(PARAM)}}}"
 
         command.append(_BRACES.sub(axis, _OTHER_BRACES.sub(_kept, word)))
-    own_name = "_".join([_grid_name(words), *(key.removeprefix(PARAM) for key in axes)])[:80]
+    own_name = "_".join([_grid_name(words), *(key.removeprefix(PARAM) for key in axes)])[:MAX_NAME_CHARS]
     grid: dict[str, Any] = {"name": name or own_name, "workload": {"command": command}}
     patterns = dict(_pair(text, "--metric", "val/loss='val loss ([\\d.]+)'") for text in metrics)
     if epoch:

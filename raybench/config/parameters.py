@@ -160,10 +160,8 @@ def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:
                 yield path, f"the grid has no value for {{{name}}}; add `{name}: …`"
             elif name not in known:
                 near = get_close_matches(name[:100], [*PASSED], 1, cutoff=0.75)
-                hint = (
-                    close(name, [*known, *near]) or f"add `params: {{{name}: …}}`, or write {{{{{name}}}}} for braces"
-                )
-                yield path, f"unknown name {{{name}}}; {hint}"
+                other = f"make it an axis, add `params: {{{name}: …}}`, or write {{{{{name}}}}} for braces"
+                yield path, f"unknown name {{{name}}}; {close(name, [*known, *near]) or other}"
 
 
 def _misplaced(info: WorkloadInfo, name: str) -> str | None:

@@ -34,11 +34,15 @@ _WORDS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a value; line and column count from 1, line 0 is the source as a whole."""
+    """The place of a value; line and column count from 1, line 0 is the source as a whole.
+
+    An option of the command line, whose name is `file`, sets one part: the path is not shown.
+    """
 
     file: str
     line: int = 0
     column: int = 0
+    is_option: bool = False
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
@@ -63,7 +67,8 @@ class Document:
 
     def add_problem(self, place: Place, path: Path, message: str) -> None:
         """Add a problem of the value at a path."""
-        self.problems.append(Problem(place.file, place.line, place.column, dotted(path), message))
+        where = "" if place.is_option else dotted(path)
+        self.problems.append(Problem(place.file, place.line, place.column, where, message))
 
     def put(self, path: Path, value: Any, place: Place) -> None:
         """Put a value, all of which is at one place, at a path whose surroundings exist."""

@@ -1,4 +1,4 @@
-"""The labelled reviews of the Large Movie Review Dataset, as word numbers.
+"""The labeled reviews of the Large Movie Review Dataset, as word numbers.
 
 Source: A. Maas, R. Daly, P. Pham, D. Huang, A. Ng, C. Potts, "Learning Word Vectors for Sentiment Analysis", ACL 2011;
 https://ai.stanford.edu/~amaas/data/sentiment/. The archive is read directly, and nothing is unpacked to disk.
@@ -102,7 +102,7 @@ def read(folder: Path) -> Data:
 
 
 def read_texts(archive: Path) -> Texts:
-    """Read the words of every labelled review; negative and positive ones alternate, each in the order of its number.
+    """Read the words of every labeled review; negative and positive ones alternate, each in the order of its number.
 
     Raises:
         ValueError: the archive lacks a review.
@@ -118,7 +118,7 @@ def read_texts(archive: Path) -> Texts:
                 texts[split][2 * int(number) + (kind == "pos")] = words_of(file.read().decode("utf-8"))
                 count += 1
     if count != 2 * REVIEWS:
-        raise ValueError(f"{archive} has {count:,} labelled reviews instead of {2 * REVIEWS:,}")
+        raise ValueError(f"{archive} has {count:,} labeled reviews instead of {2 * REVIEWS:,}")
     return texts
 
 

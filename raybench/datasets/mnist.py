@@ -60,7 +60,7 @@ def _idx(path: Path, shape: tuple[int, ...]) -> Array:
 
 DATASET = DataSet(
     name="mnist",
-    description="70,000 handwritten digits of 28×28 pixels, grey",
+    description="70,000 handwritten digits of 28×28 pixels, gray",
     files=FILES,
     examples={"train": 60_000, "val": 10_000},
     read=read,

@@ -16,7 +16,7 @@ class Split:
     """The training or validation examples of a data set.
 
     `inputs` has the examples along its first axis. uint8 arrays of shape [N, height, width, channels] are images: the
-    engine converts them to normalised floats in the framework's own layout. Other inputs reach the model unchanged
+    engine converts them to normalized floats in the framework's own layout. Other inputs reach the model unchanged
     (floats as float32, integers as int64). `targets` has one row per example; classes are integers of shape [N]. Lists
     and tensors become arrays.
 

@@ -58,7 +58,7 @@ def missing_precision(kind: str, precision: str) -> str | None:
     return f"precision {precision} is not available on {kind}, only on {', '.join(kinds)}"
 
 
-def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
+def neighbors(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
     """Choose adjacent accelerators of one host for a trial, among the unassigned ones; None if there are not enough.
 
     The chips of a TPU are wired as a grid, so a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2

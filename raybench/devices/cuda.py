@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through CUDA: asynchronous, so every clock synchronises first."""
+"""NVIDIA GPUs through CUDA: asynchronous, so every clock synchronizes first."""
 
 from __future__ import annotations
 

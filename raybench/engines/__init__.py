@@ -28,7 +28,7 @@ class Framework:
     Attributes:
         package: the distribution whose version is the framework's.
         preload: modules that are loaded before a trial's process starts, so that no trial pays for their import. None
-            of them initialises a device.
+            of them initializes a device.
         folder: its package in `raybench.engines`, with its user loop and device probes; empty if it has none.
         engine: "module:class" of its engine; empty if only training functions and commands run in it.
         models: the framework in which its models are written.

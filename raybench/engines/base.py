@@ -130,14 +130,14 @@ class Engine(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Build the model and the optimiser on the device."""
+        """Build the model and the optimizer on the device."""
 
     @abstractmethod
     def save(self, path: Path) -> None:
         """Save the training state between two epochs to a file.
 
         It contains everything that the next epoch depends on and that does not follow from the recipe and the seed: the
-        model, the optimiser's state, and the states of random generators in the model.
+        model, the optimizer's state, and the states of random generators in the model.
         """
 
     @abstractmethod

@@ -26,7 +26,7 @@ def plain(values: Array) -> Array:
 
 
 def model_inputs(inputs: Array, workload: Workload, models: str) -> Array:
-    """Examples as inputs of a framework's models: images normalised and in its layout, other arrays as by `plain`."""
+    """Examples as inputs of a framework's models: images normalized and in its layout, other arrays as by `plain`."""
     if is_images(inputs):
         mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
         inputs = (inputs.astype(np.float32) - mean) / std

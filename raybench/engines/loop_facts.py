@@ -20,7 +20,7 @@ _BY_MODULE = {
     **dict.fromkeys(("transformers", "lightning", "pytorch_lightning"), "torch"),
     "keras": "tensorflow",
 }
-"""Modules by which a framework is recognised, the most specific one first."""
+"""Modules by which a framework is recognized, the most specific one first."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class LoopFacts:
         """End the counting."""
 
 
-def recognise(modules: Collection[str]) -> str:
+def recognize(modules: Collection[str]) -> str:
     """The framework of a program, by the names of the modules that it imports; `none` if there is none."""
     return next((framework for name, framework in _BY_MODULE.items() if name in modules), NONE)
 
@@ -96,7 +96,7 @@ def loaded_framework() -> str:
         modules.discard("jax")  # TensorFlow imports it, if it is installed
     if "torch_tpu" in modules and not sys.modules["torch"].accelerator.is_available():
         modules.discard("torch_tpu")  # torch imports it, if it is installed
-    return recognise(modules)
+    return recognize(modules)
 
 
 def available_kind(framework: str) -> str:

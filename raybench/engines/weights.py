@@ -17,7 +17,7 @@ from raybench.datasets.splits import Array
 Weights = Mapping[str, Array]
 
 STATISTICS = ("running_mean", "running_var")
-"""Roles of running statistics, which no optimiser updates."""
+"""Roles of running statistics, which no optimizer updates."""
 
 
 class Mismatch(ValueError):

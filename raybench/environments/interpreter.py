@@ -44,7 +44,7 @@ installed = sorted(f"{each.name}=={each.version}" for each in metadata.distribut
 lock = hashlib.sha256("\\n".join([sys.version, *installed]).encode()).hexdigest()[:16]
 print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found, "lock": lock}))
 """
-"""Program that reads metadata only: importing a framework would take seconds and might initialise a device."""
+"""Program that reads metadata only: importing a framework would take seconds and might initialize a device."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _query(python: Path, distributions: Iterable[str]) -> dict[str, Any] | str:
             timeout=ANSWER_TIMEOUT_S,
             check=False,
         )
-        # Site customisation may have printed before the answer.
+        # Site customization may have printed before the answer.
         answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}, "lock": ""}
         answer |= json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from operator import itemgetter
 
-from raybench.devices import neighbours
+from raybench.devices import neighbors
 from raybench.planning.node import Node
 from raybench.planning.plan import WorkItem
 
@@ -156,7 +156,7 @@ class Dispatcher:
         fit, free = work.trial.cell.fit, self._free[name]
         assert fit is not None
         pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
-        accelerators = neighbours(fit.hardware.kind, pool, fit.accelerators)
+        accelerators = neighbors(fit.hardware.kind, pool, fit.accelerators)
         enough = all(free.resources.get(resource, 0.0) >= amount for resource, amount in fit.resources)
         return enough and len(free.cores) >= fit.cpus and accelerators is not None
 
@@ -165,7 +165,7 @@ class Dispatcher:
         assert fit is not None
         cores, free.cores = free.cores[: fit.cpus], free.cores[fit.cpus :]
         pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
-        visible = neighbours(fit.hardware.kind, pool, fit.accelerators) or ()
+        visible = neighbors(fit.hardware.kind, pool, fit.accelerators) or ()
         pool[:] = [each for each in pool if each not in visible]
         for resource, amount in fit.resources:
             free.resources[resource] -= amount

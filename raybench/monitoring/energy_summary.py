@@ -69,8 +69,8 @@ class EpochWindows:
         return [number for number in numbers if is_steady(number, warmup, gaps, epochs)]
 
 
-def summarise_energy(readings: Sequence[Reading], epochs: EpochWindows, missing: Sequence[str]) -> dict[str, Any]:
-    """Summarise the energy of a trial's epochs.
+def summarize_energy(readings: Sequence[Reading], epochs: EpochWindows, missing: Sequence[str]) -> dict[str, Any]:
+    """Summarize the energy of a trial's epochs.
 
     Each of the parts has `device_j` and, on an accelerator, `host_j`; what was not measured is left out.
 

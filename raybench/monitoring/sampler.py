@@ -15,9 +15,9 @@ from raybench.core.job import Job
 from raybench.devices import KINDS, hosted
 from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
-from raybench.monitoring.energy_summary import EpochWindows, Reading, summarise_energy
+from raybench.monitoring.energy_summary import EpochWindows, Reading, summarize_energy
 from raybench.monitoring.host import Usage, core_times, family_usage, mhz
-from raybench.monitoring.summary import Sample, summarise
+from raybench.monitoring.summary import Sample, summarize
 
 
 def open_sensors(kind: str, visible: Sequence[str]) -> Any:
@@ -75,10 +75,10 @@ class Monitor:
         self._stop()
         if self._thread is None:
             return None
-        audit = {**summarise(self._samples, self._epochs.whole), "missing": self._missing}
+        audit = {**summarize(self._samples, self._epochs.whole), "missing": self._missing}
         conditions = audit["host"] = {"cores": len(self._cores), **audit["host"]}
         if self._energy:
-            audit["energy"] = summarise_energy(self._readings, self._epochs, self._energy.missing)
+            audit["energy"] = summarize_energy(self._readings, self._epochs, self._energy.missing)
             own, busy = conditions.get("own_cpu_s"), conditions.get("socket_busy_s")
             if own is not None and busy:
                 audit["energy"]["others_share"] = round(max(0.0, 1 - own / busy), 4)

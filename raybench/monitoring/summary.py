@@ -36,8 +36,8 @@ def window_of(event: Event) -> Window:
     return end - sum(event["ledger"].values()), end
 
 
-def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[str, Any]:
-    """Summarise a trial's conditions.
+def summarize(samples: Sequence[Sample], window: Window | None = None) -> dict[str, Any]:
+    """Summarize a trial's conditions.
 
     A sample is weighted by the part of it that lies in the window, so intervals at its edges count in proportion. If
     these parts are shorter than `LEAST_S` together, the whole trial is used (`within`). `other_cpu_s`, the time
@@ -47,7 +47,7 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     weighted = [(sample, seconds) for sample in samples if (seconds := _overlap(sample, window)) > 0]
     total_s = sum(seconds for _, seconds in weighted)
     if window is not None and total_s < LEAST_S:
-        return summarise(samples)
+        return summarize(samples)
     return {
         "seconds": round(total_s, 3),
         "within": "trial" if window is None else "epochs",

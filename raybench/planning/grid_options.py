@@ -26,19 +26,24 @@ def requested_grid(
     smoke: bool = False,
     inline: bool = False,
     prices: Path | None = None,
-    options: tuple[str, str] = ("--set", "--where"),
+    dashes: str = "--",
+    parts: Mapping[tuple[str | int, ...], str] | None = None,
 ) -> tuple[GridSpec, list[tuple[str, str]]]:
-    """Read a grid with changes, and the filter on its cells; messages name both by `options`."""
-    all_changes = [*changes]
+    """Read a grid with changes, and the filter on its cells.
+
+    Messages name an option with dashes before its name, and those that have set `parts` of a mapping by their paths.
+    """
+    by_option = {}
     if until is not None:
         most = "" if repeats is None else f", at_most: {repeats}"
-        all_changes.append(f"repeats={{until: {until}{most}}}")
+        by_option[f"{dashes}until"] = f"repeats={{until: {until}{most}}}"
     elif repeats is not None:
-        all_changes.append(f"repeats={repeats}")
-    all_changes += ["synthetic_data=true"] if synthetic_data else []
-    spec = load_grid(source, all_changes, options[0])
+        by_option[f"{dashes}repeats"] = f"repeats={repeats}"
+    if synthetic_data:
+        by_option["--synthetic-data" if dashes else "synthetic_data"] = "synthetic_data=true"
+    spec = load_grid(source, changes, f"{dashes}set", by_option, parts)
     spec._prices = PriceList.read(prices) if prices else PriceList()
-    cells = selection(where, spec, options[1])
+    cells = selection(where, spec, f"{dashes}where")
     spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if inline else spec
     return (smoke_grid(spec, cells), []) if smoke else (spec, cells)
 

@@ -231,12 +231,11 @@ def _workload(spec: GridSpec) -> WorkloadInfo:
     try:
         info = spec.read_workload()
     except WorkloadError as error:
-        raise WorkloadError(f"{spec.place(error.field)}{error}", error.field) from None
+        place = spec.place(error.field)
+        raise WorkloadError(f"{place}: {error}" if place else str(error), error.field) from None
     if spec.synthetic_data:
         if info.dataset is None:
-            message = (
-                "reads its own data, which raybench cannot generate; return generated data from its `data` function"
-            )
+            message = "reads its own data, which raybench cannot generate; let its own code generate them"
             raise spec.error("synthetic_data", f"{info.name} {message}")
         info = replace(info, dataset=datasets.synthetic_name(info.dataset))
     if problems := wrong_settings(info.defaults):

@@ -29,7 +29,7 @@ from raybench.core.identity import digest, identifying
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
-from raybench.engines.loop_facts import recognise
+from raybench.engines.loop_facts import recognize
 from raybench.environments import recipe_for
 from raybench.errors import nearest
 from raybench.planning.expand import Point, matches
@@ -122,7 +122,7 @@ class Resolver:
     def cell(self, point: Point) -> ResolvedCell:
         """The cell of a point."""
         profile, info = self._spec.profile(point["device"]), self._info
-        framework = recognise(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
+        framework = recognize(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
         given = self._below | self._settings_of(point["device"])
         given |= {name: value for name, value in point.items() if name != "device"}
         for when, changes in self._rules:

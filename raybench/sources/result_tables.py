@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.bottleneck import roofline, utilization
-from raybench.analysis.findings.finding import finding_codes
+from raybench.analysis.findings.finding import Finding, findings
 from raybench.core.cell import Cell
 from raybench.core.settings import PARAM, TRAINING
 from raybench.core.status import TrialStatus
@@ -77,13 +77,13 @@ def prices(cells: Iterable[PlannedCell]) -> dict[str | None, float]:
 def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
     """Return the tables of trials and of epochs, in the order of the records."""
     records = list(records)
-    trials = _Columns()
+    trials, found = _Columns(), findings([record.attempt for record in records])
     of_cells: dict[int, dict[str, Any]] = {}
     for record in records:
         cell = record.attempt.cell  # its trials share it
         if id(cell) not in of_cells:
             of_cells[id(cell)] = cell_columns(cell)
-        trials.add(_trial(record, of_cells[id(cell)]))
+        trials.add(_trial(record, of_cells[id(cell)], found[id(record.attempt)]))
     return trials.frame(c.TRIALS), _epochs_frame(records, trials.values)
 
 
@@ -120,7 +120,7 @@ class _Columns:
         return DataFrame({name: _series(self.values.get(name, nothing), dtype) for name, dtype in types.items()})
 
 
-def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
+def _trial(record: Record, of_cell: Mapping[str, Any], found: Iterable[Finding]) -> dict[str, Any]:
     attempt, epochs = record.attempt, record.attempt.epochs
     row: dict[str, Any] = {
         "grid": attempt.grid or record.grid,
@@ -142,7 +142,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any]) -> dict[str, Any]:
         "error": attempt.error_text or None,
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
-        "findings": finding_codes(attempt),
+        "findings": ",".join(each.code for each in found) or None if attempt.status else None,
         "decay_check": attempt.decay_check.get("says"),
         "decay_factor": attempt.decay_check.get("factor"),
     }

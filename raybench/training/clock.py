@@ -16,13 +16,13 @@ from raybench.engines.step_timer import StepTimer
 class TrainingClock:
     """The sections of a loop, and the times of its steps.
 
-    The device is synchronised where sections change, except around `input_wait`, where this would change what is
+    The device is synchronized where sections change, except around `input_wait`, where this would change what is
     measured. Before the first epoch the time outside of sections is `build`, in an epoch it is `train`, and after the
     last one it is `other`.
 
     Attributes:
         waited_ns: time of waits for batches in the open section; the loop adds to it, and it becomes `input_wait`. The
-            device is not synchronised.
+            device is not synchronized.
         timer: of the steps of the open epoch; None outside of epochs.
     """
 
@@ -50,7 +50,7 @@ class TrainingClock:
             yield
         except BaseException:
             self._section = outer
-            self.ledger.fail(outer)  # a device that has failed cannot be synchronised
+            self.ledger.fail(outer)  # a device that has failed cannot be synchronized
             raise
         ended = None if begun is None else self._device.mark()
         self._change(outer)

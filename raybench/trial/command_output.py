@@ -26,7 +26,7 @@ KEPT_LINES = 200
 """The last lines, of which one is quoted if a pattern matches none."""
 
 _ENDS = re.compile(r"[\r\n\b]")
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COLORS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ESCAPES = re.compile(r"\\.|\(\?P?<?\w*>?")
 
 
@@ -54,7 +54,7 @@ class Lines:
             self._rest += rest
         if last or len(self._rest) > MAX_LINE_CHARS:
             lines, self._rest = [*lines, self._rest], ""
-        return [clean for line in lines if (clean := _COLOURS.sub("", line))]
+        return [clean for line in lines if (clean := _COLORS.sub("", line))]
 
 
 class Metrics:

@@ -16,28 +16,42 @@ TAIL, LONG_TAIL = 20, 500
 """Lines of a dead trial's output: those kept in its record, and those searched for an out-of-memory message."""
 
 
+def how_ended(code: int) -> str:
+    """How a process ended, by its exit code."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
+
+
 def classify_exit(
-    code: int | None, job: Job, oom_killed: bool, peak: int | None, output: str
-) -> tuple[str, dict[str, Any]]:
+    code: int | None,
+    job: Job,
+    oom_killed: bool,
+    peak: int | None,
+    output: str,
+    who: str = "the process",
+    details: str = "",
+) -> tuple[TrialStatus, dict[str, Any]]:
     """The status of a trial that ended without reporting it.
 
     SIGKILL counts as out of memory if the kernel has recorded an out-of-memory kill meanwhile, else as a loss of the
     process. Any other death counts as out of memory if the trial's last output says so: C++ aborts if an allocation
     fails, and TensorFlow's convolutions on a CPU continue with the array that was not allocated.
+
+    Args:
+        who, details: the beginning of the message, and its end.
     """
     if code is None:
         return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process disappeared"}
-    kind = signal.Signals(-code).name if code < 0 else "Exit"
-    reason = f"the process was ended by {kind}" if code < 0 else f"the process exited with status {code}"
+    reason = f"{who} {how_ended(code)}{details}"
     usage = memory.describe(output, peak, job.memory_limit)
-    if code == -signal.SIGKILL:
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL):  # as a shell says that of its command
         if oom_killed:
-            message = "killed by the kernel because memory ran out"
+            message = f"{who} was killed by the kernel because memory ran out"
             return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, **usage}
-        return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL"}
+        return TrialStatus.LOST, {"type": "Killed", "message": reason}
     if memory.looks_like_oom(output, limited=bool(job.memory_limit)):
-        return TrialStatus.OOM, {"type": "OutOfMemory", "message": f"{reason} when memory ran out", **usage}
-    return TrialStatus.FAILED, {"type": kind, "message": reason}
+        message = reason if details else f"{reason} when memory ran out"
+        return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, **usage}
+    return TrialStatus.FAILED, {"type": signal.Signals(-code).name if code < 0 else "Exit", "message": reason}
 
 
 def tail(path: Path, lines: int = TAIL) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 MAX_METRIC_CHARS = 1_000
-"""Length of the part of a line in which metrics and epochs are recognised."""
+"""Length of the part of a line in which metrics and epochs are recognized."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ _NEUTRAL = re.compile(r"average|avg|mean|epoch|step|total|running|metrics|top1|'
 """Words before the name of a metric that do not make it a different one."""
 
 
-def recognise(line: str) -> KnownOutput | None:
+def recognize(line: str) -> KnownOutput | None:
     """Return the kind of program that prints a line; None if it is not the beginning or end of an epoch of any."""
     line = line[:MAX_METRIC_CHARS]
     return next((known for known in KNOWN_OUTPUTS if any(re.search(text, line) for text in known.marks.values())), None)

@@ -1,6 +1,6 @@
 """The ranks of a trial: processes that train one model together.
 
-Each rank has its own device. The trial's process forks one process per device before any device is initialised, with
+Each rank has its own device. The trial's process forks one process per device before any device is initialized, with
 the environment variables of torchrun, and then only reads their events. Every rank does the same work and emits the
 same events, which are merged into one trial's.
 """

@@ -39,10 +39,11 @@ from raybench.results.epoch import over_ranks
 from raybench.training.epoch_record import finite
 from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import EPOCH_AGAIN, Lines, Metrics, OutputError
+from raybench.trial.exit_status import classify_exit
 from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
-from raybench.trial.known_output import recognise
+from raybench.trial.known_output import recognize
 from raybench.trial.launch_ranks import STACK_SECONDS, timeout_error
 from raybench.trial.opening import OFFLINE, open_assigned, opening
 from raybench.trial.program import (
@@ -332,21 +333,15 @@ class _Run:
         if root:
             who, code, of_rank = f"{who}: rank {root['rank']}", int(root["code"]), {"rank": int(root["rank"])}
             self._last_lines = deque(takewhile(lambda line: _OF_TORCHRUN not in line, self._last_lines))
-        kind = signal.Signals(-code).name if code < 0 else "Exit"
-        how = f"was ended by {kind}" if code < 0 else f"exited with status {code}"
         prefix = f"[rank{root['rank']}]: " if root else ""
         own = [line.removeprefix(prefix).strip() for line in self._last_lines]
         last = next((line for line in reversed(own) if line and not _NOT_OF_CAUSE.match(line)), "")
-        message = f"{who} {how}" + (f": {last[:300]}" if last else "" if root else ", without any output")
-        is_killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)  # as a shell says that of its command
-        by_kernel = is_killed and memory.oom_kills() > self._oom_kills
+        details = f": {last[:300]}" if last else "" if root else ", without any output"
         output = "\n".join([*self._last_lines][-KEPT_LINES:])
-        if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
-            memory.remove_limit()
-            sizes = memory.describe(output, None, self._job.memory_limit)
-            message = f"{who} was killed by the kernel because memory ran out" if by_kernel else message
-            return _End(TrialStatus.OOM, {"type": "OutOfMemory", "message": message} | sizes | of_rank)
-        return _End(TrialStatus.FAILED, {"type": kind, "message": message} | of_rank)
+        memory.remove_limit()
+        by_kernel = memory.oom_kills() > self._oom_kills
+        status, error = classify_exit(code, self._job, by_kernel, None, output, who, details)
+        return _End(status, error | of_rank)
 
 
 class _End(Exception):
@@ -380,7 +375,7 @@ class _Printed(_Run):
         self._read_joules = joules_reader(self._job)
         self._began_j: float | None = None
         self._has_begun = False
-        self._known: dict[str, Any] = {}  # what its output is recognised as
+        self._known: dict[str, Any] = {}  # what its output is recognized as
         self._spent_ns = 0  # when the epoch ended that has spent the budget
 
     def _start(self) -> Program:
@@ -398,7 +393,7 @@ class _Printed(_Run):
 
     def _lines(self, lines: list[str], at_ns: int) -> None:
         for line in lines:
-            if self._command.clock == "run" and not self._known and (known := recognise(line)):
+            if self._command.clock == "run" and not self._known and (known := recognize(line)):
                 self._known = {"clock": "output", "known_output": known.name, "are_passes": known.are_passes}
                 self._command = self._metrics.know(known)
             for mark in self._metrics.read(line):

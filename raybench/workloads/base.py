@@ -37,7 +37,7 @@ class Workload:
     The same class describes built-in workloads and those in the user's own files.
 
     Attributes:
-        model: builds the model, fresh and randomly initialised. Either a function without arguments (for a torch
+        model: builds the model, fresh and randomly initialized. Either a function without arguments (for a torch
             model), or by framework a function or a "module:function".
         dataset: a built-in data set (`raybench data`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.

@@ -16,8 +16,8 @@ def batch_norm_1d(features: int) -> nn.BatchNorm1d:
     return nn.BatchNorm1d(features, eps=1e-3, momentum=0.01)
 
 
-def initialise(model: nn.Module) -> nn.Module:
-    """Initialise weights in place as Keras does, and return the model.
+def initialize(model: nn.Module) -> nn.Module:
+    """Initialize weights in place as Keras does, and return the model.
 
     Convolutions and dense layers have Glorot-uniform kernels and zero biases, embeddings are uniform within .05. An
     LSTM has Glorot-uniform and orthogonal kernels and a bias of 1 at its forget gate. Keras's LSTM has one bias and
@@ -32,12 +32,12 @@ def initialise(model: nn.Module) -> nn.Module:
             nn.init.uniform_(module.weight, -0.05, 0.05)
         elif isinstance(module, nn.LSTM):
             for name, parameter in module.named_parameters():
-                _initialise_lstm(name, parameter, module.hidden_size)
+                _initialize_lstm(name, parameter, module.hidden_size)
     return model
 
 
 @torch.no_grad()
-def _initialise_lstm(name: str, parameter: nn.Parameter, width: int) -> None:
+def _initialize_lstm(name: str, parameter: nn.Parameter, width: int) -> None:
     if name.startswith("weight_ih"):
         nn.init.xavier_uniform_(parameter)
     elif name.startswith("weight_hh"):

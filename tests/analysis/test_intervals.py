@@ -112,8 +112,8 @@ def test_degrees_of_freedom_with_shared_repeats():
 
 
 def test_holm_stops_at_the_first_insignificant():
-    assert intervals.holm({"a": 0.01, "b": 0.06, "c": 0.001}) == {"a", "c"}
-    assert intervals.holm({"a": 0.02, "b": 0.03, "c": 0.04}) == set()
+    assert intervals.holm({"a": 0.01, "b": 0.06, "c": 0.001}) == ["c", "a"]
+    assert intervals.holm({"a": 0.02, "b": 0.03, "c": 0.04}) == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The closed forms of weight decay against torch's own optimisers, and what can be told from measured weights."""
+"""The closed forms of weight decay against torch's own optimizers, and what can be told from measured weights."""
 
 from itertools import product
 
@@ -17,7 +17,7 @@ START = np.array([1.0, -1.5, 5e-7, -1.5e-6], np.float32).astype(np.float64)
 
 
 def brute_force(rule, optimizer, decay):
-    """The weights after each step of torch's optimiser, in double precision."""
+    """The weights after each step of torch's optimizer, in double precision."""
     weight = torch.nn.Parameter(torch.from_numpy(START.copy()))
     settings = {"lr": RATE, "weight_decay": decay}
     if "momentum" in optimizer:

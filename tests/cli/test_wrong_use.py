@@ -67,6 +67,10 @@ ARGUMENTS = {
         ["plan", "g.yaml", "--where", "batch_size=65"],
         "--where batch_size=65: wrong has no batch_size 65; use one of 32, 64",
     ),
+    "--until with a budget": (
+        ["plan", "g.yaml", "--set", "budget.time=5s", "--until", "5%"],
+        "--until: `until` is for",
+    ),
     "--retry of no status": (["grid", "g.yaml", "--retry", "fail"], "Error: Invalid value for '--retry': 'fail'"),
     "--repeats 0": (["grid", "g.yaml", "--repeats", "0"], "Error: Invalid value for '--repeats': 0"),
     "results in a file": (["grid", "g.yaml", "--results", "g.yaml"], "Error: Invalid value for '--results'"),

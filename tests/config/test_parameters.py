@@ -95,7 +95,12 @@ def test_parameters_of_functions(problems, text, line, words):
     [
         ("[python, train.py, '--bs={batchsize}']", "axes: {batch_size: [8]}", 3, "unknown name {batchsize}; did you m"),
         ("python train.py\n  env: {WD: '{weight_decay}'}", "", 4, "no value for {weight_decay}; add `weight_decay: …`"),
-        ("'awk {print} {args}'", "", 3, "command[1]: unknown name {print}; add `params: {print: …}`, or write {{prin"),
+        (
+            "'awk {print} {args}'",
+            "",
+            3,
+            "command[1]: unknown name {print}; make it an axis, add `params: {print: …}`",
+        ),
         ("'a {batch_size:03d}'", "batch_size: 8", 3, "{batch_size} has a format, which is not supported; write {bat"),
         ("'a --x={args}'", "", 3, "{args} stands for several arguments; write it as an argument of its own"),
         ("python trian.py", "", 3, "there is no trian.py in FOLDER; did you mean train.py?"),

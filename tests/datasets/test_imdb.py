@@ -90,7 +90,7 @@ def test_cache_belongs_to_one_archive(archive: Path, monkeypatch: pytest.MonkeyP
 
 def test_archive_that_lacks_a_review(tmp_path: Path, archive: Path) -> None:
     write(tmp_path, {name: text for name, text in TEXTS.items() if name != "test/neg/1_4.txt"})
-    with pytest.raises(ValueError, match="7 labelled reviews instead of 8"):
+    with pytest.raises(ValueError, match="7 labeled reviews instead of 8"):
         imdb.read(tmp_path)
 
 

@@ -94,7 +94,7 @@ ADDED = {
     "gpt": ({"layers": 2, "width": 16, "heads": 2, "context": 8}, f"{GATHER} mean div {TOTALS}"),
     "resnet50": ({}, f"{GATHER} sub div_ argmax eq _to_copy {TOTALS}"),
 }
-"""Model options of a workload; what its step has that one by hand has not: batch, normalisation and metrics."""
+"""Model options of a workload; what its step has that one by hand has not: batch, normalization and metrics."""
 
 
 @pytest.mark.parametrize("name", ADDED)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from raybench.engines.loop_facts import loaded_framework, recognise
+from raybench.engines.loop_facts import loaded_framework, recognize
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from raybench.engines.loop_facts import loaded_framework, recognise
     ],
 )
 def test_by_imports(imported, framework):
-    assert recognise(imported) == framework
+    assert recognize(imported) == framework
 
 
 def test_tensorflow_wins_over_loaded_jax(monkeypatch):

@@ -77,7 +77,7 @@ ALONE = [{}, {"flip": True}, {"crop": 2}, {"cutout": 3}]
 
 
 @pytest.mark.parametrize(
-    ("augmentation", "normalised"),
+    ("augmentation", "normalized"),
     [
         (EVERY_AUGMENTATION, False),
         (EVERY_AUGMENTATION, True),
@@ -85,11 +85,11 @@ ALONE = [{}, {"flip": True}, {"crop": 2}, {"cutout": 3}]
     ],
     ids=str,
 )
-def test_augmentation_equals_torch(augmentation, normalised):
+def test_augmentation_equals_torch(augmentation, normalized):
     """TensorFlow divides by multiplying with the reciprocal, which is another last bit."""
     inputs = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3), dtype=np.uint8)
     what = Augmentation(**augmentation)
-    mean, std = (MEAN, STD) if normalised else ((0.0,), (1.0,))
+    mean, std = (MEAN, STD) if normalized else ((0.0,), (1.0,))
     order = BatchSampler(20, 20, None, (8, 8), what, seed=0).epoch()
     here = torch.device("cpu")
     (drawn,) = steps_of(AugmentationDraws.on(order, open_device("cpu", "torch", Assignment([], [], 1))))
@@ -105,7 +105,7 @@ def test_augmentation_equals_torch(augmentation, normalised):
         mean=mean,
         std=std,
     )
-    np.testing.assert_allclose(found, wanted.permute(0, 2, 3, 1).numpy(), rtol=2e-7 if normalised else 0, atol=0)
+    np.testing.assert_allclose(found, wanted.permute(0, 2, 3, 1).numpy(), rtol=2e-7 if normalized else 0, atol=0)
 
 
 def test_compiled_equals_eager():

@@ -1,4 +1,4 @@
-"""TensorFlow's optimisers are torch's: the closed forms of weight decay, and equality step for step."""
+"""TensorFlow's optimizers are torch's: the closed forms of weight decay, and equality step for step."""
 
 import itertools
 

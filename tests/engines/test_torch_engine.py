@@ -42,7 +42,7 @@ def metrics(**settings):
     return [epoch["metrics"] for epoch in training(**settings).epochs()]
 
 
-def normalised(inputs):
+def normalized(inputs):
     mean, std = torch.tensor(WORKLOAD.mean), torch.tensor(WORKLOAD.std)
     return ((torch.from_numpy(inputs).float() - mean) / std).permute(0, 3, 1, 2)
 
@@ -58,7 +58,7 @@ def test_epoch_equals_a_plain_loop():
         losses, right = [], 0
         model.train()
         for index in order.epoch().index:
-            outputs, targets = model(normalised(train.inputs[index])), torch.from_numpy(train.targets[index])
+            outputs, targets = model(normalized(train.inputs[index])), torch.from_numpy(train.targets[index])
             loss = torch.nn.functional.cross_entropy(outputs, targets)
             optimizer.zero_grad()
             loss.backward()
@@ -69,7 +69,7 @@ def test_epoch_equals_a_plain_loop():
         assert epoch["metrics"]["train/accuracy"] == pytest.approx(right / 192)
         assert (epoch["steps"], epoch["examples"]) == (6, 192)
     model.eval()
-    outputs, targets = model(normalised(val.inputs)), torch.from_numpy(val.targets)
+    outputs, targets = model(normalized(val.inputs)), torch.from_numpy(val.targets)
     wanted = (
         torch.nn.functional.cross_entropy(outputs, targets).item(),
         (outputs.argmax(1) == targets).float().mean().item(),
@@ -113,7 +113,7 @@ def test_augmentation_by_hand(augmentation):
         window = bordered[top : top + 8, left : left + 8]
         if augmentation.flip and order.flip[0, place]:
             window = window[:, ::-1]
-        expected = normalised(window[None].copy())[0]
+        expected = normalized(window[None].copy())[0]
         if augmentation.cutout:
             row, column = order.cut_top[0, place], order.cut_left[0, place]
             expected[:, row : row + 3, column : column + 3] = 0.0

@@ -107,6 +107,6 @@ def test_weights_are_written_in_place(model: nn.Module) -> None:
     parameter = next(model.parameters())
     before = inspection.read_weights(model)
     inspection.write_weights(model, {name: array + 1 for name, array in before.items()})
-    assert next(model.parameters()) is parameter, "the optimiser holds it"
+    assert next(model.parameters()) is parameter, "the optimizer holds it"
     after = inspection.read_weights(model)
     assert all(np.array_equal(after[name], before[name] + 1) for name in before)

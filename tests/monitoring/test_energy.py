@@ -19,7 +19,7 @@ from raybench.core.settings import Settings
 from raybench.devices.energy import AmdGpus, AppleChip, EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring import Monitor
-from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
+from raybench.monitoring.energy_summary import EpochWindows, summarize_energy
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
 
@@ -150,13 +150,13 @@ def readings(begin=0, end=20, **counters):
     ids=["long", "two shorter than five readings", "all too short", "one without readings", "end not read"],
 )
 def test_epochs_have_the_energy_of_their_time(epochs, each):
-    energy = summarise_energy(readings(cpu=10), windows(job(), *epochs), [])
+    energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), [])
     assert {number: sums["device_j"] for number, sums in energy["each"].items()} == pytest.approx(each)
 
 
 def test_sums_over_all_and_steady_epochs():
     shorts = [(second, second + 2) for second in range(1, 19, 2)]
-    energy = summarise_energy(readings(cpu=10, dram=5), windows(job(), *shorts), [])
+    energy = summarize_energy(readings(cpu=10, dram=5), windows(job(), *shorts), [])
     assert energy["epochs"] == {"count": 9, "device_j": 270.0}
     assert energy["steady"] == {"count": 8, "device_j": 240.0}
     assert energy["missing"] == [] and energy["each"] == {}
@@ -164,7 +164,7 @@ def test_sums_over_all_and_steady_epochs():
 
 @pytest.mark.parametrize("epochs", [[(1, 2), (2, 3)], [(10, 29)]], ids=["short", "not read"])
 def test_energy_that_was_not_measured_is_missing(epochs):
-    energy = summarise_energy(readings(cpu=10), windows(job(), *epochs), ["reason"])
+    energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), ["reason"])
     assert energy.keys() == {"each", "missing"}
     assert energy["missing"][0] == "reason" and "too short, or" in energy["missing"][1]
 
@@ -173,7 +173,7 @@ def test_a_gpu_counter_lost_during_training():
     read = [
         (second, joules if second <= 10 else {"cpu 0": joules["cpu 0"]}) for second, joules in readings(gpu=3, cpu=1)
     ]
-    energy = summarise_energy(read, windows(job(kind="cuda"), (1, 9), (9, 18)), ["lost"])
+    energy = summarize_energy(read, windows(job(kind="cuda"), (1, 9), (9, 18)), ["lost"])
     assert energy["each"] == {"1": {"device_j": 24.0, "host_j": 8.0}, "2": {"host_j": 9.0}}
     assert energy["epochs"] == {"count": 2, "host_j": 17.0}
 
@@ -182,7 +182,7 @@ def test_a_gpu_counter_lost_during_training():
 def test_energy_to_the_target(losses, target):
     own = job(target=Target("val/loss", at_most=0.5))
     found = windows(own, (1, 7), (7, 13), (13, 19), losses=losses)
-    assert summarise_energy(readings(cpu=10), found, []).get("target") == target
+    assert summarize_energy(readings(cpu=10), found, []).get("target") == target
 
 
 def test_steady_epochs_follow_each_warm_up():

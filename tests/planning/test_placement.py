@@ -3,7 +3,7 @@
 import pytest
 from support.cells import resolved_cell
 
-from raybench.devices import Hardware, neighbours
+from raybench.devices import Hardware, neighbors
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
@@ -67,11 +67,11 @@ def test_a_trial_takes_one_slice_of_a_gpu(hardware, accelerator_type, count, pla
         ("cpu", "", 0, ""),
     ],
 )
-def test_tpu_chips_are_assigned_as_neighbours(kind, free, count, chosen):
-    assert neighbours(kind, tuple(free), count) == (None if chosen is None else tuple(chosen))
+def test_tpu_chips_are_assigned_as_neighbors(kind, free, count, chosen):
+    assert neighbors(kind, tuple(free), count) == (None if chosen is None else tuple(chosen))
 
 
-def test_a_trial_waits_for_neighbouring_chips():
+def test_a_trial_waits_for_neighboring_chips():
     def work(name, count):
         return WorkItem(Trial(resolved_cell(name, fit=Placement(CHIPS, ("host",), 1, count, "2.9")), 0, 0))
 
@@ -82,4 +82,4 @@ def test_a_trial_waits_for_neighbouring_chips():
     dispatcher.release("a-r0", 1)
     dispatcher.release("c-r0", 1)
     last = dispatcher.next()
-    assert last.visible == ("2", "3"), "0 and 2 are free before 3 is, and no neighbours"
+    assert last.visible == ("2", "3"), "0 and 2 are free before 3 is, and no neighbors"

@@ -69,7 +69,7 @@ def test_each_cell_twice_under_identities_of_their_own(versions):
     assert plan.label(first) == f"batch {first.cell.axes['batch_size']}, {first.cell.axes['version']}, repeat 1"
 
 
-def test_versions_of_a_cell_are_neighbours(versions):
+def test_versions_of_a_cell_are_neighbors(versions):
     trials = versions.plan().trials
     assert [trial.repeat for trial in trials] == [repeat for repeat in range(4) for _ in range(6)]
     orders = set()

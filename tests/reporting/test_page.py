@@ -86,7 +86,7 @@ def test_sections_without_content_are_left_out():
     assert headings[4:] == ["Method", "Grid file"]
 
 
-def test_the_trust_mark_has_a_colour():
+def test_the_trust_mark_has_a_color():
     assert 'class="trust clear"' in html_of(three_axes())
     assert 'class="trust doubtful"' in html_of(busy_host())
 

@@ -48,7 +48,7 @@ def difference(value, half=0.003, runs=3):
 
 def configuration(index, label, axes, seconds, quality, reference=0, runs=3, **further):
     """A configuration whose completed runs took `seconds` with `quality`."""
-    made = tuple(Run(f"c{index}-r{n}", seconds, quality, None) for n in range(runs))
+    made = tuple(Run(f"c{index}-r{n}", seconds, None) for n in range(runs))
     return Configuration(
         index=index,
         cell_id=f"c{index}",
@@ -284,6 +284,7 @@ def several_workloads() -> Answer:
                 reference=index - index % 2,
                 runs=1,
                 ratio=ratio(speed, runs=1) if index % 2 else None,
+                rank=1 + ((device == "gpu") != (workload == "cnn")),
             )
             made.append(replace(own, workload=workload))
     return Answer(

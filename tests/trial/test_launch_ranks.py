@@ -146,7 +146,7 @@ def test_end_of_a_rank_ends_the_trial(template, tmp_path, attribute, trouble, st
     ("trouble", "warning"),
     [
         pytest.param("raising", "not measured in rank 1: 'only in rank 1'", marks=pytest.mark.exhaustive),
-        ("killed", "not measured in rank 1: killed by SIGKILL"),
+        ("killed", "not measured in rank 1: the process was ended by SIGKILL"),
         pytest.param("hanging", "not measured in rank 1: took longer", marks=pytest.mark.exhaustive),
     ],
 )

@@ -206,7 +206,7 @@ KNOWN_OUTPUTS = {
 
 
 @pytest.mark.parametrize("name", KNOWN_OUTPUTS)
-def test_epochs_of_known_programs_are_recognised(project, name):
+def test_epochs_of_known_programs_are_recognized(project, name):
     text, metrics = KNOWN_OUTPUTS[name]
     lines = textwrap.dedent(text).strip().splitlines()
     attempt = project.one(f"import time\nfor line in {lines!r}:\n    time.sleep(0.02); print(line)")
@@ -247,7 +247,7 @@ Namespace(acc=False, loss_weight=0.5, precision=16, max_acc=3), error 404, map 3
 """
 
 
-def test_common_metrics_are_recognised():
+def test_common_metrics_are_recognized():
     for line in METRIC_LINES.strip("\n").splitlines():
         text, _, wanted = line.partition(" ->")
         found = [f"{name} {value:g}" for name, value, _ in metrics_in(text)]
@@ -615,7 +615,7 @@ def test_processor_time_of_a_command_and_its_children(project):
 
 
 @pytest.mark.parametrize(("option", "word"), [("--hidden-size", "dashes"), ("--hidden_size", "underscores")])
-def test_arguments_are_spelt_as_the_script_spells_them(project, option, word):
+def test_arguments_are_spelled_as_the_script_spells_them(project, option, word):
     script = (
         f"import argparse\np = argparse.ArgumentParser()\np.add_argument({option!r}, required=True)\np.parse_args()"
     )
@@ -623,13 +623,18 @@ def test_arguments_are_spelt_as_the_script_spells_them(project, option, word):
     assert attempt.status == "completed", attempt.error
 
 
-def test_kernels_kill_is_out_of_memory(project, monkeypatch):
+@pytest.mark.parametrize(
+    ("by_kernel", "status", "message"),
+    [
+        (True, "oom", "script.py was killed by the kernel because memory ran out"),
+        (False, "lost", "script.py was ended by SIGKILL, without any output"),
+    ],
+)
+def test_killed_command(project, monkeypatch, by_kernel, status, message):
     kills = iter(range(9))
-    monkeypatch.setattr("raybench.core.memory.oom_kills", lambda: next(kills))
-    attempt = project.one("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert (attempt.status, attempt.error["message"]) == (
-        "oom", "script.py was killed by the kernel because memory ran out",
-    )  # fmt: skip
+    monkeypatch.setattr("raybench.core.memory.oom_kills", lambda: next(kills) if by_kernel else 0)
+    attempt = project.one("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", grid="retries: 0\n")
+    assert (attempt.status, attempt.error["message"]) == (status, message)
 
 
 def test_epochs_that_arrive_together_are_a_finding(project):

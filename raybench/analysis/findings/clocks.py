@@ -1,15 +1,15 @@
-"""Findings about what the clock measured: warm-up, waiting for input, unsynchronised or buffered times."""
+"""Findings about what the clock measured: warm-up, waiting for input, unsynchronized or buffered times."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from statistics import median
 
 from raybench.analysis.bottleneck import LEAST_SHARE, input_share
-from raybench.analysis.findings.conditions import busy_host, steal
-from raybench.analysis.findings.finding import Context, Finding, detects
+from raybench.analysis.findings.conditions import others_load
+from raybench.analysis.findings.finding import Finding, detects
 from raybench.analysis.findings.slow_start import BATCHES, slow_start
 from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
 from raybench.results import timing
@@ -36,12 +36,12 @@ MOST_WAITED = 0.99
 
 
 @detects("set more `warmup_epochs`", caution=True, recurs=True)
-def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
+def short_warmup(run: Attempt) -> Iterator[Finding]:
     """In most repeats, steps after the warm-up began slow, which lengthens the run by 2% or more.
 
     Epochs are looked at if steps were not timed. On a busy host it is not looked for, as others may have slowed steps.
     """
-    if any(True for detector in (busy_host, steal) for _ in detector(run, context)):
+    if others_load(run):
         return
     steady = run.steady
     steps = [epoch.step_s for epoch in steady]
@@ -61,7 +61,7 @@ def short_warmup(run: Attempt, context: Context) -> Iterator[Finding]:
     caution=True,
     of_hardware=True,
 )
-def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
+def input_bound(run: Attempt) -> Iterator[Finding]:
     """The run waited for input during {LEAST_SHARE:.0%} of the steady epochs."""
     share = input_share(run)
     if share is not None and share >= LEAST_SHARE:
@@ -70,36 +70,33 @@ def input_bound(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects("do not trust its times: the device's `synchronize` has to wait for all work", caution=True)
-def unsynchronized_clock(run: Attempt, context: Context) -> Iterator[Finding]:
+def unsynchronized_clock(run: Attempt) -> Iterator[Finding]:
     """The device worked on after the clock had stopped, or its own clock shows more than the host's.
 
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
     first epoch is left out, because a fetch may have to be compiled there.
     """
     epochs = list(run.epochs[1:] or run.epochs)
-    for section, ledger_names in (("train", timing.STEADY), ("evaluate", ("evaluate",))):
-        waited_s, took_s, count = _medians(epochs, "settle_s", section, ledger_names)
-        if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
-            share = waited_s / took_s if took_s else float(count)
-            text = f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
-            text += f"{waited_s:.3g} s"
-        else:
-            device_s, took_s, count = _medians(epochs, "device_s", section, ("compile", *ledger_names))
-            if device_s <= took_s * (1 + BEYOND) + BEYOND_LEAST_S:
-                continue
-            share = device_s / took_s - 1 if took_s else float(count)
-            text = f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's"
-        yield Finding(text, share, too_short=share)
-        return
+    waited_s, took_s = _medians(epochs, "settle_s", timing.STEADY)
+    if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
+        text = f"when the clock of `train` had stopped ({took_s:.3g} s per epoch), the device worked on for "
+        text += f"{waited_s:.3g} s"
+    else:
+        device_s, took_s = _medians(epochs, "device_s", timing.TRAINING)
+        waited_s = device_s - took_s
+        if waited_s <= BEYOND * took_s + BEYOND_LEAST_S:
+            return
+        text = f"`train` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's"
+    share = waited_s / took_s if took_s else float(len(epochs))
+    yield Finding(text, share, too_short=share)
 
 
-def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterable[str]) -> tuple[float, float, int]:
-    """Return the median seconds by a different clock, those in the ledger, and the number of epochs with that clock."""
-    known = [epoch for epoch in epochs if section in getattr(epoch, clock)]
+def _medians(epochs: Sequence[Epoch], clock: str, sections: Sequence[str]) -> tuple[float, float]:
+    """Return the median seconds of training by a different clock, and those in the ledger."""
+    known = [epoch for epoch in epochs if "train" in getattr(epoch, clock)]
     if not known:
-        return 0.0, 0.0, 0
-    seconds = [getattr(epoch, clock)[section] for epoch in known]
-    return median(seconds), median(timing.seconds_of_each(known, tuple(sections))), len(known)
+        return 0.0, 0.0
+    return median(getattr(each, clock)["train"] for each in known), median(timing.seconds_of_each(known, sections))
 
 
 @detects(
@@ -107,7 +104,7 @@ def _medians(epochs: Sequence[Epoch], clock: str, section: str, sections: Iterab
     "before the command), or run again on a quiet machine",
     caution=True,
 )
-def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
+def output_buffered(run: Attempt) -> Iterator[Finding]:
     """The lines of several epochs of a command arrived together."""
     together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
     if together:
@@ -116,7 +113,7 @@ def output_buffered(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects("make an epoch several rounds of the program, so that it takes 0.1 s or more", caution=True)
-def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
+def short_epochs(run: Attempt) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
     seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
     if is_too_short(run) and seconds < SHORT_EPOCH_S:
@@ -125,7 +122,7 @@ def short_epochs(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
-def off_budget(run: Attempt, context: Context) -> Iterator[Finding]:
+def off_budget(run: Attempt) -> Iterator[Finding]:
     """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
     budget_s = run.cell.budget.get("seconds") if run.cell.budget else None
     sections = timing.TRAINING if run.cell.budget and run.cell.budget.get("compile", True) else timing.STEADY

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from raybench.analysis.findings.finding import Context, Finding, detects
+from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
+from raybench.analysis.measured import seconds_since_1970
 from raybench.core.text import plural
 from raybench.devices import hosted
 from raybench.monitoring.summary import LEAST_S
@@ -47,23 +48,24 @@ OVERLAP = 0.01
 MOST_TAKEN = 0.8
 """Largest fraction of the cores taken by others at which the cost can be estimated."""
 
+MOST_LOST = 1 / (1 - MOST_TAKEN)
+"""Cost from which it counts as unknown: a program that sleeps has little processor time whatever the others do."""
 
-@detects("remove `threads` and `cpus` from the grid file to use all cores", caution=True, of_hardware=True)
-def few_threads(run: Attempt, context: Context) -> Iterator[Finding]:
+
+@detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
+def few_threads(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
     """The host computes with fewer threads than it has cores, and the grid does not compare `threads` or `cpus`."""
-    if not _is_hosted(run) or set(context.axes) & {"threads", "cpus", "count"}:
-        return
-    threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
-    own_cores = number_in(run.cell.device.count) or 0.0
-    cores = max(own_cores, number_in(run.machine.get("cores")) or 0.0)
-    if threads and 0 < threads < cores:
-        where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of the machine's {cores:.0f} cores"
-        text = f"the run used {threads:.0f} thread{'s' if threads > 1 else ''} on {where}"
-        yield Finding(text, cores / threads, too_long=cores / threads - 1)
+    for run in () if {"threads", "cpus", "count"} & {*axes} else filter(_is_hosted, runs):
+        threads, own_cores = _threads(run), number_in(run.cell.device.count) or 0.0
+        cores = max(own_cores, number_in(run.machine.get("cores")) or 0.0)
+        if threads and 0 < threads < cores:
+            part = "" if own_cores == cores else f"{own_cores:.0f} of the machine's "
+            text = f"the run used {plural(int(threads), 'thread')} on {part}{cores:.0f} cores"
+            yield [run], Finding(text, cores / threads, too_long=cores / threads - 1)
 
 
 @detects("run again with `--rerun` on a quiet machine", caution=True)
-def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
+def busy_host(run: Attempt) -> Iterator[Finding]:
     """Other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs.
 
     If these took less than `LEAST_S`, it is during the whole run.
@@ -80,14 +82,13 @@ def busy_host(run: Attempt, context: Context) -> Iterator[Finding]:
     text += f", which itself used {own * cores:.1f}" if own else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
     lost = _lost(share, waiting)
-    threads = number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
-    if own and threads == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
+    if own and _threads(run) == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
         lost = min(lost or math.inf, max(0.0, 1 / (own * cores) - 1))
-    yield Finding(text, share, too_long=lost)
+    yield Finding(text, share, too_long=None if lost is None or lost > MOST_LOST else lost)
 
 
 @detects("use a machine with dedicated cores, or more `repeats` at other times", caution=True)
-def steal(run: Attempt, context: Context) -> Iterator[Finding]:
+def steal(run: Attempt) -> Iterator[Finding]:
     """A hypervisor gave {STOLEN:.0%} of the cores' time to others."""
     share = core_share(run, "steal_s")
     if share >= STOLEN:
@@ -96,7 +97,7 @@ def steal(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects("run again with `--rerun`", caution=True)
-def stopped(run: Attempt, context: Context) -> Iterator[Finding]:
+def stopped(run: Attempt) -> Iterator[Finding]:
     """The run or its whole machine was stopped for {STOPPED:.0%} of the time of its epochs.
 
     The stop may be by SIGSTOP or by a paused virtual machine; the times contain it.
@@ -107,20 +108,35 @@ def stopped(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
 
 
-@detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True)
-def cores_shared(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Other trials ran on the same machine at the same time."""
-    if context.overlap is None:
-        if run.runtime_conditions.get("exclusive") is False:
-            yield Finding("the run used a part of its machine, and other trials may have run at the same time", 1.0)
-    elif context.overlap > OVERLAP:
-        others = plural(context.others, "other run")
-        text = f"the run shared its machine with {others} during {context.overlap:.0%} of its time"
-        yield Finding(text, context.overlap, too_long=context.overlap)
+@detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True, of_grid=True)
+def cores_shared(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
+    """Other trials ran on the same machine during {OVERLAP:.0%} of the run's time."""
+    for group in in_groups(runs, lambda run: run.host.get("name")):
+        spans: dict[object, tuple[float, float]] = {}  # once for a run that is there twice, as in two versions
+        for run in group:
+            start, end = seconds_since_1970(run.started), seconds_since_1970(run.ended)
+            if start and end and start < end:
+                spans[run.run or id(run)] = start, end
+        shared_s: dict[object, list[float]] = {key: [] for key in spans}  # with each other run
+        running: list[object] = []
+        for key, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
+            running = [each for each in running if spans[each][1] > start]
+            for each in running:
+                seconds = min(spans[each][1], end) - start
+                shared_s[each].append(seconds)
+                shared_s[key].append(seconds)
+            running.append(key)
+        for run in group:
+            key = run.run or id(run)
+            start, end = spans.get(key, (0.0, 1.0))
+            share = min(sum(others := shared_s.get(key, [])) / (end - start), 1.0)
+            if share > OVERLAP:
+                text = f"the run shared its machine with {plural(len(others), 'other run')} during {share:.0%} of it"
+                yield [run], Finding(text, share, too_long=share)
 
 
 @detects("improve cooling or power supply, and run again", caution=True)
-def throttled(run: Attempt, context: Context) -> Iterator[Finding]:
+def throttled(run: Attempt) -> Iterator[Finding]:
     """Heat or low power slowed a GPU down during {THROTTLED_TIME:.0%} of the epochs, or busy cores by {SLOWED_BY:.0%}.
 
     The cores are slowed if their last frequency is below the first. A throttled GPU is assumed to keep half its speed.
@@ -143,7 +159,7 @@ def throttled(run: Attempt, context: Context) -> Iterator[Finding]:
 
 
 @detects("run trials one at a time on a quiet machine to measure their energy alone")
-def energy_shared(run: Attempt, context: Context) -> Iterator[Finding]:
+def energy_shared(run: Attempt) -> Iterator[Finding]:
     """Other processes took {SHARED_ENERGY:.0%} of the processor time on the sockets whose energy was measured."""
     part = energy.DEVICE if _is_hosted(run) else energy.HOST
     others = energy.others_share(run)
@@ -152,12 +168,9 @@ def energy_shared(run: Attempt, context: Context) -> Iterator[Finding]:
         yield Finding(text, others)
 
 
-@detects("run it again with `--rerun` to get the times of a single process")
-def resumed(run: Attempt, context: Context) -> Iterator[Finding]:
-    """Training was resumed from a checkpoint, in a different process."""
-    if run.gaps:
-        epochs = " and ".join(map(str, run.gaps))
-        yield Finding(f"the run was resumed from a checkpoint after epoch {epochs}", float(len(run.gaps)))
+def others_load(run: Attempt) -> list[Finding]:
+    """Return findings that other programs made a run take longer."""
+    return [*busy_host(run), *steal(run)]
 
 
 def audited(run: Attempt, *path: str) -> float | None:
@@ -174,6 +187,11 @@ def core_share(run: Attempt, name: str) -> float:
     if total is None or not seconds or not cores or seconds < LEAST_S:
         return 0.0
     return total / (seconds * cores)
+
+
+def _threads(run: Attempt) -> float | None:
+    """Return the number of its threads, as they were or else as they were set; None if not known."""
+    return number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
 
 
 def _is_hosted(run: Attempt) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from raybench.analysis.findings.finding import Context, Finding, detects, in_groups
-from raybench.analysis.measured import are_same, metrics_of, repeat_one_another
+from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
+from raybench.analysis.measured import are_same, metrics_of
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -22,40 +22,8 @@ TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
 
 
-def same_results(runs: Iterable[Attempt], axes: Iterable[str]) -> dict[int, dict[str, list[Finding]]]:
-    """Return findings of runs with the same results, by the `id` of a run and by code.
-
-    Args:
-        runs: of one grid.
-        axes: the axes of the grid that vary.
-    """
-    completed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.cell]
-    made: dict[int, dict[str, list[Finding]]] = {}
-
-    def note(code: str, group: Iterable[Attempt], text: str, remedy: str = "") -> None:
-        for run in group:
-            made.setdefault(id(run), {}).setdefault(code, [Finding(text, 1.0, remedy=remedy)])
-
-    for axis in axes:
-        in_optimizer = axis in OPTIMIZER
-        in_learning = LEARNING in SETTINGS[axis].affects if axis in SETTINGS else axis.startswith(PARAM)
-        if not in_optimizer and not in_learning:
-            continue
-        for group, values in _differing_in(axis, completed):
-            name, listed = short_name(axis), join_words(values)
-            if in_optimizer and are_same([_optimizers(run) for run in group]):
-                text = f"the optimizer has the same learning rate and weight decay with `{name}` {listed}"
-                note("optimizer_unchanged", group, text, f"pass `{name}` to the optimizer")
-            if in_learning and are_same([metrics_of(run) for run in group]):
-                note("no_effect", group, f"all metrics are the same to the last digit with `{name}` {listed}")
-    for repeats in in_groups(completed, lambda run: run.cell_id):
-        if repeat_one_another(repeats):
-            note("seed_unused", repeats, f"all metrics are the same to the last digit in {len(repeats)} repeats")
-    return made
-
-
-def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Attempt], list[str]]]:
-    """Yield runs of one repeat that differ in one axis alone, with their values on it."""
+def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Attempt], str]]:
+    """Yield completed runs of one repeat that differ in one axis alone, with their values on it."""
     leaf = axis if axis.startswith(PARAM) else f"settings.{'.'.join(TRAINING[axis].path)}" if axis in TRAINING else axis
     rest: dict[int, str] = {}
 
@@ -64,10 +32,14 @@ def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Att
             rest[id(run.cell)] = canonical({name: value for name, value in run.cell.leaves.items() if name != leaf})
         return run.repeat, rest[id(run.cell)]
 
-    for group in in_groups(runs, key):
+    for group in in_groups(filter(_is_complete, runs), key):
         values = list(dict.fromkeys(format_value(run.cell.leaves.get(leaf)) for run in group))
         if len(values) > 1:
-            yield group, values
+            yield group, join_words(values)
+
+
+def _is_complete(run: Attempt) -> bool:
+    return run.status == TrialStatus.COMPLETED and bool(run.cell)
 
 
 def _optimizers(run: Attempt) -> list[Any]:
@@ -76,25 +48,39 @@ def _optimizers(run: Attempt) -> list[Any]:
     return optimizers if all(optimizers) else []
 
 
-@detects("pass the setting to the optimizer", caution=True)
-def optimizer_unchanged(run: Attempt, context: Context) -> Iterator[Finding]:
+@detects("pass the setting to the optimizer", caution=True, of_grid=True)
+def optimizer_unchanged(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
     """In a training function, the optimizer's learning rate and weight decay do not change with their axis."""
-    yield from context.same.get("optimizer_unchanged", ())
+    for axis in (each for each in axes if each in OPTIMIZER):
+        for group, values in _differing_in(axis, runs):
+            if are_same([_optimizers(run) for run in group]):
+                text = f"the optimizer has the same learning rate and weight decay with `{short_name(axis)}` {values}"
+                yield group, Finding(text, remedy=f"pass `{short_name(axis)}` to the optimizer")
 
 
-@detects("check that the setting is used; if it is meant to change only the speed, ignore this")
-def no_effect(run: Attempt, context: Context) -> Iterator[Finding]:
+@detects("check that the setting is used; if it is meant to change only the speed, ignore this", of_grid=True)
+def no_effect(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit for all values of an axis that affects convergence."""
-    yield from context.same.get("no_effect", ())
+    for axis in axes:
+        if LEARNING in SETTINGS[axis].affects if axis in SETTINGS else axis.startswith(PARAM):
+            for group, values in _differing_in(axis, runs):
+                if are_same([metrics_of(run) for run in group]):
+                    text = f"all metrics are the same to the last digit with `{short_name(axis)}` {values}"
+                    yield group, Finding(text)
 
 
 @detects(
     "seed all random generators with `trial.seed`, or with `--seed '{seed}'` if the command has such an option: "
-    "repeats then show the noise"
+    "repeats then show the noise",
+    caution=True,
+    of_quality=True,
+    of_grid=True,
 )
-def seed_unused(run: Attempt, context: Context) -> Iterator[Finding]:
+def seed_unused(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
-    yield from context.same.get("seed_unused", ())
+    for repeats in in_groups(filter(_is_complete, runs), lambda run: run.cell_id):
+        if len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats]):
+            yield repeats, Finding(f"all metrics are the same to the last digit in {len(repeats)} repeats")
 
 
 @detects(
@@ -102,7 +88,7 @@ def seed_unused(run: Attempt, context: Context) -> Iterator[Finding]:
     "function",
     caution=True,
 )
-def other_batch_size(run: Attempt, context: Context) -> Iterator[Finding]:
+def other_batch_size(run: Attempt) -> Iterator[Finding]:
     """In a training function, an optimizer's step has over {TOLERANCE:.0%} more or fewer examples than `batch_size`.
 
     They do in every epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
@@ -127,10 +113,18 @@ def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
     return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
 
 
+@detects("set `decay` or `decay_rule` to how the decay acts", caution=True, of_quality=True)
+def other_decay(run: Attempt) -> Iterator[Finding]:
+    """The check before the runs shows that weight decay acts by a different rule, or with a different factor."""
+    check = run.decay_check
+    if check.get("passed") is False and run.cell.settings.weight_decay:
+        yield Finding(f"the check of the run's weight decay {check.get('says')}")
+
+
 @detects("move the model and the batches to `trial.device`", caution=True)
-def accelerator_unused(run: Attempt, context: Context) -> Iterator[Finding]:
+def accelerator_unused(run: Attempt) -> Iterator[Finding]:
     """In the first epoch of a training function no memory was allocated on its accelerator."""
     if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
         return
     if run.epochs and run.epochs[0].memory_peak_bytes == 0:
-        yield Finding(f"the run allocated no memory on its {run.cell.device.kind} device", 1.0)
+        yield Finding(f"the run allocated no memory on its {run.cell.device.kind} device")

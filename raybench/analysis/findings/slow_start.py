@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from raybench.analysis.intervals import explained, quantile
+
 ALPHA = 1e-3
 """Significance level over all splits: in times without a change, one run in a thousand has a false alarm."""
 
@@ -44,22 +46,17 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     count = len(logs)
     if count < 3:
         return None
-    splits = np.arange(1, count - 1)
-    sums, squares = logs.cumsum(), (logs * logs).cumsum()
-    before, after = sums[splits - 1] / splits, (sums[-1] - sums[splits - 1]) / (count - splits)
-    spread = squares[-1] - splits * before**2 - (count - splits) * after**2
+    squares = explained(logs)
     # Times that are equal to the last digit only have the variance of rounding.
-    t = (before - after) / np.sqrt(np.maximum(spread, 1e-12) / (count - 2) * (1 / splits + 1 / (count - splits)))
+    spread = np.maximum(count * logs.var() - squares, 1e-12)
+    falls = np.cumsum(logs - logs.mean())[:-1] > 0
+    t = np.where(falls, np.sqrt((count - 2) * squares / spread), 0.0)[:-1]  # of a split with two times after it
     best = int(t.argmax())
-    split, difference = int(splits[best]), float(before[best] - after[best])
-    excess = float(np.exp(logs).mean() / math.exp(after[best])) - 1
-    if t[best] <= 0 or excess < MATTERS:
+    split, after = best + 1, float(logs[best + 1 :].mean())
+    difference = float(logs[:split].mean()) - after
+    excess = float(np.exp(logs).mean() / math.exp(after)) - 1
+    if t[best] < quantile(count - 2, 1 - ALPHA / (count - 2)) or excess < MATTERS:
         return None
     # A slow stretch later in the series, whatever its cause, is not a slow start.
-    if float(np.median(logs[: -(-split // 2)])) - after[best] <= difference / 2:
-        return None
-    from scipy.special import stdtr
-
-    if (count - 2) * float(stdtr(count - 2, -t[best])) > ALPHA:
-        return None
-    return SlowStart(split / count, math.exp(difference), excess)
+    is_start = float(np.median(logs[: -(-split // 2)])) - after > difference / 2
+    return SlowStart(split / count, math.exp(difference), excess) if is_start else None

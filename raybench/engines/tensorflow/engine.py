@@ -24,7 +24,7 @@ POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name of each precision; the device decides if float32 uses TF32."""
 
 Rows = Mapping[str, tf.Tensor]
-"""Draws and optimiser scalars of an epoch, each [steps, …], or of one step."""
+"""Draws and optimizer scalars of an epoch, each [steps, …], or of one step."""
 
 
 def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0) -> tf.Tensor:
@@ -74,7 +74,7 @@ class TensorFlowEngine(Engine):
         self._sample = self._first_of(val, 2)
 
     def build(self) -> None:
-        """Build the model from its seed and its optimiser, and check loss and metrics.
+        """Build the model from its seed and its optimizer, and check loss and metrics.
 
         Raises:
             TypeError: the workload's function returns no model.
@@ -97,7 +97,7 @@ class TensorFlowEngine(Engine):
         self._evaluate = tf.function(self._evaluate_call, jit_compile=bool(recipe.compile), autograph=False)
 
     def save(self, path: Path) -> None:
-        """Save all variables of the model, with those of its random generators, and of the optimiser."""
+        """Save all variables of the model, with those of its random generators, and of the optimizer."""
         arrays = {name: part.numpy() for name, part in self._parts().items()}
         with path.open("wb") as file:
             np.savez(file, epochs=np.array(self._epochs), **arrays)
@@ -176,7 +176,7 @@ class TensorFlowEngine(Engine):
     def begin_epoch(self) -> Iterator[tuple[int, Fed]]:
         """Draw the next epoch; its batches are the numbers of steps, with their fed values.
 
-        The draws and the optimiser's scalars are copied to the device at once, so that no step waits for a copy.
+        The draws and the optimizer's scalars are copied to the device at once, so that no step waits for a copy.
         """
         self._drawn, self._first_step = self._order.epoch(), self._step
         order = self._drawn.filled(self._order.steps)  # a shorter epoch would be a new shape, and traced again

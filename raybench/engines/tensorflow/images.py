@@ -1,4 +1,4 @@
-"""Image batches inside the compiled step: gather, crop, flip, normalise and cutout."""
+"""Image batches inside the compiled step: gather, crop, flip, normalize and cutout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draws_of(order: EpochPlan) -> dict[str, Array]:
 
 
 class ImageAugmenter:
-    """Turns stored images into augmented, normalised batches [batch, height, width, channels].
+    """Turns stored images into augmented, normalized batches [batch, height, width, channels].
 
     It is the only layout of TensorFlow.
 
@@ -60,7 +60,7 @@ class ImageAugmenter:
         return tf.gather(pixels, rows * source_width + columns)
 
     def finish(self, images: tf.Tensor, draws: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
-        """Normalise images of values 0 to 255 to floats; set a cutout to 0, the mean."""
+        """Normalize images of values 0 to 255 to floats; set a cutout to 0, the mean."""
         values = tf.cast(images, tf.float32)
         if not self._as_stored:
             values = (values - self._mean) / self._std

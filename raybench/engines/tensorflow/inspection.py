@@ -1,7 +1,7 @@
 """Weights and outputs of a Keras model as NumPy arrays.
 
 The torch engine has a module of the same name with the same functions. Weights are in the form of
-`raybench.engines.weights`, so in torch's layouts; images are float32 [N, height, width, channels], normalised. The
+`raybench.engines.weights`, so in torch's layouts; images are float32 [N, height, width, channels], normalized. The
 model must be a functional or a `Sequential` one, because the data flow of a `Model` subclass is not accessible.
 """
 
@@ -54,5 +54,5 @@ def outputs(model: Any, inputs: Array) -> Array:
 
 
 def smallest() -> Any:
-    """The smallest model with all kinds of optimised tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
+    """The smallest model with all kinds of optimized tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
     return keras.Sequential([keras.Input((2,)), layers.Dense(4)])

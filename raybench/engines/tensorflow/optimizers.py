@@ -1,4 +1,4 @@
-"""Optimisers on TensorFlow variables, with torch's formulas and weight decay.
+"""Optimizers on TensorFlow variables, with torch's formulas and weight decay.
 
 Keras's own differ: its SGD has the rate inside the velocity, and its `weight_decay` is always decoupled. Here the rate
 is outside the velocity, and λ is in the mean-loss convention, on every trainable tensor. The updates are TensorFlow's
@@ -117,7 +117,7 @@ class Adam(Optimizer):
 def build_optimizer(
     variables: Sequence[tf.Variable], settings: Mapping[str, Any], weight_decay: float, decay: str
 ) -> Optimizer:
-    """Build the optimiser of a cell.
+    """Build the optimizer of a cell.
 
     Coupled decay adds λ·w to the gradient before momentum or moments; decoupled decay shrinks the weights by rate·λ
     beside the update; `adam` and `adamw` differ in nothing else.

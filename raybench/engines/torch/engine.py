@@ -60,7 +60,7 @@ class TorchEngine(Engine):
         self._input: Input = kind(train, val, augmenter, self._device)
 
     def build(self) -> None:
-        """Build the model, initialised from its seed and in its memory format, and its optimiser.
+        """Build the model, initialized from its seed and in its memory format, and its optimizer.
 
         Raises:
             TypeError: the workload's function returns no module.
@@ -99,7 +99,7 @@ class TorchEngine(Engine):
         self._loop.settling = SETTLING if self._captures else 0
 
     def save(self, path: Path) -> None:
-        """Save parameters and buffers, the states of the optimiser and the scaler, and the random states."""
+        """Save parameters and buffers, the states of the optimizer and the scaler, and the random states."""
         state = {
             "model": self.model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
@@ -148,7 +148,7 @@ class TorchEngine(Engine):
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
-        # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
+        # With a gradient scaler only the fused kernel skips a step without a synchronization with the host.
         fused = True if self._scaler.is_enabled() and not self._device.synchronous else None
         settings, decay = recipe.optimizer_settings, recipe.acting_decay
         return build_optimizer(self.model.parameters(), settings, decay, recipe.decay, fused)
@@ -219,7 +219,7 @@ class TorchEngine(Engine):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def _update(self) -> None:
-        """Take the optimiser's step with the current gradients."""
+        """Take the optimizer's step with the current gradients."""
         rate = self._rate(self._step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate

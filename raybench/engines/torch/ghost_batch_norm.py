@@ -39,7 +39,7 @@ class GhostBatchNorm(_BatchNorm):
     groups: int
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Normalise [batch, features, …] to the same shape.
+        """Normalize [batch, features, …] to the same shape.
 
         Raises:
             ValueError: in training, a batch that is not divisible by the groups, or one value in each.

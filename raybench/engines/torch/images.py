@@ -1,4 +1,4 @@
-"""Image batches on the device: gather, crop, flip, normalise and cutout."""
+"""Image batches on the device: gather, crop, flip, normalize and cutout."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
 
 
 class ImageAugmenter:
-    """Turns indices into normalised batches [batch, channels, height, width].
+    """Turns indices into normalized batches [batch, channels, height, width].
 
     Args:
         mean, std: per channel (or one for all), in units of the stored 0 to 255.
@@ -114,7 +114,7 @@ class ImageAugmenter:
         return source.view(-1, channels).index_select(0, pixels.view(-1)).view(len(index), *self._size, channels)
 
     def finish(self, images: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
-        """Normalise uint8 images in float32, with a cutout of 0, the mean; convert them to the model's layout."""
+        """Normalize uint8 images in float32, with a cutout of 0, the mean; convert them to the model's layout."""
         values = images.to(torch.float32) if self._plain else torch.sub(images, self._mean).div_(self._std)
         if draws is not None and draws.cut_top is not None:
             rows = self._cut_rows.index_select(0, draws.cut_top)

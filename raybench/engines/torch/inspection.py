@@ -1,7 +1,7 @@
 """Weights and outputs of a PyTorch model as NumPy arrays.
 
 The TensorFlow engine has a module of the same name with the same functions. Weights are in the form of
-`raybench.engines.weights`; images are float32 [N, height, width, channels], normalised.
+`raybench.engines.weights`; images are float32 [N, height, width, channels], normalized.
 """
 
 from __future__ import annotations
@@ -84,5 +84,5 @@ def outputs(model: nn.Module, inputs: Array) -> Array:
 
 
 def smallest() -> nn.Module:
-    """The smallest model with all kinds of optimised tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
+    """The smallest model with all kinds of optimized tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
     return nn.Linear(2, 4)

@@ -1,4 +1,4 @@
-"""Optimisers with one definition of weight decay, of every trainable tensor, in the mean-loss convention."""
+"""Optimizers with one definition of weight decay, of every trainable tensor, in the mean-loss convention."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build_optimizer(
     decay: str,
     fused: bool | None = None,
 ) -> torch.optim.Optimizer:
-    """Build the optimiser of a cell.
+    """Build the optimizer of a cell.
 
     Coupled decay adds λ·w to the gradient before momentum or moments; decoupled decay shrinks the weights by rate·λ
     separately from the update. torch's SGD and Adam couple, its AdamW decouples; `adam` and `adamw` differ in nothing

@@ -59,7 +59,7 @@ class XlaEngine(TorchEngine):
             self._mesh = one_program(self._recipe.devices)
 
     def build(self) -> None:
-        """Build the model and the optimiser; the first step has the trial's seed, for example for dropout."""
+        """Build the model and the optimizer; the first step has the trial's seed, for example for dropout."""
         self._random = self._seed
         super().build()
         if self._mesh:  # from the start, as the second step would otherwise be a different graph

@@ -1,4 +1,4 @@
-"""Optimisers with torch's arithmetic and the same XLA graph in every step.
+"""Optimizers with torch's arithmetic and the same XLA graph in every step.
 
 torch's own would cause compilations: torch_xla treats a Python number that is exactly 0 or ±1 as a constant of the
 graph (a rate that starts at 0, a bias correction that has become 1), and a state that is created in the first step
@@ -22,7 +22,7 @@ class XlaOptimizer(torch.optim.Optimizer):
 
     Args:
         params: of which those with a gradient are trained.
-        settings: of the cell's optimiser.
+        settings: of the cell's optimizer.
         weight_decay: λ, in the mean-loss convention.
         coupled: whether λ·w is added to the gradient; otherwise the weights shrink by rate·λ beside the update.
     """
@@ -84,6 +84,6 @@ class XlaAdam(XlaOptimizer):
 def build_optimizer(
     params: Iterable[torch.nn.Parameter], settings: Mapping[str, Any], weight_decay: float, decay: str
 ) -> XlaOptimizer:
-    """Build the optimiser of a cell, by the rules of `raybench.engines.torch.optimizers`."""
+    """Build the optimizer of a cell, by the rules of `raybench.engines.torch.optimizers`."""
     kinds = {"sgd": XlaOptimizer, "adam": XlaAdam, "adamw": XlaAdam}
     return kinds[settings["name"]](params, settings, weight_decay, decay == "coupled")

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from raybench.workloads.imdb import CNN_WORDS, WORDS
-from raybench.workloads.keras_init_in_torch import initialise
+from raybench.workloads.keras_init_in_torch import initialize
 
 
 class ReviewBiLSTM(nn.Module):
@@ -66,7 +66,7 @@ class ReviewCNN(nn.Module):
 
 def bilstm() -> nn.Module:
     """Build the bidirectional LSTM of 2,658,945 parameters, not counting second biases that are frozen at zero."""
-    return initialise(ReviewBiLSTM())
+    return initialize(ReviewBiLSTM())
 
 
 def lstm(recurrent_dropout: float = 0.0) -> nn.Module:
@@ -77,12 +77,12 @@ def lstm(recurrent_dropout: float = 0.0) -> nn.Module:
     """
     if recurrent_dropout:
         raise ValueError("model.recurrent_dropout needs the framework tensorflow: torch's LSTM has none")
-    return initialise(ReviewLSTM())
+    return initialize(ReviewLSTM())
 
 
 def cnn() -> nn.Module:
     """Build the convolutional network of 350,751 parameters."""
-    return initialise(ReviewCNN())
+    return initialize(ReviewCNN())
 
 
 def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from raybench.workloads.keras_init_in_torch import batch_norm, initialise
+from raybench.workloads.keras_init_in_torch import batch_norm, initialize
 
 
 def block(inputs: int, outputs: int) -> nn.Sequential:
@@ -22,7 +22,7 @@ def build() -> nn.Module:
 
     111,498 parameters and 448 running statistics. The last layer has a ReLU, as published: no logit is below 0.
     """
-    return initialise(
+    return initialize(
         nn.Sequential(
             block(3, 32),
             block(32, 64),

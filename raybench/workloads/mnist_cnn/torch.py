@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from raybench.workloads.keras_init_in_torch import batch_norm, batch_norm_1d, initialise
+from raybench.workloads.keras_init_in_torch import batch_norm, batch_norm_1d, initialize
 
 
 def conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:
@@ -22,7 +22,7 @@ def conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:
 
 def build() -> nn.Module:
     """Build the network of 250,698 parameters: [N, 1, 28, 28] to logits [N, 10]."""
-    return initialise(
+    return initialize(
         nn.Sequential(
             conv(1, 6, kernel=3, stride=1),
             conv(6, 12, kernel=6, stride=2),

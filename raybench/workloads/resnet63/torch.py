@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from raybench.workloads.keras_init_in_torch import batch_norm, initialise
+from raybench.workloads.keras_init_in_torch import batch_norm, initialize
 
 
 class Block(nn.Module):
@@ -60,4 +60,4 @@ class ResNet63(nn.Module):
 
 def build() -> nn.Module:
     """Build the network of 15,187,722 parameters: [N, 3, 32, 32] to logits [N, 10]."""
-    return initialise(ResNet63())
+    return initialize(ResNet63())

@@ -35,7 +35,7 @@ def prove_all(on, cases, kind="cpu"):
 
 
 def prove_wrong(on, wrong, cases, kind="cpu"):
-    """What an engine comes to in each case whose optimiser is not the one its cell declares."""
+    """What an engine comes to in each case whose optimizer is not the one its cell declares."""
     engine = import_module(f"raybench.engines.{on}.engine")
     build, found = engine.build_optimizer, []
     for case in cases:

@@ -10,7 +10,7 @@ from raybench.trial.record import record
 
 
 def made(job: dict[str, Any]) -> list[dict[str, Any]]:
-    os.environ.pop("XLA_FLAGS", None)  # in a program without optimisations sums are rounded otherwise
+    os.environ.pop("XLA_FLAGS", None)  # in a program without optimizations sums are rounded otherwise
     told: list[dict[str, Any]] = []
     record(Job.from_json(job), told.append)
     return told

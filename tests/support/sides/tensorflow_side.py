@@ -105,7 +105,7 @@ def trained_from_a_slow_loader(seconds):
 
 
 def plain_loop():
-    """Two epochs as anyone would write them, with Keras's own optimiser, which is the same where the rate is still."""
+    """Two epochs as anyone would write them, with Keras's own optimizer, which is the same where the rate is still."""
     train, val = pictures(), pictures(70, seed=1)
     keras.utils.set_random_seed(SEED)
     model = network()
@@ -113,19 +113,19 @@ def plain_loop():
     optimizer = keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True)
     order = BatchSampler(len(train), 32, None, (8, 8), Augmentation(), SEED)
 
-    def normalised(inputs):
+    def normalized(inputs):
         return ((inputs - np.array(MEAN)) / np.array(STD)).astype(np.float32)
 
     losses = []
     for _ in range(2):
         for index in order.epoch().index:
             with tf.GradientTape() as tape:
-                loss = cross_entropy(train.targets[index], model(normalised(train.inputs[index]), training=True))
+                loss = cross_entropy(train.targets[index], model(normalized(train.inputs[index]), training=True))
             gradients = tape.gradient(loss, model.trainable_variables)
             pairs = zip(gradients, model.trainable_variables, strict=True)
             optimizer.apply_gradients([(g + 1e-3 * w, w) for g, w in pairs])
             losses.append(float(loss))
-    outputs = model(normalised(val.inputs), training=False)
+    outputs = model(normalized(val.inputs), training=False)
     right = float(np.mean(np.argmax(outputs, 1) == val.targets))
     return {"losses": losses, "val": [float(cross_entropy(val.targets, outputs)), right], "weights": weights(model)}
 
