@@ -80,7 +80,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
         column(words.metric_name(metric), "quality.value", _quality_text(answer)),
         column(f"{currency}{per}", f"{of}price", drop=5),
-        column(f"J{per}", f"{of}energy_j", drop=9),
+        column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]

@@ -12,9 +12,8 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from datetime import datetime
 from io import StringIO
 from itertools import chain, cycle
 from statistics import fmean
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from raybench.analysis.over import OverTime
 
 WIDTH = 4.6
 """Width of a figure in inches; on a phone, text of a wider one would be too small."""
@@ -212,10 +210,7 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
 
 
 def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
-    """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
-
-    With a budget that is a price, over the price of the training time.
-    """
+    """Draw the metric over training time: the mean over runs and their range, with a label at each curve."""
     metric = metric or answer.metric
     curves_of = {
         each.index: [curve for run in each.runs if (curve := run.curve(metric))]
@@ -227,13 +222,11 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     figure, (panel,) = _new_figure(make, 3.3)
     scale = 100 if words.is_accuracy(metric) else 1
     colors, styles = _colors(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
-    by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
     ends, xs = [], []
     for each in shown:
         curves = curves_of[each.index]
         length = min(map(len, curves))
-        rate = each.price_per_hour / 3600 if by_price and each.price_per_hour else 1.0
-        x = [rate * fmean(curve[number][1] for curve in curves) for number in range(length)]
+        x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
         y, color = list(map(fmean, values)), colors[each.index]
         panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)
@@ -244,8 +237,7 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     _scale(panel, xs, 12.0)
-    currency = words.currency_sign(answer)
-    panel.set_xlabel(f"price of training, {currency}" if by_price else "training time, s", loc="left")
+    panel.set_xlabel("training time, s", loc="left")
     panel.set_ylabel(words.metric_name(metric) + (", %" if scale == 100 else ""))
     panel.grid(axis="y", linewidth=0.4, color=LINE)
     _label_ends(figure, panel, ends)
@@ -313,34 +305,6 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     panel.grid(linewidth=0.4, color=LINE)
     _label_ends(figure, panel, [(_fitted(each.label), x, y, colors[each.index]) for each, x, y in points])
     return figure
-
-
-def over_time(over: OverTime) -> RenderedFigure:
-    """Draw the speed of each configuration over the executions of a grid, relative to its first level."""
-    from matplotlib import dates
-    from matplotlib.figure import Figure
-
-    axis: Any = dates
-    with _styled("over"):
-        figure, (panel,) = _new_figure(Figure, 3.3)
-        ends = []
-        for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
-            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
-            base = each.levels[0].seconds
-            levels = [base / level.seconds for level in each.levels for _ in range(level.sessions)]
-            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=color, ms=3, alpha=0.5)
-            panel.plot(days, levels, color=color, linewidth=1.6, drawstyle="steps-post")
-            ends.append((_fitted(each.label), days[-1], levels[-1], color))
-        first, last = panel.dataLim.intervalx
-        margin = max(0.03 * (last - first), 1 / 24)
-        panel.set_xlim(first - margin, last + margin)
-        panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
-        panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
-        panel.set_ylabel("speed relative to the first level")
-        panel.grid(axis="y", linewidth=0.4, color=LINE)
-        _label_ends(figure, panel, ends)
-    caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
-    return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
 
 
 def scaling(answer: Answer, make: Make) -> Figure:
@@ -431,19 +395,14 @@ def _seconds(each: Configuration) -> Summary | None:
 
 def _bound(answer: Answer) -> float | None:
     """The target's bound on the metric of the answer, as a fraction for an accuracy."""
-    target = answer.target
-    if target is None or target.metric != answer.metric:
-        return None
-    return target.at_least if target.at_least is not None else target.at_most
+    return answer.target.bound if answer.target and answer.target.metric == answer.metric else None
 
 
 def _some(configurations: Sequence[Configuration], most: int = MAX_ROWS) -> list[Configuration]:
     """Return the best configurations, and references in place of the last of them if there are too many."""
-    if len(configurations) <= most:
-        return list(configurations)
-    kept = list(configurations[:most])
-    references = [each for each in configurations[most:] if each.is_reference][: most // 3]
-    return [*kept[: most - len(references)], *references]
+    kept, others = configurations[:most], configurations[most:]
+    references = [each for each in others if each.is_reference][: most // 3]
+    return [*kept[: len(kept) - len(references)], *references]
 
 
 def _colors(answer: Answer) -> dict[int, str]:
@@ -517,21 +476,13 @@ def _fitted(name: str) -> str:
 # matplotlib
 
 
-@contextmanager
-def _styled(salt: str) -> Iterator[None]:
-    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards."""
+def _styled(salt: str) -> AbstractContextManager[None]:
+    """Return a context with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    import matplotlib as mpl
-    from matplotlib import rcParamsDefault
+    from matplotlib import style
 
-    # Do not touch the backend, or whether a notebook displays new figures.
-    defaults: dict[str, Any] = {
-        name: value for name, value in rcParamsDefault.items() if not name.startswith(("backend", "interactive"))
-    }
-    settings: Any = {**defaults, **LETTERS, "svg.hashsalt": salt}
-    with mpl.rc_context(settings):
-        yield
+    return style.context({**LETTERS, "svg.hashsalt": salt}, after_reset=True)
 
 
 def _new_figure(make: Make, height: float, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:

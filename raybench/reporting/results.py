@@ -79,12 +79,6 @@ class Results:
         """One row per trial: settings, status, times by every timing rule, accuracy, price.
 
         `columns` describes the columns, with units.
-
-        Examples:
-            >>> import raybench
-            >>> trials = raybench.load("raybench-results", grid="quickstart").trials
-            >>> trials["status"].value_counts().to_dict()
-            {'completed': 12}
         """
         return self._tables[0]
 
@@ -118,14 +112,7 @@ class Results:
 
     @cached_property
     def best(self) -> DataFrame:
-        """One row per criterion: the best configuration, relative to its reference.
-
-        Examples:
-            >>> import raybench
-            >>> best = raybench.load("raybench-results", grid="quickstart").best
-            >>> best["criterion"].tolist()
-            ['fastest']
-        """
+        """One row per criterion: the best configuration, relative to its reference."""
         return frames.best(self._answers)
 
     def plot(self, figure: str = "speed") -> Axes:
@@ -138,12 +125,6 @@ class Results:
         Raises:
             RaybenchError: the grid has no data for it; the message has the reason.
             UsageError: there is no such figure.
-
-        Examples:
-            >>> import raybench
-            >>> results = raybench.load("raybench-results", grid="quickstart")
-            >>> axes = results.plot("speed")
-            >>> axes.figure.savefig("speed.png")
         """
         from matplotlib import pyplot
 

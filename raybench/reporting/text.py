@@ -11,8 +11,6 @@ from raybench.reporting.columns import configuration_columns, effect_columns, ro
 from raybench.reporting.layout import Line, table_lines, wrapped
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from raybench.analysis.answer import Answer
 
 MAX_ROWS, WORST_ROWS = 12, 3
@@ -25,12 +23,6 @@ MAX_FAILURES = 5
 def report_text(answer: Answer, width: int, full: bool = False) -> str:
     """Return the report as plain text of this width."""
     return "".join(f"{text}\n" for text, _ in report_lines(answer, width, full))
-
-
-def print_report(answer: Answer, console: Console, full: bool = False, after_run: bool = False) -> None:
-    """Print the report."""
-    for text, style in report_lines(answer, console.width, full, after_run):
-        console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)
 
 
 def report_lines(answer: Answer, width: int, full: bool = False, after_run: bool = False) -> Iterator[Line]:

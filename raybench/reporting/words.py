@@ -15,6 +15,7 @@ from raybench.analysis.answer import (
     Criterion,
     Difference,
     Effect,
+    Ending,
     Ratio,
     Summary,
     TrustLevel,
@@ -162,13 +163,9 @@ def signed(value: float, decimals: int) -> str:
 
 def target_text(target: Target) -> str:
     """Format a target: 94% accuracy; val/loss 0.3."""
-    bound = target.at_least if target.at_least is not None else target.at_most
-    if bound is None:
-        return target.metric
-    if target.is_accuracy:
-        shown = bound if target.in_percent else 100 * bound
-        return f"{shown:.4g}% {metric_name(target.metric)}"
-    return f"{target.metric} {format_value(bound)}"
+    if not target.is_accuracy or target.bound is None:
+        return f"{target.metric} {format_value(target.bound)}"
+    return f"{target.bound if target.in_percent else 100 * target.bound:.4g}% {metric_name(target.metric)}"
 
 
 def goal_text(answer: Answer) -> str:
@@ -182,29 +179,13 @@ def name_of(answer: Answer, index: int, workload: str = "") -> str:
     return ", ".join(part for part in parts if part not in workload.split(", ")) or answer.workload
 
 
-def _other_name(answer: Answer, best: Best) -> str:
-    """The other side: `cpu, batch 32`; by one kind of difference if the rest is the same: `with batch 32`, `on cpu`."""
-    if best.other is None:
-        return ""
-    own, other = (name_of(answer, index, best.workload) for index in (best.configuration, best.other))
-    differing = [part for part in other.split(", ") if part not in own.split(", ")]
-    device = format_value(answer.configurations[best.other].axes.get("device"))
-    if ", ".join(differing) in ("", other) or (device in differing and len(differing) > 1):
-        return other
-    return f"{'on' if device in differing else 'with'} {', '.join(differing)}"
-
-
 # Sentences at the top
 
 
 def status_sentences(answer: Answer) -> list[str]:
     """Sentences before the answer: smoke run, generated data, stopped or incomplete grid."""
-    sentences = []
-    if is_smoke(answer.grid):
-        sentences.append("Smoke run: its numbers are not results.")
-    if answer.status.part:
-        sentences.append(f"Part of the grid: {answer.status.part}.")
-    status = answer.status
+    status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
+    sentences += [f"Part of the grid: {status.part}."] if status.part else []
     if status.completed < status.planned:
         ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
         counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
@@ -241,11 +222,11 @@ CRITERIA = {
         "as expensive as",
     ),
     Criterion.LEAST_ENERGY: CriterionWords(
-        "least energy{to}{metered}",
-        "energy",
-        ("{}x less energy than", "{} less energy than"),
-        ("needs {}x as much energy as", "{} more energy than"),
-        "as much energy as",
+        "least device energy{to}{metered}",
+        "device energy",
+        ("{}x less device energy than", "{} less device energy than"),
+        ("needs {}x as much device energy as", "{} more device energy than"),
+        "as much device energy as",
     ),
 }
 
@@ -375,7 +356,8 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
 
 def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> Iterator[str]:
     """Ratios and the difference of quality to the other side, if there is one, which the first of them names."""
-    other, said = _other_name(answer, best), set[str]()
+    other = "" if best.other is None else name_of(answer, best.other, best.workload)
+    said = set[str]()
     configuration, is_reaching = answer.configurations[best.configuration], is_reached(ranked)
     for criterion, ratio in best.ratios.items():
         if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
@@ -413,7 +395,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     text = criterion_words.equal if is_equal else forms[is_percent].format(amount)
     text = f"{text} {other}" if other else text.rpartition(" ")[0]
     if ratio.has_interval and not ratio.excludes(1) and not is_equal:
-        text += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' energy')}"
+        text += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' device energy')}"
     return f"{text}{interval}{' if no run misses the target' if ratio.holds_if_no_miss and ratio.excludes(1) else ''}"
 
 
@@ -549,32 +531,22 @@ def table_caption(answer: Answer) -> str:
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
     target = "Times to the target begin with the first epoch and include restarts after misses."
     to_target = target if is_reached(answer.configurations) else ""
-    return " ".join(filter(None, [first, to_target, *_mfu_problems(answer)]))
-
-
-def _mfu_problems(answer: Answer) -> list[str]:
-    """Why configurations have no MFU, if the measurement contradicts what is stated."""
-    problems: dict[str, list[str]] = {}
-    for each in answer.configurations:
-        problems.setdefault(each.mfu_problem, []).append(each.label)
-    of = "" if len(problems) == 1 else " of {}"
-    return [f"No MFU{of.format(names_text(names))}: {problem}." for problem, names in problems.items() if problem]
+    found = dict.fromkeys(each.mfu_problem for each in answer.configurations if each.mfu_problem)
+    problems = [f"MFU is left out: {problem}." for problem in found]
+    return " ".join(filter(None, [first, to_target, *problems]))
 
 
 def hardware_text(answer: Answer) -> str:
     """The hardware of each device with its price and where this comes from: `AMD EPYC, 2 cores, $0.10/h (Hetzner)`."""
-    groups: dict[str, list[Configuration]] = {}
+    groups: dict[str, list[str]] = {}  # to the parts of labels that all with this hardware share
     for each in answer.configurations:
         price = "" if each.price_per_hour is None else f"{money_text(each.price_per_hour, answer.currency)} per hour"
         price += f" ({each.price_source})" if price and each.price_source else ""
         if text := ", ".join(filter(None, (each.hardware, price))):
-            groups.setdefault(text, []).append(each)
-    named = []
-    for text, group in groups.items():
-        labels = [each.label.split(", ") for each in group]
-        shared = ", ".join(part for part in labels[0] if all(part in label for label in labels))
-        named.append(f"{shared}: {text}" if shared and len(groups) > 1 else text)
-    return "; ".join(named)
+            parts = each.label.split(", ")
+            groups[text] = [part for part in groups.get(text, parts) if part in parts]
+    names = {text: f"{', '.join(parts)}: " if parts and len(groups) > 1 else "" for text, parts in groups.items()}
+    return "; ".join(f"{name}{text}" for text, name in names.items())
 
 
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
@@ -630,10 +602,8 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
     """Why runs did not complete or cannot run: a sentence for each reason with the configurations concerned."""
     reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for each in answer.configurations:
-        if each.skip:
-            reasons.setdefault(("skipped", each.skip), []).append((each.label, 0))
-        for ending in () if only_skips else each.endings:
-            if not each.skip and ending.status not in ("not run", "unfinished"):
+        for ending in [Ending("skipped", 0, each.skip)] if each.skip else () if only_skips else each.endings:
+            if ending.status not in ("not run", "unfinished"):
                 reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
     sentences = []
     for (status, message), places in reasons.items():
@@ -649,14 +619,14 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
 
 def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
-    cautions, level = answer.trust.cautions, answer.trust.level
+    cautions, what = answer.trust.cautions, "how large a difference is, but not which is best"
     if not cautions:
         return "No cautions about the measurement." if answer.status.completed else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
-        return f"{plural(len(cautions), 'caution')} that could change these numbers:"
-    if level == TrustLevel.DOUBTFUL:
-        return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"
-    return f"{plural(len(cautions), 'caution')} that could change how large a difference is, but not which is best:"
+        what = "these numbers"
+    elif answer.trust.level == TrustLevel.DOUBTFUL:
+        what = "which configuration is best"
+    return f"{plural(len(cautions), 'caution')} that could change {what}:"
 
 
 def caution_text(caution: Caution) -> str:

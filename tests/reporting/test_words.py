@@ -64,7 +64,7 @@ def test_ends_of_an_interval_differ(value, width):
         (Ratio(4, 3.9, 4.1), CHEAPEST, "4.0x cheaper than cpu (95% CI 3.9–4.1)"),
         (Ratio(0.5, 0.4, 0.6), CHEAPEST, "costs 2.0x as much as cpu (95% CI 1.7–2.5)"),
         (Ratio(1.09, 1.07, 1.1), CHEAPEST, "8% cheaper than cpu (95% CI 7–9%)"),
-        (Ratio(0.92, 0.91, 0.94), ENERGY, "9% more energy than cpu (95% CI 6–10%)"),
+        (Ratio(0.92, 0.91, 0.94), ENERGY, "9% more device energy than cpu (95% CI 6–10%)"),
         (Ratio(1.5, 0.4, 5), CHEAPEST, "1.5x cheaper than cpu, not shown to be cheaper (95% CI 0.40–5.0)"),
         (Ratio(2.93), FASTEST, "2.9x as fast as cpu"),
     ],
