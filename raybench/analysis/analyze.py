@@ -12,17 +12,7 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import Any
 
-from raybench.analysis.answer import (
-    Answer,
-    Configuration,
-    Curve,
-    Ending,
-    Mfu,
-    Run,
-    Status,
-    Summary,
-    ToTarget,
-)
+from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, Run, Status, Summary, ToTarget
 from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
@@ -30,15 +20,7 @@ from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import (
-    ENERGY_TO_TARGET,
-    TIME,
-    Measured,
-    as_logged,
-    joules_per_unit,
-    measure_all,
-    seconds_per_unit,
-)
+from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_logged, measure_all, seconds_per_unit
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
@@ -179,7 +161,7 @@ class _Grid:
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, total_s),
             price=_price(cell.price_per_hour, seconds.value if seconds else None),
-            energy_j=_mean(joules_per_unit(run, self.unit) for run in runs),
+            energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,

@@ -112,7 +112,8 @@ def _cores(measured: Measured) -> int | None:
 
 
 def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None) -> Effect:
-    has_jobs = len({own.job for own, _ in row.pairs}) > 1
+    own, reference = row.pairs[0]
+    has_jobs = len({each.job for each, _ in row.pairs}) > 1
     job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if has_jobs else ""
     axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
     ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
@@ -146,14 +147,14 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         quality={
             metric: as_difference(estimate.mean, metric, runs)
             for metric, estimate in row.quality.items()
-            if not job_axis and not (metric == main and quality_opposite)
+            if not (job_axis and len(estimate.sets) > 1) and not (metric == main and quality_opposite)
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
         tied={
-            name: row.pairs[0][0].axes[name]
+            name: own.axes[name]
             for name, master in matching.ties.items()
-            if master == row.axis and name in row.pairs[0][0].axes
+            if master == row.axis and name in own.axes and own.axes[name] != reference.axes.get(name)
         },
     )
 

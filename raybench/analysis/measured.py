@@ -168,11 +168,6 @@ def metrics_of(run: Attempt) -> list[Any]:
     return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
 
 
-def repeat_one_another(repeats: Sequence[Attempt]) -> bool:
-    """Return whether all metrics of the repeats are the same with different seeds."""
-    return len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats])
-
-
 def host_of(run: Attempt) -> str:
     """Return the name and the id of the machine of a run; two machines may have the same name."""
     return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
@@ -362,7 +357,8 @@ class _Measurement:
                     rounded = float(f"{scale(name, value):.{FLOAT32_DIGITS}g}")
                     qualities.setdefault(name, []).append(replace(own, value=rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
-        if not repeat_one_another(completed):  # accuracies may be equal by chance, as they are shares of whole examples
+        # Accuracies may be equal by chance, as they are shares of whole examples.
+        if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
         first = next(iter(counted), None)
         kind = _comparable(index, cell, completed, self.unit)

@@ -26,7 +26,7 @@ from raybench.analysis.answer import (
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, changes_work
+from raybench.analysis.measured import Measured, changes_work, seconds_per_unit
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
@@ -34,9 +34,6 @@ from raybench.results import energy, timing
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
-
-NOT_A_NUMBER = "metric_not_a_number"
-"""The code of a caution about metrics of completed runs."""
 
 _UNNAMED = re.compile(r"params\.argument_\d+")
 """Names of axes of a command whose values follow no option."""
@@ -63,18 +60,23 @@ def with_trust(
     alone = {each.index for each in measured}.difference(*compared)
     for code in dict.fromkeys(code for each in shifts for code in each):
         concerned = [each for each in answer.configurations if code in shifts[each.index]]
-        changed = [each for each in statements if each.is_resized(code, shifts)]
-        caution = _caution(code, measured, found)
+        doubts = [(each, each.doubt(code, shifts)) for each in statements]
+        changed, caution = [each.part for each, doubt in doubts if doubt], _caution(code, measured, found)
         if not changed and alone.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
-        turns = any(each.is_turned(code, shifts) for each in changed if isinstance(each.part, Best))
+        turns = any(doubt == 2 and isinstance(each.part, Best) for each, doubt in doubts)
         # A ratio to a reference is concerned by its cautions, too.
-        parts = {id(each) for each in (*concerned, *(statement.part for statement in changed))}
-        found_cautions.append((replace(caution, could_change_best=turns), parts))
+        found_cautions.append(
+            (replace(caution, could_change_best=turns), {id(each) for each in (*concerned, *changed)})
+        )
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
+    quality_decides = any({Criterion.QUALITY, Criterion.FIRST_TO_TARGET} & each.ratios.keys() for each in answer.best)
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
-        if not caution.could_change_best and caution.code not in ("metric_missing", NOT_A_NUMBER, "seed_unused"):
+        if _is_of_quality(caution.code):
+            turns = caution.could_change_best or (quality_decides and caution.code in kinds())
+            caution = replace(caution, could_change_best=turns)
+        elif not caution.could_change_best:
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
@@ -94,8 +96,7 @@ def with_trust(
     level = TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in answer.best if each.other is not None)
-        # Seeds that are not used do not change times.
-        concerns_times = any(each.code != "seed_unused" for each in cautions)
+        concerns_times = not all(_is_of_quality(each.code) for each in cautions)
         is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
     return replace(
@@ -107,27 +108,23 @@ def with_trust(
     )
 
 
-_Shifts = Sequence[Mapping[str, tuple[float, float]]]
-"""By configuration and code: how much its log time may be too long, and too short; infinite if not known."""
+def _is_of_quality(code: str) -> bool:
+    """Return whether a caution is about the quality and no time."""
+    return kinds()[code].of_quality if code in kinds() else code in ("metric_missing", "metric_not_a_number")
 
 
-def _shifts(
-    measured: Measured, found: Mapping[int, Sequence[Finding]], compares_devices: bool
-) -> dict[str, tuple[float, float]]:
+_Shifts = Sequence[Mapping[str, float]]
+"""By configuration and code: how much its log time may be too long; infinite if not known."""
+
+
+def _shifts(measured: Measured, found: Mapping[int, Sequence[Finding]], compares_devices: bool) -> Mapping[str, float]:
     """Return by how much cautions may have changed the mean log time of a configuration."""
-    runs = measured.completed
-    shifts: dict[str, tuple[float, float]] = {}
-    for finding in (each for run in runs for each in found.get(id(run), ())):
+    shifts: dict[str, float] = {}
+    for finding in (each for run in measured.completed for each in found.get(id(run), ())):
         kind = kinds()[finding.code]
-        if not kind.caution or (kind.of_hardware and not compares_devices):
-            continue
-        is_unknown = finding.too_long is None and finding.too_short is None
-        long, short = (
-            math.inf if is_unknown else math.log1p(part or 0.0) / len(runs)
-            for part in (finding.too_long, finding.too_short)
-        )
-        before = shifts.get(finding.code, (0.0, 0.0))
-        shifts[finding.code] = before[0] + long, before[1] + short
+        if kind.caution and not kind.of_quality and (compares_devices or not kind.of_hardware):
+            long = math.inf if finding.too_long is None else math.log1p(finding.too_long) / len(measured.completed)
+            shifts[finding.code] = shifts.get(finding.code, 0.0) + long
     return shifts
 
 
@@ -139,22 +136,16 @@ class _Statement:
     ratios: Sequence[Ratio | None]
     pairs: Sequence[tuple[int, int | None]]
 
-    def is_turned(self, code: str, shifts: _Shifts) -> bool:
-        """Whether a caution could change the verdict on a ratio."""
-        ratios = [ratio for ratio in self.ratios if ratio]
-        return any(_verdict(each, by) != _verdict(each) for each in ratios for by in self._corrections(code, shifts))
-
-    def is_resized(self, code: str, shifts: _Shifts) -> bool:
-        """Whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
-        is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in self._corrections(code, shifts))
-        return self.is_turned(code, shifts) or (is_large and any(self.ratios))
-
-    def _corrections(self, code: str, shifts: _Shifts) -> list[float]:
-        """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
+    def doubt(self, code: str, shifts: _Shifts) -> int:
+        """Return 2 if a caution could change the verdict on a ratio, 1 if its size by `LARGE_CHANGE`, else 0."""
         sides = zip(*self.pairs, strict=True)
-        of_sides = [[{} if index is None else shifts[index] for index in side] for side in sides]
-        means = [fmean(each.get(code, (0.0, 0.0))[part] for each in side) for side in of_sides for part in range(2)]
-        return [sign * by for sign, by in zip((1, -1, -1, 1), means, strict=False) if by]
+        of_sides = [[0.0 if each is None else shifts[each].get(code, 0.0) for each in side] for side in sides]
+        # Its estimates for each side alone: those of both may not be wrong alike.
+        errors = [sign * fmean(side) for sign, side in zip((1, -1), of_sides, strict=False)]
+        ratios = [ratio for ratio in self.ratios if ratio]
+        if any(_verdict(each, error) != _verdict(each) for each in ratios for error in errors):
+            return 2
+        return int(bool(ratios) and max(map(abs, errors), default=0.0) > math.log(LARGE_CHANGE))
 
 
 def _statements(answer: Answer, matching: Matching) -> Iterator[_Statement]:
@@ -194,10 +185,10 @@ def _caution(code: str, measured: Sequence[Measured], found: Mapping[int, Sequen
 
 
 def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
-    """Yield findings that are notes, warnings of runs, and reasons why energy was not measured."""
+    """Yield findings that change no time, warnings of runs, and reasons why energy was not measured."""
     runs = [run for each in measured for run in each.completed]
     for code in dict.fromkeys(each.code for run in runs for each in found.get(id(run), ())):
-        if not kinds()[code].caution:
+        if not kinds()[code].caution or kinds()[code].of_quality:
             yield _caution(code, measured, found)
     attempts = [run for each in measured for run in each.attempts]
     missing = [("metric_missing", text) for run in attempts for text in run.unmatched]
@@ -215,37 +206,34 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     """Yield cautions and notes that follow from several configurations."""
     rows, unit = answer.configurations, answer.unit
     timed = [each for each in measured if each.times]
-    if (single := tuple(each.index for each in timed if len(each.times) == 1)) and len(timed) > 1:
+    single = [each.index for each in timed if len(each.times) == 1]
+    if single and len(timed) > 1:
         every = "one run each" if len(single) == len(timed) else f"one run of {_names(rows, single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
         remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
-        yield Caution(
-            "one_run", f"comparisons with {every} have no interval and may be chance", remedy, *_of(single, True)
-        )
+        yield _concerning(single, "one_run", f"comparisons with {every} have no interval and may be chance", remedy)
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
-        yield Caution("baseline_replaced", f"the baseline {names[0]} has no completed run; {names[1]} replaces it")
-    unknown = [each.index for each in measured if not each.times and any(run.epochs for run in each.completed)]
-    if unknown and timed:
-        text = f"{_names(rows, unknown)}: not compared, since the work of an epoch is unknown there and known in others"
-        yield Caution("work_unknown", text, f"count `{unit.counted or 'examples'}` in every run", *_of(unknown, True))
+        yield Caution("baseline_replaced", f"the baseline {names[0]} has no time; {names[1]} replaces it")
+    runs = [(each.index, run) for each in measured for run in each.completed]
+    untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
+    unknown = "the work of their epochs is unknown, and that of others known"
+    for why, remedy in ((unknown, f"count `{unit.counted or 'examples'}` in every run"), ("their epochs took 0 s", "")):
+        if found := [index for index, run in untimed if bool(timing.steady(run)) == (why is unknown)]:
+            text = f"runs of {_names(rows, [*dict.fromkeys(found)])} are not compared, since {why}"
+            yield replace(_concerning(found, "not_compared", text, remedy), runs=len(found), of_runs=len(runs))
     if timed and not unit.counted:
         yield from _of_work(answer, timed, matching)
-    if warm := [each.index for each in measured if any(map(timing.steady_from_warmup, each.completed))]:
+    if warm := [index for index, run in runs if timing.steady_from_warmup(run)]:
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "train for longer, so that epochs follow the warm-up"
-        yield Caution("only_warmup", text, remedy, *_of(warm, len(timed) > 1))
-    lost = {
-        name: each.index
-        for each in measured
-        for run in each.completed
-        for name, value in run.last_metrics.items()
-        if not math.isfinite(value)
-    }
-    if lost:
-        text = f"the last {join_words(sorted(lost))} of a run is not a number, so that its quality is unknown"
+        yield _concerning(warm, "only_warmup", text, remedy, len(timed) > 1)
+    ends = ((index, name, value) for index, run in runs for name, value in run.last_metrics.items())
+    if lost := [(index, name) for index, name, value in ends if not math.isfinite(value)]:
+        metrics = join_words(sorted({name for _, name in lost}))
+        text = f"the last {metrics} of a run is not a number, and does not count"
         decides = any(Criterion.QUALITY in each.ratios for each in answer.best)
-        yield Caution(NOT_A_NUMBER, text, "", *_of(lost.values(), decides))
+        yield _concerning((index for index, _ in lost), "metric_not_a_number", text, "", decides)
     equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
     if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
         # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
@@ -259,31 +247,37 @@ def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> I
     """Yield cautions about axes that may change the work of an epoch, which no run counts."""
     rows, runs = answer.configurations, [run for each in timed for run in each.completed]
     is_printed = any(run.clock in ("output", "program", "run") for run in runs)
+
+    def differing(axes: Sequence[str]) -> Iterator[int]:
+        """Yield the configurations that differ from their reference in one of some axes."""
+        for row in (each for each in rows if each.reference is not None):
+            if any(row.axes.get(axis) != rows[row.reference or 0].axes.get(axis) for axis in axes):
+                yield row.index
+
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
     numeric = {axis for axis, values in matching.axes.items() if all(isinstance(each, (int, float)) for each in values)}
     unnamed = set(filter(_UNNAMED.fullmatch, numeric))
     assumed = [axis for axis in matching.axes if axis in unnamed or (changes_work(axis, ()) and axis not in changed)]
     if assumed and is_printed:
-        text = "an epoch of the program is taken to be the same work with every value of "
+        text = f"an epoch of the program is taken to be the same work with every value of {_axes(assumed)}"
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
-        values = [[row.axes.get(axis) for axis in assumed] for row in rows]
-        concerned = [
-            row.index for row in rows if row.reference is not None and values[row.index] != values[row.reference]
-        ]
         ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in answer.best)
-        yield Caution("assumed_work", text + _axes(assumed), remedy, *_of(concerned, ranked))
+        yield _concerning(differing(assumed), "assumed_work", text, remedy, ranked)
     if changed:
         text = f"no run counts its examples, and the work of an epoch may depend on {_axes(changed)}"
         text += f": nothing is compared across {_axes(changed)}" if is_printed else ": the ratios are of epochs"
         example = f'`work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`'
         stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
         remedy = stated if is_printed else "count the examples of an epoch"
-        yield Caution("work_not_counted", text, remedy, *_of((each.index for each in timed), True))
+        yield _concerning(differing(changed), "work_not_counted", text, remedy)
 
 
-def _of(configurations: Iterable[int], could_change_best: bool) -> tuple[str, int, int, tuple[int, ...], bool]:
-    """Return the fields of a caution on configurations, from its mark on."""
-    return "", 0, 0, tuple(dict.fromkeys(configurations)), could_change_best
+def _concerning(
+    indices: Iterable[int], code: str, text: str, remedy: str = "", could_change_best: bool = True
+) -> Caution:
+    """Return a caution on configurations."""
+    configurations = tuple(dict.fromkeys(indices))
+    return Caution(code, text, remedy, configurations=configurations, could_change_best=could_change_best)
 
 
 def _names(rows: Sequence[Configuration], indices: Sequence[int]) -> str:
@@ -296,10 +290,6 @@ def _axes(axes: Sequence[str]) -> str:
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield settings, software, machines and data in which a configuration differs from its reference."""
-    waits = {str(run.runtime_conditions.get("OMP_WAIT_POLICY", "")) for row in measured for run in row.completed} - {""}
-    if len(waits) > 1:
-        text = f"the runs differ in OMP_WAIT_POLICY ({', '.join(sorted(waits))})"
-        yield Caution("other_conditions", text, "run all with one value, by `--rerun`", could_change_best=True)
     differences: dict[tuple[str, ...], list[int]] = {}
     for row in (each for each in rows if each.reference is not None and not each.is_reference):
         texts = []
@@ -314,4 +304,5 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
         one = len(indices) == 1
         who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
-        yield Caution("other_conditions", text, configurations=tuple(indices))
+        waits = any(each.startswith("OMP_WAIT_POLICY") for each in listed)  # it can change a time by a multiple
+        yield _concerning(indices, "other_conditions", text, "run all with one value" if waits else "", waits)

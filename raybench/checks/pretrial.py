@@ -96,9 +96,9 @@ class PretrialChecks:
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
     def warnings(self, cells: Iterable[Cell]) -> list[str]:
-        """Warnings about the weight-decay checks that cells need and that did not pass."""
+        """Warnings about the weight-decay checks that cells need and that have no result; runs have the others."""
         events = [self._ended.get(key) for key in dict.fromkeys(map(weight_decay.key, cells))]
-        return [decay_warning(event) for event in events if event and not event.get("passed")]
+        return [decay_warning(event) for event in events if event and "passed" not in event]
 
 
 def _checks(cell: ResolvedCell) -> dict[str, Cell]:

@@ -173,10 +173,10 @@ def cell_columns(
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
     times = [seconds_text(each) if each else NOTHING for each in seconds]
     columns = [
-        Column("configuration", [configuration_label(cell.axes, axes) for cell in cells], right=False, kind=LABEL),
-        Column("device", [_device(cell) for cell in cells], right=False, drop=1),
-        Column("state", [states[cell.cell_id] for cell in cells], right=False, kind=TEXT),
-        Column("per trial", times, drop=2),
+        Column("configuration", [configuration_label(cell.axes, axes) for cell in cells], kind=LABEL),
+        Column("device", [_device(cell) for cell in cells], drop=1),
+        Column("state", [states[cell.cell_id] for cell in cells], kind=TEXT),
+        Column("per trial", times, drop=2, right=True),
     ]
     return [column for column in columns if not column.is_empty]
 

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from raybench.core.text import printable
-from raybench.reporting.layout import TEXT, Column, table_lines
+from raybench.reporting.layout import TEXT, Column, Line, table_lines
 
 WIDE = 200
 """Columns if the width is not known."""
@@ -74,5 +74,10 @@ def print_list(
 
 def print_columns(console: Console, columns: Sequence[Column]) -> None:
     """Print a table that fits the console."""
-    for text, style in table_lines(columns, console.width):
+    print_lines(console, table_lines(columns, console.width))
+
+
+def print_lines(console: Console, lines: Iterable[Line]) -> None:
+    """Print lines with their styles."""
+    for text, style in lines:
         console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from raybench.cli.console import page
+from raybench.cli.console import page, print_lines
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
-from raybench.reporting.text import print_report
+from raybench.reporting.text import report_lines
 from raybench.results.folder import ATTEMPTS, RESULTS, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
@@ -35,7 +35,7 @@ def show_end(outcome: Outcome) -> None:
         show_skipped(outcome, console)
         return
     console.print()
-    print_report(outcome.report.answer, console, after_run=_report_command(outcome))
+    print_lines(console, report_lines(outcome.report.answer, console.width, after_run=_report_command(outcome)))
     show_ends(outcome, console)
 
 

@@ -26,7 +26,7 @@ Examples:
   raybench report quickstart --json - | jq .sentences.best
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
-  raybench report --over nightly/*.zip --html over.html
+  raybench report --over nightly/*.zip
 """
 
 
@@ -79,15 +79,16 @@ def command(
     Several are combined: a run that is in two of them counts once.
     """
     if over:
-        if baseline or prices or unit or full or everything:
-            raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
-        return _over(sources, results, grid, html, data)
+        if baseline or prices or unit or html or full or everything:
+            raise UsageError("--over works only with --results, --grid and --json; remove the other options")
+        return _over(sources, results, grid, data)
     from raybench.cli.console import page as terminal
+    from raybench.cli.console import print_lines
     from raybench.config.prices import PriceList
     from raybench.reporting import build
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
-    from raybench.reporting.text import print_report
+    from raybench.reporting.text import report_lines
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
@@ -100,12 +101,12 @@ def command(
     if data:
         write_file(data, as_json(report))
     if not {html, data} & {Path("-")}:
-        print_report(report.answer, terminal(), full)
+        print_lines(console := terminal(), report_lines(report.answer, console.width, full))
         _say_written(html, data)
     return 0
 
 
-def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path | None, data: Path | None) -> int:
+def _over(sources: tuple[str, ...], results: Path, grid: str | None, data: Path | None) -> int:
     from raybench.analysis.over import over_time
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over
@@ -117,15 +118,13 @@ def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path 
     if not (shown and shown.series):
         raise UsageError("--over: the sources have no completed run; name results folders or exports")
     sentences = list(over.sentences(shown))
-    if html:
-        write_file(html, over.page(shown))
     if data:
         write_file(data, json_text({"version": 1, "sentences": sentences, **vars(shown)}))
-    if not {html, data} & {Path("-")}:
+    if data != Path("-"):
         for sentence in sentences:
             print_text(page(), sentence)
         print_columns(page(), over.columns(shown))
-        _say_written(html, data)
+        _say_written(data)
     return 0
 
 

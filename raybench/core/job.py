@@ -34,8 +34,12 @@ class Target:
     @property
     def in_percent(self) -> bool:
         """Return whether its bound is one of an accuracy in percent."""
-        bounds = [bound for bound in (self.at_least, self.at_most) if bound is not None]
-        return self.is_accuracy and max(bounds, default=0) > 1
+        return self.is_accuracy and (self.bound or 0) > 1
+
+    @property
+    def bound(self) -> float | None:
+        """Return the value that the metric must reach from below or from above."""
+        return self.at_most if self.at_least is None else self.at_least
 
     def reached(self, metrics: Mapping[str, float]) -> bool:
         """Return whether an epoch's metrics reach the target; without its metric they do not."""

@@ -20,12 +20,11 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         same = "these are the same runs; base and new name one measurement"
         yield f"{decision}: {same if changes else 'the two have no configuration in common'}."
         return
-    limit = f"{100 * comparison.limits.slowdown:g}%"
+    limit, of_all = f"{100 * comparison.limits.slowdown:g}%", f"of {plural(len(changes), 'configuration')}"
     of_verdict = {verdict: [each for each in changes if each.verdict is verdict] for verdict in Verdict}
-    for verdict in (each for each in Verdict if each.fails):
-        if names := [_named(each) for each in of_verdict[verdict]]:
-            count = f"{len(names)} of {plural(len(changes), 'configuration')}"
-            yield f"{decision}: {count}: {verdict} ({names_text(names)})."
+    for verdict, found in of_verdict.items():
+        if verdict.fails and found:
+            yield f"{decision}: {len(found)} {of_all}: {verdict} ({names_text(list(map(_named, found)))})."
     undecided = of_verdict[Verdict.UNDECIDED] if comparison.decision is Decision.UNDECIDED else []
     if comparison.decision is Decision.KEEP:
         kept = f", and {metric} is kept" if comparison.limits.needs_quality else ""
@@ -35,7 +34,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(e.reason for e in undecided)}
         hint = f"about {plural(more, 'more repeat')} would decide it" if more else "more repeats may not decide it"
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
-        yield f"{decision}: {len(undecided)} of {plural(len(changes), 'configuration')}; {hint}."
+        yield f"{decision}: {len(undecided)} {of_all}; {hint}."
     for each in [*undecided, *of_verdict[Verdict.MISSING]]:
         time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats else ""
         time += f", {seconds_text(each.more_s)}" if each.more_s else ""
@@ -64,14 +63,16 @@ def _named(change: Change) -> str:
 
 def columns(comparison: Comparison) -> list[Column]:
     """Return the table of configurations, without empty columns."""
-    changes, times = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
+    changes, unit = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
+    sides = [each.base_s for each in changes], [each.new_s for each in changes]
+    base, new = ([number(seconds) if seconds else NOTHING for seconds in side] for side in sides)
     found = [
-        Column("configuration", [each.label for each in changes], right=False, kind=LABEL),
-        Column(f"base, {times}", [number(each.base_s) if each.base_s else NOTHING for each in changes], drop=2),
-        Column(f"new, {times}", [number(each.new_s) if each.new_s else NOTHING for each in changes], drop=1),
-        Column("speed (bounds)", [ratio_text(each.speed) for each in changes], right=False),
+        Column("configuration", [each.label for each in changes], kind=LABEL),
+        Column(f"base, {unit}", base, drop=2, right=True),
+        Column(f"new, {unit}", new, drop=1, right=True),
+        Column("speed (bounds)", [ratio_text(each.speed) for each in changes]),
         Column(f"{comparison.metric}, change", [difference_text(each.quality, comparison.metric) for each in changes]),
-        Column("verdict", [str(each.verdict) for each in changes], right=False),
+        Column("verdict", [str(each.verdict) for each in changes]),
     ]
     return [column for column in found if changes and not column.is_empty]
 

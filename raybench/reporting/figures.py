@@ -1,8 +1,8 @@
 """The figures of a report: speed and quality, learning curves, loss, where the time goes, time against price.
 
 Each is a function from an `Answer` to a matplotlib `Figure` that the caller owns; without data for it, it raises
-`NoDataError`. matplotlib is imported when the first figure is drawn, and its `pyplot` only for `managed_figures`, so no
-window is opened and nothing has to be closed.
+`NoDataError`. matplotlib is imported when the first figure is drawn, without `pyplot`, so no window is opened and
+nothing has to be closed.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ import logging
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from io import StringIO
 from itertools import chain, cycle
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
-from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from raybench.analysis.over import OverTime
 
 WIDTH = 4.6
 """Width of a figure in inches; on a phone, text of a wider one would be too small."""
@@ -86,25 +82,23 @@ SECTIONS = {
 PART_OF = {"setup": "start", "data": "start", "build": "start", "compile_evaluate": "compile", "checkpoint": "other"}
 """The part that shows a section of a run that has none of its own."""
 
-_make_figure: ContextVar[Callable[..., Figure] | None] = ContextVar("make_figure", default=None)
-"""Maker of figures; by default `matplotlib.figure.Figure`, which opens no window."""
+Make = Callable[..., "Figure"]
+"""What makes a figure: `matplotlib.figure.Figure`, or `pyplot.figure` for one that a notebook displays."""
 
 
 class NoDataError(RaybenchError):
     """A figure has no data; the message gives the reason."""
 
 
-@dataclass(frozen=True)
-class FigureSpec:
+class FigureSpec(NamedTuple):
     """A kind of figure; its caption says how to read it."""
 
     title: str
     caption: str
-    draw: Callable[[Answer], Figure]
+    draw: Callable[[Answer, Make], Figure]
 
 
-@dataclass(frozen=True)
-class RenderedFigure:
+class RenderedFigure(NamedTuple):
     """A figure that was drawn, with its SVG element."""
 
     name: str
@@ -113,72 +107,67 @@ class RenderedFigure:
     svg: str
 
 
-def draw(name: str, answer: Answer) -> Figure:
+def draw(name: str, answer: Answer, make: Make | None = None) -> Figure:
     """Draw one figure.
 
     Raises:
         NoDataError: the grid has no data for it.
     """
     with _styled(name):
-        return FIGURES[name].draw(answer)
+        from matplotlib.figure import Figure
+
+        return FIGURES[name].draw(answer, make or Figure)
 
 
-def rendered_figures(answer: Answer, names: Sequence[str] = ()) -> dict[str, RenderedFigure]:
+def rendered_figures(answer: Answer, names: Iterable[str] = ()) -> dict[str, RenderedFigure]:
     """Draw the figures that the grid has data for, by name."""
-    drawn, mfu = {}, ", and MFU while training" if any(each.mfu for each in answer.configurations) else ""
+    drawn = {}
     for name in names or FIGURES:
-        try:
-            picture = svg(draw(name, answer), name)
-        except NoDataError:
-            continue
-        drawn[name] = RenderedFigure(name, FIGURES[name].title, FIGURES[name].caption.format(mfu=mfu), picture)
+        with suppress(NoDataError):
+            title, caption, _ = FIGURES[name]
+            drawn[name] = RenderedFigure(name, title, caption, svg(draw(name, answer), name))
     return drawn
 
 
-def speed(answer: Answer) -> Figure:
+def speed(answer: Answer, make: Make) -> Figure:
     """Draw the speed of each configuration relative to its reference, and its quality beside it.
 
-    Without a single reference per workload, seconds per unit of work are drawn.
+    Without a single reference per workload that all can be compared with, seconds per unit of work are drawn.
     """
-    shown = _some([each for each in rows(answer) if each.seconds])
+    shown = _some([each for each in _ranked(answer) if each.seconds])
     if len(shown) < 2:
         raise NoDataError("fewer than two configurations have a time")
-    has_quality = any(each.quality for each in shown)
-    widths = [2.3, 1] if has_quality else [1]
-    figure, panels = _new_figure(ROW * len(shown) + 0.75, len(widths), width_ratios=widths, sharey=True)
+    widths = [2.3, 1] if any(each.quality for each in shown) else [1]
+    figure, panels = _new_figure(make, ROW * len(shown) + 0.75, len(widths), width_ratios=widths, sharey=True)
     panel, colors = panels[0], _colors(answer)
     references = {each.reference for each in shown}
-    relative = len(references) <= len({each.workload for each in shown}) and None not in references
+    relative = len(references) <= len({each.workload for each in shown}) and all(
+        _ratio(each) or not _seconds(each) for each in shown
+    )
     points = [_ratio(each) if relative else _seconds(each) for each in shown]
-    singles = [_singles(answer, each, point, relative) for each, point in zip(shown, points, strict=True)]
+    singles = [_singles(each, relative) for each in shown]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
     values += chain.from_iterable(singles)
     _scale(panel, [*values, 1.0] if relative else values, 4.0 if relative else 10.0, from_zero=not relative)
     for row, (each, point, single) in enumerate(zip(shown, points, singles, strict=True)):
-        color = colors[each.index]
-        if point is None:
-            panel.text(1.015, row, "not reached", transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
-            continue
-        # The length of a bar means nothing on a logarithmic scale without a reference.
-        if relative or panel.get_xscale() == "linear":
-            start = 1.0 if relative else 0.0
-            panel.barh(row, point.value - start, left=start, height=0.5, color=color, alpha=0.22, linewidth=0)
-        _interval(panel, row, point, color, hollow=each.is_reference)
-        panel.plot(single, [row] * len(single), "|", color=color, markersize=7, markeredgewidth=0.7, alpha=0.6)
-        own = _ratio(each)
-        text = "reference" if each.is_reference else words.ratio_text(own).partition(" ")[0] if own else ""
-        text = text if relative else ", ".join(filter(None, (text, words.number(point.value))))
+        color, text = colors[each.index], "not reached"
+        if point:
+            # The length of a bar means nothing on a logarithmic scale without a reference.
+            if relative or panel.get_xscale() == "linear":
+                start = 1.0 if relative else 0.0
+                panel.barh(row, point.value - start, left=start, height=0.5, color=color, alpha=0.22, linewidth=0)
+            _interval(panel, row, point, color, hollow=each.is_reference)
+            panel.plot(single, [row] * len(single), "|", color=color, markersize=7, markeredgewidth=0.7, alpha=0.6)
+            ratio = "reference" if each.is_reference else words.ratio_text(_ratio(each)).partition(" ")[0]
+            text = ratio if relative else words.number(point.value)
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
-    goal = f" to {words.goal_text(answer)}" if answer.target else ""
+    goal = f" to {words.goal_text(answer)}" if any(each.to_target for each in shown) else ""
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
-        panel.set_xlabel(f"relative speed{goal}", loc="left")
-    else:
-        panel.set_xlabel(f"seconds{goal or f' per {answer.unit.label}'} (less is faster)", loc="left")
-    panel.set_yticks(range(len(shown)), [_fitted(each.label) for each in shown])
-    panel.set_ylim(len(shown) - 0.45, -0.55)
-    panel.tick_params(axis="y", length=0)
-    if has_quality:
+    absolute = f"seconds{goal or f' per {answer.unit.label}'} (less is faster)"
+    panel.set_xlabel(f"relative speed{goal}" if relative else absolute, loc="left")
+    _name_rows(panel, answer, shown)
+    if len(panels) > 1:
         _quality_panel(panels[1], answer, shown, colors)
     for panel in panels:
         panel.grid(axis="y", linewidth=0.4, color=LINE)
@@ -186,12 +175,20 @@ def speed(answer: Answer) -> Figure:
     return figure
 
 
-def _singles(answer: Answer, row: Configuration, point: Summary | None, relative: bool) -> list[float]:
+def _name_rows(panel: Axes, answer: Answer, shown: Sequence[Configuration]) -> None:
+    """Write the labels of configurations at their rows."""
+    panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
+    panel.set_ylim(len(shown) - 0.45, -0.55)
+    panel.tick_params(axis="y", length=0)
+
+
+def _singles(row: Configuration, relative: bool) -> list[float]:
     """Return the values of the single runs of a configuration, on the scale of its point."""
-    middle, seconds = _seconds(row), [run.to_target_s if answer.target else run.seconds for run in row.runs]
-    if not point or not middle:
-        return []
-    return [point.value * (middle.value / each if relative else each / middle.value) for each in seconds if each]
+    middle, ratio = _seconds(row), _ratio(row)
+    seconds = [value for run in row.runs if (value := run.to_target_s if row.to_target else run.seconds)]
+    if not relative:
+        return seconds
+    return [ratio.value * middle.value / each for each in seconds] if middle and ratio else []
 
 
 def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colors: Mapping[int, str]) -> None:
@@ -212,11 +209,8 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
     panel.set_xticks(ticks[:: max(1, len(ticks) - 1)])  # labels of more would touch one another
 
 
-def learning(answer: Answer, metric: str = "") -> Figure:
-    """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
-
-    With a budget that is a price, over the price of the training time.
-    """
+def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
+    """Draw the metric over training time: the mean over runs and their range, with a label at each curve."""
     metric = metric or answer.metric
     curves_of = {
         each.index: [curve for run in each.runs if (curve := run.curve(metric))]
@@ -225,16 +219,14 @@ def learning(answer: Answer, metric: str = "") -> Figure:
     shown = [each for each in rows(answer) if any(len(curve) > 1 for curve in curves_of.get(each.index, ()))]
     if not shown:
         raise NoDataError("no run logged a metric after several epochs")
-    figure, (panel,) = _new_figure(3.3)
+    figure, (panel,) = _new_figure(make, 3.3)
     scale = 100 if words.is_accuracy(metric) else 1
     colors, styles = _colors(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
-    by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
     ends, xs = [], []
     for each in shown:
         curves = curves_of[each.index]
         length = min(map(len, curves))
-        rate = each.price_per_hour / 3600 if by_price and each.price_per_hour else 1.0
-        x = [rate * fmean(curve[number][1] for curve in curves) for number in range(length)]
+        x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
         y, color = list(map(fmean, values)), colors[each.index]
         panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)
@@ -245,29 +237,28 @@ def learning(answer: Answer, metric: str = "") -> Figure:
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     _scale(panel, xs, 12.0)
-    currency = words.currency_sign(answer)
-    panel.set_xlabel(f"price of training, {currency}" if by_price else "training time, s", loc="left")
+    panel.set_xlabel("training time, s", loc="left")
     panel.set_ylabel(words.metric_name(metric) + (", %" if scale == 100 else ""))
     panel.grid(axis="y", linewidth=0.4, color=LINE)
     _label_ends(figure, panel, ends)
     return figure
 
 
-def loss(answer: Answer) -> Figure:
+def loss(answer: Answer, make: Make) -> Figure:
     """Draw the loss over training time, that of validation if it was logged."""
     logged = dict.fromkeys(name for each in answer.configurations for name in each.metrics if name.endswith("/loss"))
     name = next((name for name in ("val/loss", "train/loss", *logged) if name in logged), "")
     if not name or name == answer.metric:
         raise NoDataError("no run logged a loss besides the metric")
-    return learning(answer, name)
+    return learning(answer, make, name)
 
 
-def time_parts(answer: Answer) -> Figure:
+def time_parts(answer: Answer, make: Make) -> Figure:
     """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
     shown = _some([each for each in rows(answer) if sum(each.run_parts_s.values())])
     if not shown:
         raise NoDataError("no run recorded the parts of its time")
-    figure, (panel,) = _new_figure(ROW * len(shown) + 0.85)
+    figure, (panel,) = _new_figure(make, ROW * len(shown) + 0.85)
     sums: list[dict[str, float]] = []
     for each in shown:
         parts = dict.fromkeys(SECTIONS, 0.0)
@@ -281,13 +272,10 @@ def time_parts(answer: Answer) -> Figure:
         if any(shares):
             panel.barh(range(len(shown)), shares, left=ends, label=label, color=color, linewidth=0, height=0.62)
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
-    for row, (each, parts) in enumerate(zip(shown, sums, strict=True)):
-        mfu = f", MFU {percent(each.mfu.share.value)}" if each.mfu else ""
-        panel.text(101, row, f"{words.seconds_text(sum(parts.values()))}{mfu}", va="center", fontsize=8.5)
-    panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
-    panel.set_ylim(len(shown) - 0.45, -0.55)
+    for row, parts in enumerate(sums):
+        panel.text(101, row, words.seconds_text(sum(parts.values())), va="center", fontsize=8.5)
+    _name_rows(panel, answer, shown)
     panel.set_xlim(0, 100)
-    panel.tick_params(axis="y", length=0)
     panel.set_xlabel("share of a run's wall time, %", loc="left")
     handles, names = panel.get_legend_handles_labels()
     options: dict[str, Any] = {"frameon": False, "handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
@@ -295,62 +283,35 @@ def time_parts(answer: Answer) -> Figure:
     return figure
 
 
-def time_and_price(answer: Answer) -> Figure:
+def time_and_price(answer: Answer, make: Make) -> Figure:
     """Draw time against price: to the target if there is one, else of a whole run."""
     points: list[tuple[Configuration, float, float]] = []
-    for each in rows(answer):
+    for each in _ranked(answer):
         to, middle = each.to_target, _seconds(each)
         seconds, price = (middle.value if middle else None, to.price) if to else (each.total_s, each.total_price)
         if seconds is not None and price is not None:
             points.append((each, seconds, price))
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
-    figure, (panel,) = _new_figure(3.3)
+    figure, (panel,) = _new_figure(make, 3.3)
     colors = _colors(answer)
     for each, seconds, price in points:
         panel.plot(seconds, price, "o", color=colors[each.index], markersize=6, markeredgecolor=PAPER)
     _scale(panel, [seconds for _, seconds, _ in points], 6.0)
     _scale(panel, [price for _, _, price in points], 6.0, "y")
-    goal = f" to {words.target_text(answer.target)}" if answer.target else " of a whole run"
-    panel.set_xlabel(f"seconds{goal}", loc="left")
+    goal = f"to {words.goal_text(answer)}" if any(each.to_target for each, _, _ in points) else "of a whole run"
+    panel.set_xlabel(f"seconds {goal}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
     _label_ends(figure, panel, [(_fitted(each.label), x, y, colors[each.index]) for each, x, y in points])
     return figure
 
 
-def over_time(over: OverTime) -> RenderedFigure:
-    """Draw the speed of each configuration over the executions of a grid, relative to its first level."""
-    from matplotlib import dates
-
-    axis: Any = dates
-    with _styled("over"):
-        figure, (panel,) = _new_figure(3.3)
-        ends = []
-        for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
-            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
-            base = each.levels[0].seconds
-            levels = [base / level.seconds for level in each.levels for _ in range(level.sessions)]
-            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=color, ms=3, alpha=0.5)
-            panel.plot(days, levels, color=color, linewidth=1.6, drawstyle="steps-post")
-            ends.append((_fitted(each.label), days[-1], levels[-1], color))
-        first, last = panel.dataLim.intervalx
-        margin = max(0.03 * (last - first), 1 / 24)
-        panel.set_xlim(first - margin, last + margin)
-        panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
-        panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
-        panel.set_ylabel("speed relative to the first level")
-        panel.grid(axis="y", linewidth=0.4, color=LINE)
-        _label_ends(figure, panel, ends)
-    caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
-    return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
-
-
-def scaling(answer: Answer) -> Figure:
+def scaling(answer: Answer, make: Make) -> Figure:
     """Draw the speed-up by amount of hardware with the ideal line."""
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
-    figure, panels = _new_figure(3.3, len(answer.scalings))
+    figure, panels = _new_figure(make, 3.3, len(answer.scalings))
     for panel, each in zip(panels, answer.scalings, strict=True):
         _scaling_panel(panel, each, [effect for effect in answer.effects if effect.axis == each.axis])
     return figure
@@ -406,12 +367,18 @@ FIGURES: Mapping[str, FigureSpec] = {
     "loss": FigureSpec("Loss", "Mean over runs; the band is from the smallest to the largest run.", loss),
     "time_parts": FigureSpec(
         "Where the time goes",
-        "Wall time of a run, mean over runs; on the right its total{mfu}.",
+        "Wall time of a run, mean over runs; on the right its total.",
         time_parts,
     ),
     "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
 }
 """All figures by name, in the order of a report."""
+
+
+def _ranked(answer: Answer) -> list[Configuration]:
+    """The configurations in the order of the table, without a target that no run reached."""
+    found = rows(answer)
+    return found if words.is_reached(found) else [replace(each, to_target=None) for each in found]
 
 
 def _ratio(each: Configuration) -> Ratio | None:
@@ -428,19 +395,14 @@ def _seconds(each: Configuration) -> Summary | None:
 
 def _bound(answer: Answer) -> float | None:
     """The target's bound on the metric of the answer, as a fraction for an accuracy."""
-    target = answer.target
-    if target is None or target.metric != answer.metric:
-        return None
-    return target.at_least if target.at_least is not None else target.at_most
+    return answer.target.bound if answer.target and answer.target.metric == answer.metric else None
 
 
 def _some(configurations: Sequence[Configuration], most: int = MAX_ROWS) -> list[Configuration]:
     """Return the best configurations, and references in place of the last of them if there are too many."""
-    if len(configurations) <= most:
-        return list(configurations)
-    kept = list(configurations[:most])
-    references = [each for each in configurations[most:] if each.is_reference][: most // 3]
-    return [*kept[: most - len(references)], *references]
+    kept, others = configurations[:most], configurations[most:]
+    references = [each for each in others if each.is_reference][: most // 3]
+    return [*kept[: len(kept) - len(references)], *references]
 
 
 def _colors(answer: Answer) -> dict[int, str]:
@@ -514,40 +476,18 @@ def _fitted(name: str) -> str:
 # matplotlib
 
 
-@contextmanager
-def managed_figures() -> Iterator[None]:
-    """Context manager in which pyplot manages new figures, so that a notebook displays them."""
-    from matplotlib import pyplot
-
-    token = _make_figure.set(pyplot.figure)
-    try:
-        yield
-    finally:
-        _make_figure.reset(token)
-
-
-@contextmanager
-def _styled(salt: str) -> Iterator[None]:
-    """Context manager with raybench's settings of matplotlib; the user's are restored afterwards."""
+def _styled(salt: str) -> AbstractContextManager[None]:
+    """Return a context with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    import matplotlib as mpl
-    from matplotlib import rcParamsDefault
+    from matplotlib import style
 
-    # Do not touch the backend, or whether a notebook displays new figures.
-    defaults: dict[str, Any] = {
-        name: value for name, value in rcParamsDefault.items() if not name.startswith(("backend", "interactive"))
-    }
-    settings: Any = {**defaults, **LETTERS, "svg.hashsalt": salt}
-    with mpl.rc_context(settings):
-        yield
+    return style.context({**LETTERS, "svg.hashsalt": salt}, after_reset=True)
 
 
-def _new_figure(height: float, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+def _new_figure(make: Make, height: float, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
     """Return a figure of this height in inches, and its panels from left to right."""
-    from matplotlib.figure import Figure
-
-    figure = (_make_figure.get() or Figure)(figsize=(WIDTH, height), layout="constrained")
+    figure = make(figsize=(WIDTH, height), layout="constrained")
     return figure, list(figure.subplots(1, columns, squeeze=False, **options)[0])
 
 

@@ -14,7 +14,7 @@ GAP = 2
 """Spaces between two columns."""
 
 LEAST_LABEL = 16
-"""Width to which columns of labels and sentences may be wrapped."""
+"""Width to which columns of labels and sentences are wrapped; half of it if no other column can be dropped."""
 
 UNIMPORTANT = 8
 """Columns from this place in their order on are dropped before labels are wrapped."""
@@ -42,17 +42,15 @@ class Column:
     Attributes:
         head: its heading, with the unit.
         texts: a text for each row.
-        values: a number to sort each row by; empty to sort by the texts.
-        right: whether it is aligned to the right.
         drop: narrow terminals leave out columns from the highest number on; those with 0 never.
+        right: whether it is aligned to the right.
         kind: `LABEL`, `TEXT`, `AXIS` or empty.
     """
 
     head: str
     texts: Sequence[str]
-    values: Sequence[float | None] = ()
-    right: bool = True
     drop: int = 0
+    right: bool = False
     kind: str = ""
 
     @property
@@ -62,8 +60,7 @@ class Column:
 
     def of_rows(self, numbers: Sequence[int]) -> Column:
         """Return the column of some of the rows."""
-        values = [self.values[number] for number in numbers] if self.values else ()
-        return replace(self, texts=[self.texts[number] for number in numbers], values=values)
+        return replace(self, texts=[self.texts[number] for number in numbers])
 
 
 def wrapped(sentences: Iterable[str], width: int, style: str = "", first: str = "", indent: str = "") -> list[Line]:
@@ -84,7 +81,7 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
         sizes = [max(_head_width(column.head), *map(len, column.texts)) for column in shown]
     excess = sum(sizes) + gaps - width
     if excess > 0 and (wraps := [number for number, column in enumerate(shown) if column.kind in (LABEL, TEXT)]):
-        sizes[wraps[0]] = min(sizes[wraps[0]], max(LEAST_LABEL, sizes[wraps[0]] - excess))
+        sizes[wraps[0]] = min(sizes[wraps[0]], max(LEAST_LABEL // 2, sizes[wraps[0]] - excess))
     yield from ((line, "bold") for line in _row([column.head for column in shown], shown, sizes, bottom=True))
     yield "─" * (sum(sizes) + gaps), "dim"
     for number, texts in enumerate(zip(*(column.texts for column in shown), strict=True)):

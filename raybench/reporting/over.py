@@ -1,15 +1,12 @@
-"""A grid over time in words, as a table and as a page."""
+"""A grid over time in words and as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from raybench.analysis.over import OverTime
-from raybench.core.text import names_text, plural, printable
-from raybench.reporting import figures
+from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, Column
-from raybench.reporting.page import template
 from raybench.reporting.words import number, ratio_text
 
 
@@ -31,17 +28,10 @@ def columns(over: OverTime) -> list[Column]:
     """Return the table of levels."""
     rows = [(series.label, level) for series in over.series for level in series.levels]
     return [
-        Column("configuration", [label for label, _ in rows], right=False, kind=LABEL),
-        Column("since (UTC)", [level.since for _, level in rows], right=False),
-        Column("executions", [str(level.sessions) for _, level in rows], drop=2),
-        Column("runs", [str(level.runs) for _, level in rows], drop=1),
-        Column(f"s/{over.unit.label}", [number(level.seconds) for _, level in rows]),
-        Column("speed to the level before (95% CI)", [ratio_text(level.speed) for _, level in rows], right=False),
+        Column("configuration", [label for label, _ in rows], kind=LABEL),
+        Column("since (UTC)", [level.since for _, level in rows]),
+        Column("executions", [str(level.sessions) for _, level in rows], drop=2, right=True),
+        Column("runs", [str(level.runs) for _, level in rows], drop=1, right=True),
+        Column(f"s/{over.unit.label}", [number(level.seconds) for _, level in rows], right=True),
+        Column("speed to the level before (95% CI)", [ratio_text(level.speed) for _, level in rows]),
     ]
-
-
-def page(over: OverTime) -> str:
-    """Return it as an HTML page in one file."""
-    module: Any = template().module
-    text = module.over(over.grid, list(sentences(over)), columns(over), figures.over_time(over))
-    return printable(str(text).lstrip())

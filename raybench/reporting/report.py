@@ -88,7 +88,7 @@ def as_json(report: Report) -> str:
     sentences = {
         "status": words.status_sentences(answer),
         "best": [str(text) for text in words.best_texts(answer)],
-        "scaling": words.scaling_sentences(answer),
+        "scaling": list(words.scaling_sentences(answer)),
         "trust": words.trust_sentence(answer),
         "cautions": [words.caution_text(each) for each in answer.trust.cautions],
         "failures": words.failure_sentences(answer),

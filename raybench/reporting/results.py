@@ -79,12 +79,6 @@ class Results:
         """One row per trial: settings, status, times by every timing rule, accuracy, price.
 
         `columns` describes the columns, with units.
-
-        Examples:
-            >>> import raybench
-            >>> trials = raybench.load("raybench-results", grid="quickstart").trials
-            >>> trials["status"].value_counts().to_dict()
-            {'completed': 12}
         """
         return self._tables[0]
 
@@ -118,14 +112,7 @@ class Results:
 
     @cached_property
     def best(self) -> DataFrame:
-        """One row per criterion: the best configuration, relative to its reference.
-
-        Examples:
-            >>> import raybench
-            >>> best = raybench.load("raybench-results", grid="quickstart").best
-            >>> best["criterion"].tolist()
-            ['fastest']
-        """
+        """One row per criterion: the best configuration, relative to its reference."""
         return frames.best(self._answers)
 
     def plot(self, figure: str = "speed") -> Axes:
@@ -138,19 +125,14 @@ class Results:
         Raises:
             RaybenchError: the grid has no data for it; the message has the reason.
             UsageError: there is no such figure.
-
-        Examples:
-            >>> import raybench
-            >>> results = raybench.load("raybench-results", grid="quickstart")
-            >>> axes = results.plot("speed")
-            >>> axes.figure.savefig("speed.png")
         """
-        from raybench.reporting.figures import FIGURES, draw, managed_figures
+        from matplotlib import pyplot
+
+        from raybench.reporting.figures import FIGURES, draw
 
         if figure not in FIGURES:
             raise UsageError(f"plot: there is no figure {figure}; {nearest(figure, FIGURES)}")
-        with managed_figures():
-            return draw(figure, self.report.answer).axes[0]
+        return draw(figure, self.report.answer, pyplot.figure).axes[0]
 
     @property
     def columns(self) -> DataFrame:

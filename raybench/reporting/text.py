@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from raybench.core.text import plural, printable
 from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, effect_columns, rows
-from raybench.reporting.layout import Line, fitting, table_lines, wrapped
+from raybench.reporting.layout import Line, table_lines, wrapped
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from raybench.analysis.answer import Answer
 
 MAX_ROWS, WORST_ROWS = 12, 3
@@ -27,14 +25,11 @@ def report_text(answer: Answer, width: int, full: bool = False) -> str:
     return "".join(f"{text}\n" for text, _ in report_lines(answer, width, full))
 
 
-def print_report(answer: Answer, console: Console, full: bool = False, after_run: str = "") -> None:
-    """Print the report; `after_run` is the command that shows it again, if the grid has just run."""
-    for text, style in report_lines(answer, console.width, full, after_run):
-        console.print(text, style=style or None, soft_wrap=True, markup=False, highlight=False)
-
-
 def report_lines(answer: Answer, width: int, full: bool = False, after_run: str = "") -> Iterator[Line]:
-    """Yield the lines of the report, none longer than the width unless a single word is."""
+    """Yield the lines of the report, none longer than the width unless a single word is.
+
+    `after_run` is the command that shows it again, if the grid has just run.
+    """
     for number, block in enumerate(filter(None, _blocks(answer, width, full, after_run))):
         if number:
             yield "", ""
@@ -47,11 +42,8 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[
     more = f"`{after_run} --full`" if after_run else "--full"
     yield wrapped(words.status_sentences(answer), width, "yellow")
     yield wrapped([*map(str, words.best_texts(answer)), *words.scaling_sentences(answer)], width, "bold")
-    if answer.effects:
-        yield list(_effects(answer, width, full, more))
-    hardware = words.hardware_text(answer)
-    lines = list(_configurations(answer, width, full, more)) if len(answer.configurations) > 1 else []
-    yield [*lines, *wrapped([f"Hardware: {hardware}."] if hardware else [], width, "dim")]
+    yield list(_effects(answer, width, full, more))
+    yield list(_configurations(answer, width, full, more))
     failures = words.failure_sentences(answer, only_skips=bool(after_run))
     if not full and len(failures) > MAX_FAILURES:
         reasons = plural(len(failures) - MAX_FAILURES, "more reason")
@@ -61,34 +53,32 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[
 
 
 def _effects(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
-    """Yield the table of effects: all, or the largest of many."""
-    below = {
-        number: detail for number, each in enumerate(answer.effects) if (detail := words.effect_detail(answer, each))
-    }
-    shown = range(len(answer.effects) if full else min(MAX_ROWS, len(answer.effects)))
-    yield from table_lines([column.of_rows(shown) for column in effect_columns(answer)], width, below)
-    if left_out := len(answer.effects) - len(shown):
-        yield f"… {left_out:,} smaller effects: {more}", "dim"
-    yield from wrapped(filter(None, [words.effects_note(answer)]), width, "dim")
+    """Yield the table of effects: all, or the first of many."""
+    if columns := effect_columns(answer):
+        shown = range(len(answer.effects))[: None if full else MAX_ROWS]
+        details = {number: words.effect_detail(answer, answer.effects[number]) for number in shown}
+        yield from table_lines([column.of_rows(shown) for column in columns], width, details)
+        left_out = len(answer.effects) - len(shown)
+        rest = f"… {left_out:,} more: {more}" if left_out else ""
+        yield from wrapped([rest, words.effects_note(answer)], width, "dim")
 
 
 def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
-    """Yield the table of configurations: all, or the best and the worst of many."""
+    """Yield the table of configurations: all, or the best and the worst of many; and their hardware."""
     all_rows = rows(answer)
-    columns = configuration_columns(answer, all_rows)
-    left_out = 0 if full else max(0, len(all_rows) - MAX_ROWS)
-    best = MAX_ROWS - WORST_ROWS
-    if left_out:
-        kept = [*range(best), *range(len(all_rows) - WORST_ROWS, len(all_rows))]
-        columns = [column.of_rows(kept) for column in columns]
-    yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: {more}"} if left_out else {})
-    heads = [column.head for column in fitting(columns, width)]
-    yield from wrapped([words.table_caption(answer, heads)], width, "dim")
+    count, best = len(all_rows), MAX_ROWS - WORST_ROWS
+    left_out = 0 if full else max(0, count - MAX_ROWS)
+    if count > 1:
+        kept = [*range(best), *range(best + left_out, count)] if left_out else range(count)
+        columns = [column.of_rows(kept) for column in configuration_columns(answer, all_rows)]
+        yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: {more}"} if left_out else {})
+    hardware = words.hardware_text(answer)
+    yield from wrapped([words.table_caption(answer), f"Hardware: {hardware}." if hardware else ""], width, "dim")
 
 
 def _trust(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     cautions, notes = answer.trust.cautions, answer.trust.notes
-    yield from wrapped(filter(None, [words.trust_sentence(answer)]), width, "yellow" if cautions else "green")
+    yield from wrapped([words.trust_sentence(answer)], width, "yellow" if cautions else "green")
     for each in cautions:
         mark = f"{each.mark}: " if each.mark else ""
         yield from wrapped([f"{mark}{words.caution_text(each)}"], width, "yellow", "  ", "  ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from raybench.analysis.answer import (
@@ -15,14 +15,12 @@ from raybench.analysis.answer import (
     Criterion,
     Difference,
     Effect,
-    Mfu,
+    Ending,
     Ratio,
-    Scaling,
     Summary,
     TrustLevel,
 )
 from raybench.analysis.bottleneck import COUNTED
-from raybench.analysis.ratios import scaled
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
@@ -35,11 +33,11 @@ from raybench.reporting.layout import NOTHING
 PERCENT_BELOW = 1.1
 """Ratios nearer to 1 than this are written in percent in sentences: 6% faster."""
 
+CI = "{}% (95% CI {}–{}%)"
+"""A share with its interval in a sentence."""
+
 LEAST, MOST = 0.001, 9999
 """Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
-
-ONCE, NO_INTERVAL = " in one run each", ", without an interval"
-"""Ends of a clause on numbers without an interval."""
 
 STATUSES = {
     "oom": "out of memory",
@@ -50,13 +48,21 @@ STATUSES = {
 """Words for the ends of runs; the others are words already."""
 
 
+def _digits(size: float, digits: int) -> int:
+    """The decimals with which a number has this many significant digits, but all before the decimal point."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(size)))) if size else 0
+
+
+def _decimals(low: float, high: float, least: int = 0) -> int:
+    """The fewest decimals, at least these, with which the ends of an interval are two steps apart."""
+    return max(least, math.ceil(-math.log10((high - low) / 2) - 1e-9)) if high - low > 1e-9 else least
+
+
 def number(value: float, digits: int = 3) -> str:
     """Format a number with this many significant digits, but all before the decimal point: 3.92, 0.0178, 12,331."""
-    if not value or not math.isfinite(value):
+    if not math.isfinite(value):
         return f"{value:g}"
-    rounded = float(f"{value:.{digits - 1}e}")
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
-    return f"{value:,.{decimals}f}"
+    return f"{value:,.{_digits(float(f'{value:.{digits - 1}e}'), digits)}f}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -67,32 +73,25 @@ def seconds_text(seconds: float) -> str:
     return f"{number(seconds / 3600)} h"
 
 
-def _decimals(low: float, high: float, digits: int, size: float, steps: int = 1) -> int:
-    """Decimals that show this many steps between the ends of an interval, and significant digits of `size`."""
-    width = high - low
-    by_size = digits - 1 - math.floor(math.log10(size)) if size > 0 else 0
-    by_width = math.ceil(-math.log10(width / steps) - 1e-9) if width > 1e-9 else 0
-    return max(0, by_size, by_width)
-
-
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
     """Format a ratio with its interval, if there is one: 5.1x (4.8–5.4)."""
     if ratio is None:
         return NOTHING
-    if ratio.low is None or ratio.high is None:
-        return f"{number(ratio.value, 2)}x"  # no more digits than one with an interval
-    # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4). Those of others differ by two steps of
-    # the last digit, 12.5x (12.0–13.1), and show on which side of 1 they are.
-    is_narrow = ratio.high < 10 * ratio.low
-    decimals = _decimals(ratio.low, ratio.high, 2, ratio.low, 2) if is_narrow else 0
+    low, high = ratio.low, ratio.high
+    if low is None or high is None:
+        return f"{number(ratio.value, 2)}x"
+    decimals = _decimals(low, high, _digits(low, 2))
 
-    def text(value: float, most: int = 0) -> str:
+    def text(value: float) -> str:
+        # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
+        return f"{value:.{decimals}f}" if high < 10 * low else number(value, 2)
+
+    def end(value: float) -> str:
         if not LEAST <= value <= MOST:
             return f"<{LEAST:g}" if value < LEAST else f">{MOST:g}"
-        digits = next((each for each in range(decimals, decimals + most) if round(value, each) != 1), decimals)
-        return f"{value:.{digits}f}" if is_narrow else number(value, 2)
+        return text(value) if round(value, decimals) != 1 else f"{value:.4g}"  # on which side of 1 it is
 
-    return f"{text(ratio.value)}x ({prefix}{text(ratio.low, 4)}–{text(ratio.high, 4)})"
+    return f"{text(ratio.value)}x ({prefix}{end(low)}–{end(high)})"
 
 
 def rate_number(rate: float) -> str:
@@ -136,22 +135,23 @@ def difference_text(difference: Difference | None, metric: str) -> str:
     """Format a difference with its interval, if there is one; that of accuracies in points: −0.2 (−0.5 to +0.1)."""
     if difference is None:
         return NOTHING
-    value, ends, decimals = _difference_parts(difference, metric)
-    texts = [signed(each, decimals) for each in (value, *ends)]
-    return f"{texts[0]} ({texts[1]} to {texts[2]})" if ends else texts[0]
+    values, decimals = _difference_parts(difference, metric)
+    value, *ends = (signed(each, decimals) for each in values)
+    return f"{value} ({' to '.join(ends)})" if ends else value
 
 
-def _difference_parts(difference: Difference, metric: str) -> tuple[float, list[float], int]:
-    """The value and the ends of the interval of a difference in printed units, and their decimals."""
-    points = is_accuracy(metric)
-    scale = 100 if points else 1
-    value, low, high = difference.value * scale, difference.low, difference.high
-    if low is None or high is None or low == high:
-        ends, decimals = [], min(_decimals(value, value, 2, abs(value)), 2 if points else 9)
-    else:  # no two accuracies differ by more than 100 points
-        ends = [max(low * scale, -100.0), min(high * scale, 100.0)] if points else [low, high]
-        decimals = _decimals(ends[0], ends[1], 1 if points else 2, max(map(abs, ends)))
-    return value, ends, max(decimals, int(points))
+def _difference_parts(difference: Difference, metric: str) -> tuple[list[float], int]:
+    """A difference and the ends of its interval, if it has one, in printed units, and their decimals."""
+    points, low, high = is_accuracy(metric), difference.low, difference.high
+    ends = [low, high] if low is not None and high is not None and low < high else []
+    # No two accuracies differ by more than 100 points.
+    values = [100 * min(max(each, -1.0), 1.0) if points else each for each in (difference.value, *ends)]
+    digits = _digits(max(map(abs, values)), 2)
+    least = _decimals(min(values), max(values), min(max(1, digits), 1 if ends else 2) if points else digits)
+    # An interval without 0 does not seem to end at it.
+    return values, next(
+        (each for each in range(least, least + 3) if all(round(end, each) for end in values[1:])), least
+    )
 
 
 def signed(value: float, decimals: int) -> str:
@@ -162,13 +162,9 @@ def signed(value: float, decimals: int) -> str:
 
 def target_text(target: Target) -> str:
     """Format a target: 94% accuracy; val/loss 0.3."""
-    bound = target.at_least if target.at_least is not None else target.at_most
-    if bound is None:
-        return target.metric
-    if target.is_accuracy:
-        shown = bound if target.in_percent else 100 * bound
-        return f"{shown:.4g}% {metric_name(target.metric)}"
-    return f"{target.metric} {format_value(bound)}"
+    if not target.is_accuracy or target.bound is None:
+        return f"{target.metric} {format_value(target.bound)}"
+    return f"{target.bound if target.in_percent else 100 * target.bound:.4g}% {metric_name(target.metric)}"
 
 
 def goal_text(answer: Answer) -> str:
@@ -182,29 +178,13 @@ def name_of(answer: Answer, index: int, workload: str = "") -> str:
     return ", ".join(part for part in parts if part not in workload.split(", ")) or answer.workload
 
 
-def _other_name(answer: Answer, best: Best) -> str:
-    """The other side: `cpu, batch 32`; by one kind of difference if the rest is the same: `with batch 32`, `on cpu`."""
-    if best.other is None:
-        return ""
-    own, other = (name_of(answer, index, best.workload) for index in (best.configuration, best.other))
-    differing = [part for part in other.split(", ") if part not in own.split(", ")]
-    device = format_value(answer.configurations[best.other].axes.get("device"))
-    if ", ".join(differing) in ("", other) or (device in differing and len(differing) > 1):
-        return other
-    return f"{'on' if device in differing else 'with'} {', '.join(differing)}"
-
-
 # Sentences at the top
 
 
 def status_sentences(answer: Answer) -> list[str]:
     """Sentences before the answer: smoke run, generated data, stopped or incomplete grid."""
-    sentences = []
-    if is_smoke(answer.grid):
-        sentences.append("Smoke run: its numbers are not results.")
-    if answer.status.part:
-        sentences.append(f"Part of the grid: {answer.status.part}.")
-    status = answer.status
+    status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
+    sentences += [f"Part of the grid: {status.part}."] if status.part else []
     if status.completed < status.planned:
         ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
         counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
@@ -241,11 +221,11 @@ CRITERIA = {
         "as expensive as",
     ),
     Criterion.LEAST_ENERGY: CriterionWords(
-        "least energy{to}{metered}",
-        "energy",
-        ("{}x less energy than", "{} less energy than"),
-        ("needs {}x as much energy as", "{} more energy than"),
-        "as much energy as",
+        "least device energy{to}{metered}",
+        "device energy",
+        ("{}x less device energy than", "{} less device energy than"),
+        ("needs {}x as much device energy as", "{} more device energy than"),
+        "as much device energy as",
     ),
 }
 
@@ -299,9 +279,8 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
 
 
 def _best_text(answer: Answer, best: Best) -> BestText:
-    configuration = answer.configurations[best.configuration]
+    configuration, ranked = answer.configurations[best.configuration], _ranked(answer, best)
     target = target_text(answer.target) if answer.target else ""
-    ranked = _ranked(answer, best)
     terms = {
         "target": target,
         "to": f" to {target}" if is_reached(ranked) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
@@ -316,62 +295,44 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         heads = {Criterion.QUALITY: "{metric} {budget}"}
         heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         head = heads.get(next(iter(best.ratios)), "").format(**terms)
-    head = head[:1].upper() + head[1:]
     head += f" on {best.workload}" if best.workload and head else ""
-    own = name_of(answer, best.configuration, best.workload)
-    # An order that noise may have made is not stated as a fact.
-    head += " in these runs" if head and best.is_open and len(ranked) > 1 else ""
-    if best.is_open and best.other is not None and VERSION_AXIS in configuration.axes and len(ranked) == 2:
-        head = f"Undecided, {head[:1].lower()}{head[1:]}"
-    if best.other is None:
-        own = ": ".join(filter(None, (head, own)))
-        return BestText(f"{own}:", f"{'; '.join(_alone(answer, configuration, best, len(ranked) > 1))}.")
-    parts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best))]
-    names = [name_of(answer, index, best.workload) for index in best.indistinguishable]
+    if head and best.is_open and len(ranked) > 1:  # an order that noise may have made is not stated as a fact
+        sides = {
+            runs for each in (*best.ratios.values(), best.quality) if each for runs in (each.runs, each.other_runs)
+        }
+        head += " in one run each" if sides == {1} else " in these runs"
+        if best.other is not None and VERSION_AXIS in configuration.axes and len(ranked) == 2:
+            head = f"undecided, {head}"
+    names = {each.index: name_of(answer, each.index, best.workload) for each in answer.configurations}
+    own, is_named = names[best.configuration], configuration.is_reference and best.other is not None
+    facts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best, ranked))]
+    facts += ["nothing to compare it with"] if len(ranked) == 1 else []
+    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
-    rest = [f"Not distinguishable from it in {quantity}: {names_text(names)}."] if names else []
-    fewer = [each for each in ranked if each.to_target and each.to_target.reached < each.to_target.tried]
-    if Criterion.FIRST_TO_TARGET in best.ratios and configuration not in fewer and fewer:
-        missed = [(each, each.to_target) for each in fewer if each.to_target]
-        counts = [f"{name_of(answer, each.index, best.workload)} ({to.reached} of {to.tried})" for each, to in missed]
-        rest.append(f"Reached in fewer runs by {names_text(counts)}.")
-    rest += _break_even_price(answer, best)
+    ties = names_text([names[index] for index in best.indistinguishable])
+    rest = [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
+    if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
+        others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
+        fewer = [
+            f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
+        ]
+        rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
     if best.unproven and best.unproven != (best.other,):
-        names = [name_of(answer, index, best.workload) for index in best.unproven]
         runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
         never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
-        rest.append(f"{own} beats {names_text(names)} {never}.")
-    marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
-    return BestText(
-        f"{head}: {own}{' (the reference)' if configuration.is_reference else ''}:",
-        f"{'; '.join(filter(None, parts))}{marks}.",
-        " ".join(rest),
-    )
-
-
-def _alone(answer: Answer, configuration: Configuration, best: Best, has_others: bool) -> Iterable[str]:
-    """Facts on the only configuration, or the only one that reached the target."""
-    yield from _absolute(answer, configuration, best)
-    if configuration.seconds:
-        yield speed_text(answer, configuration)
-    if configuration.quality and Criterion.QUALITY not in best.ratios:
-        yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
-    if configuration.mfu:
-        yield f"MFU {share_text(configuration.mfu.share)} of the measured peak, {_peak_text(configuration.mfu)}"
-    if configuration.mfu_problem:
-        yield f"no MFU: {configuration.mfu_problem}"
-    if not has_others:
-        yield "nothing to compare it with"
+        rest.append(f"{own} beats {names_text([names[index] for index in best.unproven])} {never}.")
+    name = ": ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", f"{own}{' (the reference)' if is_named else ''}")))
+    return BestText(f"{name}:", f"{'; '.join(filter(None, facts))}{marks}.", " ".join(rest))
 
 
 def speed_text(answer: Answer, configuration: Configuration) -> str:
-    """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted."""
+    """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted; empty if unknown."""
     if configuration.rate:
         return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s"
-    return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else NOTHING
+    return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else ""
 
 
-def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterable[str]:
+def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterator[str]:
     """The quality at a budget, or time and price to the target: how many runs reached it, and when."""
     if Criterion.QUALITY in best.ratios:
         yield metric_text(answer.metric, configuration.quality.value) if configuration.quality else NOTHING
@@ -392,69 +353,49 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         yield money_text(to.price, answer.currency)
 
 
-def _relative(answer: Answer, best: Best) -> Iterable[str]:
-    """Ratios and the difference of quality to the other side, which the first of them names."""
-    other, once = _other_name(answer, best), ""
-    configuration, said, first = answer.configurations[best.configuration], set[str](), Criterion.FIRST_TO_TARGET
+def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> Iterator[str]:
+    """Ratios and the difference of quality to the other side, if there is one, which the first of them names."""
+    other = "" if best.other is None else name_of(answer, best.other, best.workload)
+    said = set[str]()
+    configuration, is_reaching = answer.configurations[best.configuration], is_reached(ranked)
     for criterion, ratio in best.ratios.items():
         if ratio is not None and (printed := ratio_text(ratio)) not in said:  # of equal prices it is that of the times
             said.add(printed)
-            text = ratio_words(ratio, criterion, other)
-            # Of several clauses the first says so.
-            yield text.removesuffix(once) if once else text
-            other, once = "", next((end for end in (ONCE, NO_INTERVAL) if text.endswith(end)), once)
-        counts_own = answer.unit.counted not in ("", "examples")
-        if configuration.seconds and (criterion is Criterion.FASTEST or (criterion is first and counts_own)):
-            mfu = f", MFU {percent(configuration.mfu.share.value)}" if configuration.mfu else ""
-            yield speed_text(answer, configuration) + mfu
-        is_of_unit = criterion is Criterion.CHEAPEST and not is_reached(_ranked(answer, best))
-        if is_of_unit and configuration.price is not None:
+            yield ratio_words(ratio, criterion, other)
+            other = ""
+        is_counted = answer.unit.counted not in ("", "examples") or best.other is None
+        if criterion is Criterion.FASTEST or (criterion is Criterion.FIRST_TO_TARGET and is_counted):
+            yield from filter(None, [speed_text(answer, configuration)])
+            if configuration.mfu:
+                yield f"MFU {percent(configuration.mfu.share.value)}"
+        elif criterion is Criterion.CHEAPEST and not is_reaching and configuration.price is not None:
             yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
     if best.quality is not None:
-        text = quality_words(best.quality, answer.metric, other)
-        yield text.removesuffix(once) if once else text
+        yield quality_words(best.quality, answer.metric, other)
+    elif best.other is None and configuration.quality and Criterion.QUALITY not in best.ratios:
+        yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     elif configuration.quality is None and any(each.quality for each in answer.configurations):
         yield f"{metric_name(answer.metric)} unknown"
 
 
-def _break_even_price(answer: Answer, best: Best) -> Iterable[str]:
-    """The price of its device above which one on a different device would be cheaper."""
-    ratio = best.ratios.get(Criterion.CHEAPEST)
-    if ratio is None or best.other is None:
-        return
-    own, other = (answer.configurations[index] for index in (best.configuration, best.other))
-    devices = [format_value(each.axes.get("device", "")) for each in (own, other)]
-    if own.price_per_hour and devices[0] != devices[1]:
-        price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
-        # The price of several devices is that of all.
-        names = [name_of(answer, each.index, best.workload) for each in (own, other)]
-        subject = names[0] if "count" in own.axes else devices[0]
-        yield f"If {subject} cost more than {price} per hour, {names[1]} would be cheaper."
-
-
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
-    is_better = ratio.value >= 1
+    criterion_words, is_better = CRITERIA[criterion], ratio.value >= 1
+    forms = criterion_words.better if is_better else criterion_words.worse
     is_percent = 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW and (ratio.high or 1) < 2  # not −100% to +1085587%
     if is_percent:
-        number_text, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
+        amount, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
     else:
         # A factor for "takes 1.6x as long" is the inverse.
         low, high = (None if each is None else 1 / max(each, 1e-300) for each in (ratio.high, ratio.low))
         value = ratio if is_better else Ratio(1 / ratio.value, low, high)
-        number_text, _, interval = ratio_text(value, "95% CI ").partition("x")
-    forms = CRITERIA[criterion].better if is_better else CRITERIA[criterion].worse
-    is_equal = is_percent and not float(number_text.removesuffix("%"))
-    words = CRITERIA[criterion].equal if is_equal else forms[is_percent].format(number_text)
-    words = f"{words} {other}" if other else words.rpartition(" ")[0]
+        amount, _, interval = ratio_text(value, "95% CI ").partition("x")
+    is_equal = is_percent and not float(amount.removesuffix("%"))
+    text = criterion_words.equal if is_equal else forms[is_percent].format(amount)
+    text = f"{text} {other}" if other else text.rpartition(" ")[0]
     if ratio.has_interval and not ratio.excludes(1) and not is_equal:
-        words += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' energy')}"
-    words += interval
-    if not ratio.has_interval:
-        words += ONCE if ratio.runs == ratio.other_runs == 1 else NO_INTERVAL
-    if ratio.holds_if_no_miss and ratio.excludes(1):
-        words += " if no run misses the target"
-    return words
+        text += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' device energy')}"
+    return f"{text}{interval}{' if no run misses the target' if ratio.holds_if_no_miss and ratio.excludes(1) else ''}"
 
 
 def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
@@ -462,45 +403,36 @@ def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
 
     Of a ratio of 1.25, the speed is 25% more, and a price 20% less, as it is that of the other ÷ the own.
     """
-
-    def percent(each: float) -> float:
-        return 100 * (1 - 1 / max(each, LEAST) if is_cost else each - 1)
-
-    value = percent(ratio.value)
-    if ratio.low is None or ratio.high is None:
+    known = [each for each in (ratio.value, ratio.low, ratio.high) if each is not None]
+    value, *ends = (100 * (1 - 1 / max(each, LEAST) if is_cost else each - 1) for each in known)
+    if not ends:
         return f"{number(abs(value), 2)}%", ""
-    ends = [percent(end) for end in (ratio.low, ratio.high)]
-    decimals = min(_decimals(ends[0], ends[1], 1, max(map(abs, ends))), 3)
-    text = f"{abs(value):.{decimals}f}%"
+    decimals = min(_decimals(ends[0], ends[1]), 3)
     if ratio.is_significant:
-        low, high = sorted(map(abs, ends))
-        return text, f" (95% CI {low:.{decimals}f}–{high:.{decimals}f}%)"
-    return text, f" (95% CI {signed(ends[0], decimals)}% to {signed(ends[1], decimals)}%)"
+        interval = "–".join(f"{each:.{decimals}f}" for each in sorted(map(abs, ends)))
+    else:
+        interval = "% to ".join(signed(each, decimals) for each in ends)
+    return f"{abs(value):.{decimals}f}%", f" (95% CI {interval}%)"
 
 
 def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     """Say a difference of quality: 0.4 points less accurate (0.1–0.7); equal accuracy within 1 point (−0.1)."""
-    value, ends, decimals = _difference_parts(difference, metric)
-    name, than = metric_name(metric), f" than {other}" if other else ""
-    amount, points = f"{abs(value):.{decimals}f}", " points" if is_accuracy(metric) else ""
-    found, *texts = (signed(each, decimals) for each in (value, *ends))
+    values, decimals = _difference_parts(difference, metric)
+    found, *ends = (signed(each, decimals) for each in values)
+    name, amount, points = metric_name(metric), found.lstrip("+−"), " points" if is_accuracy(metric) else ""
     if difference.is_equal and not difference.is_significant:
         return f"equal {name} within 1 point" + (f" ({found})" if float(amount) else "")
     if ends and not difference.is_significant:
-        interval = f"(95% CI {' to '.join(texts)}{points})"
-        if not float(amount):
-            return f"{name} not distinguishable {interval}"
         against = f" against {other}" if other else ""
-        return f"{name} {found}{points}{against}, not distinguishable from equal {interval}"
-    once = "" if difference.has_interval else ONCE if difference.runs == difference.other_runs == 1 else NO_INTERVAL
-    if once == NO_INTERVAL and min(difference.runs, difference.other_runs) > 1:
-        once += " because it is the same in every repeat of a side"
+        size = f" {found}{points}{against}," if float(amount) else ""
+        return f"{name}{size} not distinguishable from equal (95% CI {' to '.join(ends)}{points})"
     if not float(amount):
-        return f"the same {name}{once}"
-    interval = f" (95% CI {'–'.join(f'{each:.{decimals}f}' for each in sorted(map(abs, ends)))})" if ends else once
+        return f"the same {name}"
+    interval = f" (95% CI {'–'.join(sorted((each.lstrip('+−') for each in ends), key=float))})" if ends else ""
+    than = f" than {other}" if other else ""
     if name == "accuracy":
-        return f"{amount} points {'less' if value < 0 else 'more'} accurate{than}{interval}"
-    return f"{name} {amount}{points} {'lower' if value < 0 else 'higher'}{than}{interval}"
+        return f"{amount} points {'less' if values[0] < 0 else 'more'} accurate{than}{interval}"
+    return f"{name} {amount}{points} {'lower' if values[0] < 0 else 'higher'}{than}{interval}"
 
 
 # Effects
@@ -527,78 +459,53 @@ def effect_speed(effect: Effect) -> str:
 
 def effect_detail(answer: Answer, effect: Effect) -> str:
     """The speeds by the axis that the effect depends on, or their range; empty if neither is needed."""
-    detail = _effect_detail(effect)
-    return f"{speed_head(answer)}: {detail}" if detail and (answer.target or answer.budget) else detail
-
-
-def _effect_detail(effect: Effect) -> str:
-    if effect.parts:
-        parts = [f"{_condition(part.axis, part.value)} {ratio_text(part.speed)}" for part in effect.parts if part.speed]
-        return ", ".join(parts)
-    needs_range = effect.varies or (effect.speed is not None and not effect.speed.has_interval and effect.sets > 1)
-    if effect.speed is None:
-        return f"no mean, because it differs between {effect.sets} pairs of configurations" if effect.sets > 1 else ""
-    return f"{range_text(effect.least, effect.most)} in {effect.sets} pairs of configurations" if needs_range else ""
+    pairs = f"{effect.sets} pairs of configurations"
+    parts = [f"{_condition(each.axis, each.value)} {ratio_text(each.speed)}" for each in effect.parts if each.speed]
+    detail = ", ".join(parts)
+    if not parts and effect.sets > 1 and effect.least is not None:
+        if effect.speed is None:
+            detail = f"no mean, because it differs between {pairs}"
+        elif effect.varies or not effect.speed.has_interval:
+            detail = f"{range_text(effect.least, effect.most)} in {pairs}"
+    return f"{speed_head(answer)}: {detail}" if detail else ""
 
 
 def _condition(axis: str, value: object) -> str:
     return f"on {format_value(value)}" if axis in ("device", "workload") else f"at {named_value(axis, value)}"
 
 
-def effect_quality(effect: Effect, metric: str) -> str:
-    """The mean difference of a metric, or the range over the sets if its sign differs between them."""
-    if metric in effect.quality:
-        return difference_text(effect.quality[metric], metric)
-    if effect.quality_least is None or effect.quality_most is None:
-        return NOTHING
+def effect_quality(effect: Effect, metric: str, is_main: bool) -> str:
+    """The mean difference of a metric; of the main one the range over the sets if its sign differs between them."""
+    if metric in effect.quality or not is_main or effect.quality_least is None or effect.quality_most is None:
+        return difference_text(effect.quality.get(metric), metric)
     scale, decimals = (100, 1) if is_accuracy(metric) else (1, 3)
     return f"{signed(effect.quality_least * scale, decimals)} to {signed(effect.quality_most * scale, decimals)}"
 
 
 def effects_note(answer: Answer) -> str:
-    """What the means are over, and why one has no interval."""
+    """What the means are over."""
     is_mean = any(each.sets > 1 and (each.speed or each.quality) for each in answer.effects)
-    means = "Values are means over pairs that differ in nothing else, geometric for speeds." if is_mean else ""
-    tried = [each.to_target for each in answer.configurations if each.to_target]
-    is_missed = any(0 < each.reached < each.tried for each in tried) and any(e.to_target for e in answer.effects)
-    missed = "A mean speed to the target has no interval if a run missed it." if is_mean and is_missed else ""
-    return f"{means} {missed}".strip()
+    return "Values are means over pairs that differ in nothing else, geometric for speeds." if is_mean else ""
 
 
 # Amounts of hardware
 
 
-def scaling_sentences(answer: Answer) -> list[str]:
-    """Speed-up, efficiency and price with the largest amount of hardware, and what limits the speed."""
-    return [sentence for scaling in answer.scalings for sentence in _scaling_sentences(answer, scaling)]
-
-
-def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
-    most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
-    nouns = plural_noun(scaling.noun)
-    name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
-    other, share = format_value(most.other), float(most.other) / float(most.value)
-    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
-    for place, speed in parts or [("", most.speed)]:
-        if speed is None:
-            continue
-        facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
-        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
-        for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
-            # With equal prices, that of the work is the speed-up again.
-            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))
-            if ratio and not is_equal and not parts:
-                facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0].removesuffix(ONCE))
-        per = f" per {answer.unit.label}" if len(facts) > 1 else ""
-        text = f"{place}{name}: {', '.join(facts)}{per}."
-        yield text[:1].upper() + text[1:]
-    if scaling.kind:
+def scaling_sentences(answer: Answer) -> Iterator[str]:
+    """Yield the efficiency with the largest amount of hardware, and what limits the speed."""
+    for scaling in answer.scalings:
+        most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
+        nouns = plural_noun(scaling.noun)
+        name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
+        efficiency = f"efficiency {share_text(most.efficiency, CI)} with {name}" if most.efficiency else ""
         size = "is the same for all" if scaling.kind == "strong" else f"grows with the number of {nouns}"
-        yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
-    shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
-    if known := sorted(share for share in shares if share is not None):
-        ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
-        yield f"The exchange of gradients takes {ends} of a step with {name}."
+        kind = f"{scaling.kind} scaling (the batch size {size})" if scaling.kind else ""
+        if text := ": ".join(filter(None, (kind, efficiency))):
+            yield f"{text[:1].upper()}{text[1:]}."
+        shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
+        if known := sorted(share for share in shares if share is not None):
+            ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
+            yield f"The exchange of gradients takes {ends} of a step with {name}."
 
 
 def plural_noun(noun: str) -> str:
@@ -609,47 +516,36 @@ def plural_noun(noun: str) -> str:
 # Configurations
 
 
-def table_caption(answer: Answer, heads: Container[str] = ("MFU",)) -> str:
-    """How to read the table of configurations, of which columns with these headings are shown."""
+def table_caption(answer: Answer) -> str:
+    """How to read the table of configurations."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
     chosen = f", which allow for choosing the best of {len(answer.ranking)}" if len(answer.ranking) > 2 else ""
     parts = [
         reference_text(answer),
         runs_text(answer),
         f"95% intervals in parentheses{chosen}" if intervals else "",
-        peaks_text(answer) if "MFU" in heads else "",
+        peaks_text(answer),
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
-    text = "Times to the target include compilation and restarts after misses, but not start-up and evaluation."
-    to_target = text if is_reached(answer.configurations) else ""
-    sentences = [first, to_target, *_mfu_problems(answer)]
-    return " ".join(filter(None, sentences))
-
-
-def _mfu_problems(answer: Answer) -> list[str]:
-    """Why configurations have no MFU, if the measurement contradicts what is stated."""
-    problems: dict[str, list[str]] = {}
-    for each in answer.configurations:
-        problems.setdefault(each.mfu_problem, []).append(each.label)
-    of = "" if len(problems) == 1 else " of {}"
-    return [f"No MFU{of.format(names_text(names))}: {problem}." for problem, names in problems.items() if problem]
+    target = "Times to the target begin with the first epoch and include restarts after misses."
+    to_target = target if is_reached(answer.configurations) else ""
+    found = dict.fromkeys(each.mfu_problem for each in answer.configurations if each.mfu_problem)
+    problems = [f"MFU is left out: {problem}." for problem in found]
+    return " ".join(filter(None, [first, to_target, *problems]))
 
 
 def hardware_text(answer: Answer) -> str:
     """The hardware of each device with its price and where this comes from: `AMD EPYC, 2 cores, $0.10/h (Hetzner)`."""
-    groups: dict[str, list[Configuration]] = {}
+    groups: dict[str, list[str]] = {}  # to the parts of labels that all with this hardware share
     for each in answer.configurations:
         price = "" if each.price_per_hour is None else f"{money_text(each.price_per_hour, answer.currency)} per hour"
         price += f" ({each.price_source})" if price and each.price_source else ""
         if text := ", ".join(filter(None, (each.hardware, price))):
-            groups.setdefault(text, []).append(each)
-    named = []
-    for text, group in groups.items():
-        labels = [each.label.split(", ") for each in group]
-        shared = ", ".join(part for part in labels[0] if all(part in label for label in labels))
-        named.append(f"{shared}: {text}" if shared and len(groups) > 1 else text)
-    return "; ".join(named)
+            parts = each.label.split(", ")
+            groups[text] = [part for part in groups.get(text, parts) if part in parts]
+    names = {text: f"{', '.join(parts)}: " if parts and len(groups) > 1 else "" for text, parts in groups.items()}
+    return "; ".join(f"{name}{text}" for text, name in names.items())
 
 
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
@@ -658,25 +554,20 @@ def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
         return NOTHING
     if share.low is None or share.high is None:
         return percent(share.value)
-    decimals = _decimals(100 * share.low, 100 * share.high, 2, 100 * share.value)
+    decimals = _decimals(100 * share.low, 100 * share.high, _digits(100 * share.value, 2))
     return form.format(*(f"{100 * each:.{decimals}f}" for each in (share.value, share.low, share.high)))
-
-
-def _peak_text(mfu: Mfu) -> str:
-    return f"{flops_text(mfu.basis.peak)} ({mfu.basis.precision} {PROBES.get(mfu.basis.probe, mfu.basis.probe)})"
 
 
 def peaks_text(answer: Answer) -> str:
     """The peaks that MFU refers to, and how the FLOPs are known unless they were counted."""
-    known = [(each.axes.get("device", ""), each.mfu) for each in answer.configurations if each.mfu]
-    if not known:
-        return ""
-    has_devices = len(answer.axes.get("device", ())) > 1
-    peaks = list(
-        dict.fromkeys(f"{device} {_peak_text(mfu)}" if has_devices else _peak_text(mfu) for device, mfu in known)
+    known = [(each.axes.get("device", ""), each.mfu.basis) for each in answer.configurations if each.mfu]
+    of_device = "{} " if len(answer.axes.get("device", ())) > 1 else ""
+    peaks = dict.fromkeys(
+        f"{of_device.format(device)}{flops_text(each.peak)} ({each.precision} {PROBES.get(each.probe, each.probe)})"
+        for device, each in known
     )
-    text = f"MFU of the measured peak, {names_text(peaks)}"
-    sources = dict.fromkeys(mfu.basis.source for _, mfu in known if mfu.basis.source != COUNTED)
+    text = f"MFU of the measured peak, {names_text(list(peaks))}" if peaks else ""
+    sources = dict.fromkeys(each.source for _, each in known if each.source != COUNTED)
     return f"{text}; FLOPs: {join_words(list(sources))}" if sources else text
 
 
@@ -694,10 +585,9 @@ def reference_text(answer: Answer) -> str:
 def runs_text(answer: Answer) -> str:
     """The number of runs if it is the same everywhere: 3 runs each; else empty."""
     counts = {(each.completed, each.planned) for each in answer.configurations if not each.skip}
-    if len(counts) != 1:
-        return ""
-    ((completed, planned),) = counts
-    return f"{plural(completed, 'run')} each" if completed == planned else ""
+    completed, planned = counts.pop() if len(counts) == 1 else (0, 1)
+    each = " each" if len(answer.configurations) > 1 else ""
+    return f"{plural(completed, 'run')}{each}" if completed == planned else ""
 
 
 def outcome_text(configuration: Configuration) -> str:
@@ -711,10 +601,8 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
     """Why runs did not complete or cannot run: a sentence for each reason with the configurations concerned."""
     reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for each in answer.configurations:
-        if each.skip:
-            reasons.setdefault(("skipped", each.skip), []).append((each.label, 0))
-        for ending in () if only_skips else each.endings:
-            if not each.skip and ending.status not in ("not run", "unfinished"):
+        for ending in [Ending("skipped", 0, each.skip)] if each.skip else () if only_skips else each.endings:
+            if ending.status not in ("not run", "unfinished"):
                 reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
     sentences = []
     for (status, message), places in reasons.items():
@@ -730,14 +618,14 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
 
 def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
-    cautions, level = answer.trust.cautions, answer.trust.level
+    cautions, what = answer.trust.cautions, "how large a difference is, but not which is best"
     if not cautions:
         return "No cautions about the measurement." if answer.status.completed else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
-        return f"{plural(len(cautions), 'caution')} that could change these numbers:"
-    if level == TrustLevel.DOUBTFUL:
-        return f"{plural(len(cautions), 'caution')} that could change which configuration is best:"
-    return f"{plural(len(cautions), 'caution')} that could change how large a difference is, but not which is best:"
+        what = "these numbers"
+    elif answer.trust.level == TrustLevel.DOUBTFUL:
+        what = "which configuration is best"
+    return f"{plural(len(cautions), 'caution')} that could change {what}:"
 
 
 def caution_text(caution: Caution) -> str:

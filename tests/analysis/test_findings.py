@@ -11,6 +11,7 @@ from raybench.analysis.findings.finding import findings as findings_of_runs
 from raybench.analysis.findings.finding import kinds
 from raybench.analysis.findings.slow_start import slow_start
 from raybench.core.cell import Cell
+from raybench.core.job import Target
 from raybench.results.epoch import Epoch
 
 HOST = {"cores": 2, "other_cpu_s": 0.0, "steal_s": 0.0, "own_cpu_s": 19.0}
@@ -79,7 +80,14 @@ def test_slow_steps_on_a_busy_host_are_no_short_warmup():
 
 
 def test_every_kind_is_tested():
-    of_several_runs = {"cores_shared", "optimizer_unchanged", "no_effect", "seed_unused", "other_batch_size"}
+    of_several_runs = {
+        "other_decay",
+        "cores_shared",
+        "optimizer_unchanged",
+        "no_effect",
+        "seed_unused",
+        "other_batch_size",
+    }
     assert kinds().keys() == CASES.keys() | of_several_runs
 
 
@@ -119,12 +127,15 @@ def test_unused_settings_are_found():
     assert "no_effect" in {each.code for each in trust.notes}
 
 
+@pytest.mark.parametrize("has_seeds", [True, False])
 @pytest.mark.parametrize("metric", ["train/loss", "val/accuracy"])
-def test_runs_that_repeat_one_another_have_no_interval(metric):
+def test_runs_that_repeat_one_another_have_no_interval(metric, has_seeds):
     grid = MadeUpGrid()
     for batch, loss in ((32, 0.5), (64, 0.7)):
         metrics = {"train/loss": loss} | ({} if metric == "train/loss" else {"a": 0.1, metric: loss + 0.1})
         grid.add({"batch_size": batch}, times(1.0), epochs=epochs(metrics=metrics))
+    for run in () if has_seeds else grid.attempts:
+        run.seed = None
     answer = grid.answer()
     (effect,) = answer.effects
     assert effect.quality[metric].low is None and effect.speed.low is not None
@@ -166,6 +177,54 @@ def test_caution_marks_every_row_that_it_concerns():
     assert [each.cautions for each in answer.configurations] == [("a",)] * 3, "also of ratios to it"
     assert effect_of(answer, "device", "b").cautions == ("a",)
     assert effect_of(answer, "device", "c").cautions == ("a",), "its size could be wrong, although not its sign"
+
+
+def test_decay_that_acts_differently_marks_its_device():
+    """It is about the quality, which only decides with a target or a budget."""
+    failed = {"passed": False, "factor": 8.0, "says": "failed: acts as 8 × λ"}
+    for target, level in ((None, TrustLevel.CAUTIONS), (Target("val/accuracy", 0.94), TrustLevel.DOUBTFUL)):
+        grid = MadeUpGrid(target=target).add({"device": "cpu"}, times(2.0))
+        settings = {"weight_decay": 5e-4}
+        answer = grid.add({"device": "tpu"}, times(1.0), decay_check=failed, settings=settings).answer()
+        (caution,) = answer.trust.cautions
+        assert (caution.code, caution.text) == (
+            "other_decay",
+            "the check of the worst run's weight decay failed: acts as 8 × λ",
+        )
+        assert [each.cautions for each in answer.configurations] == [(), ("a",)]
+        assert answer.trust.level is level
+
+
+def test_work_that_is_not_counted_marks_what_it_could_change():
+    grid = MadeUpGrid()
+    for device in ("cpu", "gpu"):
+        for batch in (32, 64):
+            grid.add({"device": device, "batch_size": batch}, times(batch), examples=0)
+    answer = grid.answer()
+    assert [(each.code, each.mark) for each in answer.trust.cautions] == [("work_not_counted", "a")]
+    assert [each.cautions for each in answer.configurations] == [(), ("a",), (), ("a",)]
+    assert {each.axis: each.cautions for each in answer.effects} == {"device": (), "batch_size": ("a",)}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [("examples", 0, "the work of their epochs is unknown"), ("ledger", {}, "their epochs took 0 s")],
+)
+def test_each_run_that_is_not_compared_is_counted(field, value, said):
+    grid = MadeUpGrid().add({"device": "cpu"}, times(2.0), examples=2000).add({"device": "gpu"}, times(1.0))
+    for epoch in grid.attempts[-1].epochs:
+        setattr(epoch, field, value)
+    caution = next(each for each in grid.answer().trust.cautions if each.code == "not_compared")
+    assert (caution.runs, caution.of_runs, caution.configurations) == (1, 6, (1,))
+    assert said in caution.text
+
+
+def test_every_configuration_with_a_metric_that_is_no_number_is_marked():
+    grid = MadeUpGrid()
+    for device in ("cpu", "a", "b"):
+        grid.add({"device": device}, times(1.0), accuracies=(0.5, 0.8, 0.9, 0.95 if device == "cpu" else float("nan")))
+    (caution,) = (each for each in grid.answer().trust.cautions if each.code == "metric_not_a_number")
+    assert caution.configurations == (1, 2)
 
 
 def test_caution_that_could_turn_the_best_is_red():

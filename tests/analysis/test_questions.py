@@ -2,7 +2,6 @@
 
 import math
 import random
-import re
 
 import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
@@ -34,9 +33,6 @@ def test_cheaper_device_with_epochs_of_different_size():
     ratio = cheapest.ratios[Criterion.CHEAPEST]
     assert ratio.value == pytest.approx(1.25, rel=0.03)
     assert by_label(answer)["tpu"].price < by_label(answer)["gpu"].price
-    assert any(
-        re.search(r"If tpu cost more than \$[45]\.\d\d per hour, gpu would", str(each)) for each in best_texts(answer)
-    )
 
 
 BUDGET = {"settings": {"epochs": 99}, "accuracies": [(0.5, 0.90), (0.5, 0.91), (0.5, 0.92)]}
@@ -231,7 +227,7 @@ def test_unknown_work_of_one_side_is_not_compared():
     unknown = by_label(answer)["c"]
     assert unknown.seconds is None
     assert unknown.ratio is None
-    caution = next(each for each in answer.trust.cautions if each.code == "work_unknown")
+    caution = next(each for each in answer.trust.cautions if each.code == "not_compared")
     assert caution.configurations == (unknown.index,)
 
 
@@ -359,6 +355,31 @@ def test_percent_of_one_workload_leaves_the_fractions_of_another():
     assert [(round(each.quality.value, 6), each.to_target.reached) for each in rows] == [(0.95, 3)] * 4
 
 
+def test_quality_of_one_workload_alone_is_no_range():
+    grid = MadeUpGrid({"device": "cpu"})
+    for workload in ("a", "b"):
+        for device in ("cpu", "gpu"):
+            grid.add({"workload": workload, "device": device}, around(1, seed=workload + device), workload=workload)
+    for epoch in (epoch for run in grid.attempts[6:] for epoch in run.epochs):
+        epoch.metrics = {}
+    effect = effect_of(grid.answer(), "device", "gpu")
+    assert effect.speed is None and effect.quality["val/accuracy"].has_interval
+
+
+def test_value_of_both_sides_is_not_named_with_an_effect():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(8))
+    for threads in (1, 2):
+        grid.add({"device": "gpu", "params.threads": threads}, around(2 / threads))
+    assert effect_of(grid.answer(), "params.threads", 2).tied == {}
+
+
+def test_energy_is_that_of_the_runs_with_a_counter():
+    grid = MadeUpGrid().add({"device": "cpu"}, around(1), joules=[100.0, 100.0, 100.0])
+    grid.attempts[-1].audit = None
+    answer = grid.add({"device": "gpu"}, around(2), joules=[50.0, 50.0, 50.0]).answer()
+    assert [each.energy_j for each in answer.configurations] == [pytest.approx(100), pytest.approx(50)]
+
+
 @pytest.mark.parametrize(
     ("bound", "reached", "never"),
     [(0.94, (40, 80, 93, 95), (1.0, 0.97, 1.0, 1.0)), (94, (0.4, 0.8, 0.93, 0.95), (0.01, 0.01, 0.01, 0.01))],
@@ -479,34 +500,24 @@ def test_efficiency_is_relative_to_the_smallest_amount(amounts):
     [
         (
             scaled_grid((1, 2, 4), [[10.0, 10.1], [5.4, 5.5], [3.0, 2.9]], joules=9),
-            [
-                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 77–95%), costs 1.2x as much, needs 1.2x as much "
-                "energy per epoch.",
-                "Strong scaling: the batch size is the same for all.",
-            ],
+            ["Strong scaling (the batch size is the same for all): efficiency 85% (95% CI 77–95%) with 4 GPUs."],
         ),
         (
             scaled_grid((1, 2), [[10.0] * 3, [5.0] * 3], grows=True),
-            ["2 GPUs: 4.0x as fast as 1", "Weak scaling: the batch size grows with the number of GPUs."],
+            ["Weak scaling (the batch size grows with the number of GPUs): efficiency 200% ("],
         ),
         (
             scaled_grid((1, 2), [[10.0], [14.0]], "params.nproc", kind="cpu"),
-            ["2 processes: takes 1.4x as long as 1 in one run each (efficiency 36%).", "Strong scaling"],
+            ["Strong scaling (the batch size is the same for all): efficiency 36% with 2 processes."],
         ),
-        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["4 threads: 1.92x as fast as 2"]),
+        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["Efficiency 96% ("]),
     ],
 )
 def test_scaling_in_words(grid, sentences):
-    found = scaling_sentences(grid.answer())
+    found = list(scaling_sentences(grid.answer()))
     assert len(found) >= len(sentences)
     for text, expected in zip(found, sentences, strict=False):
         assert text.startswith(expected), text
-
-
-def test_counts_of_one_device_have_no_break_even_price():
-    answer = scaled_grid((1, 2), [around(10), around(6)]).answer()
-    assert any(Criterion.CHEAPEST in each.ratios for each in answer.best)
-    assert not any("cost more than" in str(each) for each in best_texts(answer))
 
 
 @pytest.mark.parametrize(("threads", "is_scaling"), [(2, False), (1, True)])

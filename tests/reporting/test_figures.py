@@ -10,6 +10,7 @@ import pytest
 from matplotlib.text import Text
 from support.answers import ANSWERS, devices_with_target, quick_start, three_axes
 
+from raybench.analysis.answer import ToTarget
 from raybench.reporting.figures import FIGURES, MAX_ROWS, NoDataError, draw, rendered_figures, svg
 
 
@@ -58,6 +59,23 @@ def test_target_is_drawn():
     assert figure.axes[0].get_xlabel() == "relative speed to 94%"
 
 
+def test_times_are_drawn_if_the_reference_missed():
+    answer = devices_with_target()
+    missed = replace(answer.configurations[0], to_target=ToTarget(0, 4))
+    others = [replace(each, to_target=replace(each.to_target, ratio=None)) for each in answer.configurations[1:]]
+    speed, _ = draw("speed", replace(answer, configurations=(missed, *others))).axes
+    assert speed.get_xlabel() == "seconds to 94% (less is faster)"
+    assert [text.get_text() for text in speed.texts] == ["40.6", "60.0", "not reached"]
+
+
+def test_speeds_are_drawn_if_all_missed():
+    answer = devices_with_target()
+    missed = [replace(each, to_target=ToTarget(0, 4)) for each in answer.configurations]
+    speed, _ = draw("speed", replace(answer, configurations=tuple(missed))).axes
+    assert speed.get_xlabel() == "relative speed"
+    assert [text.get_text() for text in speed.texts] == ["8.0x", "6.7x", "reference"]
+
+
 def test_many_configurations_keep_the_reference():
     answer = three_axes()
     many = [
@@ -93,7 +111,7 @@ def test_time_and_price_to_the_target():
     (panel,) = draw("time_and_price", devices_with_target()).axes
     points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in panel.lines}
     assert points == {(400.0, 0.1), (40.6, 0.9), (60.0, 0.4)}
-    assert panel.get_xlabel() == "seconds to 94% accuracy"
+    assert panel.get_xlabel() == "seconds to 94%"
 
 
 def test_figures_without_data_are_left_out():

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from support.answers import ANSWERS, quick_start
+from support.answers import ANSWERS, devices_with_target, difference, quick_start
 from support.made_up_runs import MadeUpGrid
 
-from raybench.analysis.answer import Answer, Effect
+from raybench.analysis.answer import Answer, Effect, Ending, ToTarget
 from raybench.reporting import words
 from raybench.reporting.layout import TEXT, Column, table_lines
 from raybench.reporting.text import MAX_ROWS, report_text
@@ -47,7 +47,7 @@ def test_of_many_configurations_best_and_worst_are_shown():
     assert f"… {30 - MAX_ROWS} more: --full" in short
     rows = [line.split()[0] for line in short.splitlines() if line.lstrip()[:1].isdigit() and "batch" in line]
     assert rows == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "28", "29", "30"]
-    assert "smaller effects: --full" in short
+    assert f"… {29 - MAX_ROWS} more: --full" in short
     assert all(f"batch {2**number} " in full for number in range(30))
     assert "allow for choosing the best of 30." in joined(short)
 
@@ -66,8 +66,8 @@ def test_control_characters_are_not_printed():
 
 def test_a_label_is_wrapped_between_its_parts():
     columns = [
-        Column("configuration", ["gpu, batch 512, decay 5e-4"], right=False, kind="label"),
-        Column("speed", ["1.20x (1.15–1.25)"], right=False),
+        Column("configuration", ["gpu, batch 512, decay 5e-4"], kind="label"),
+        Column("speed", ["1.20x (1.15–1.25)"]),
     ]
     lines = [line for line, _ in table_lines(columns, 40)]
     assert lines[2:] == ["gpu, batch 512,        1.20x (1.15–1.25)", "decay 5e-4"]
@@ -75,8 +75,8 @@ def test_a_label_is_wrapped_between_its_parts():
 
 def test_the_last_column_of_sentences_is_wrapped():
     columns = [
-        Column("name", ["a"], right=False),
-        Column("purpose", ["to see whether it works at all"], right=False, kind=TEXT),
+        Column("name", ["a"]),
+        Column("purpose", ["to see whether it works at all"], kind=TEXT),
     ]
     lines = [line for line, _ in table_lines(columns, 28)]
     assert lines[2:] == ["a     to see whether it works", "      at all"] or max(map(len, lines)) <= 28
@@ -85,12 +85,37 @@ def test_the_last_column_of_sentences_is_wrapped():
 def test_an_effect_whose_sign_differs_has_its_range():
     effect = Effect("device", "gpu", "cpu", 2, 3, None, 0.44, 3.1, varies=True)
     assert words.effect_speed(effect) == "0.44x to 3.1x"
-    assert words.effect_detail(quick_start(), effect) == "no mean, because it differs between 2 pairs of configurations"
+    assert (
+        words.effect_detail(quick_start(), effect)
+        == "speed: no mean, because it differs between 2 pairs of configurations"
+    )
+
+
+def test_an_effect_on_quality_alone_says_nothing_of_speed():
+    effect = Effect("device", "gpu", "cpu", 2, 3, quality={"val/accuracy": difference(0.01)})
+    assert words.effect_detail(quick_start(), effect) == ""
 
 
 def test_one_configuration_has_nothing_to_compare_with():
     text = report_text(MadeUpGrid().add({"device": "cpu"}, [1, 1.1, 1.05]).answer(), 80)
     assert "nothing to compare it with" in text and "effect of" not in text
+
+
+def test_long_intervals_fit_sixty_columns():
+    columns = [
+        Column("effect of", ["precision bf16 vs. fp32"], kind="label"),
+        Column("speed", ["1.424x (1.416–1.433)"]),
+        Column("accuracy, points", ["−0.46 (−0.53 to −0.39)"]),
+    ]
+    assert max(len(line) for line, _ in table_lines(columns, 60)) <= 60
+
+
+def test_a_configuration_without_a_run_did_not_miss_the_target():
+    answer = devices_with_target()
+    *first, last = answer.configurations
+    none = replace(last, seconds=None, to_target=ToTarget(0, 0), endings=(Ending("oom", 4),))
+    text = report_text(replace(answer, configurations=(*first, none)), 60)
+    assert "out of memory" in text and "not reached" not in text
 
 
 def test_nothing_completed():

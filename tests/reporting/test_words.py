@@ -64,9 +64,9 @@ def test_ends_of_an_interval_differ(value, width):
         (Ratio(4, 3.9, 4.1), CHEAPEST, "4.0x cheaper than cpu (95% CI 3.9–4.1)"),
         (Ratio(0.5, 0.4, 0.6), CHEAPEST, "costs 2.0x as much as cpu (95% CI 1.7–2.5)"),
         (Ratio(1.09, 1.07, 1.1), CHEAPEST, "8% cheaper than cpu (95% CI 7–9%)"),
-        (Ratio(0.92, 0.91, 0.94), ENERGY, "9% more energy than cpu (95% CI 6–10%)"),
+        (Ratio(0.92, 0.91, 0.94), ENERGY, "9% more device energy than cpu (95% CI 6–10%)"),
         (Ratio(1.5, 0.4, 5), CHEAPEST, "1.5x cheaper than cpu, not shown to be cheaper (95% CI 0.40–5.0)"),
-        (Ratio(2.93), FASTEST, "2.9x as fast as cpu in one run each"),
+        (Ratio(2.93), FASTEST, "2.9x as fast as cpu"),
     ],
 )
 def test_ratio_in_words(ratio, criterion, text):
@@ -97,8 +97,9 @@ def test_ratio_of_few_successes():
             "val/accuracy",
             "equal accuracy within 1 point (+0.1)",
         ),
-        (Difference(-0.01), "val/accuracy", "1.0 points less accurate in one run each"),
-        (Difference(0), "val/accuracy", "the same accuracy in one run each"),
+        (Difference(-0.04, -0.08, -0.0004), "val/accuracy", "4.00 points less accurate (95% CI 0.04–8.00)"),
+        (Difference(-0.01), "val/accuracy", "1.0 points less accurate"),
+        (Difference(0), "val/accuracy", "the same accuracy"),
         (Difference(-0.12, -0.19, -0.05), "val/loss", "val/loss 0.12 lower (95% CI 0.05–0.19)"),
         (Difference(0.02, 0.01, 0.03), "train/accuracy", "train/accuracy 2.0 points higher (95% CI 1.0–3.0)"),
     ],

@@ -284,6 +284,7 @@ def several_workloads() -> Answer:
                 reference=index - index % 2,
                 runs=1,
                 ratio=ratio(speed, runs=1) if index % 2 else None,
+                rank=1 + ((device == "gpu") != (workload == "cnn")),
             )
             made.append(replace(own, workload=workload))
     return Answer(

@@ -32,7 +32,6 @@ class Finding:
         text: one sentence about the run ("the run …", or without a subject), without full stop.
         degree: how bad it is, to choose the worst of several runs.
         too_long: the fraction by which the run's time may be too long, an estimate; None if it is not known.
-        too_short: the same for a time that may be too short.
         remedy: the recommended action, if it is not that of the kind.
         code: of its kind.
     """
@@ -40,7 +39,6 @@ class Finding:
     text: str
     degree: float = 1.0
     too_long: float | None = None
-    too_short: float | None = None
     remedy: str = ""
     code: str = ""
 
@@ -60,6 +58,7 @@ class FindingKind:
         caution: whether it can change an answer; else it is a note.
         recurs: whether it comes from the settings and shows in every repeat: if most repeats lack it, it is dropped.
         of_hardware: whether it only matters if devices are compared.
+        of_quality: whether it changes the quality and no time.
         of_grid: whether it follows from several runs, or from the axes.
     """
 
@@ -70,6 +69,7 @@ class FindingKind:
     caution: bool = False
     recurs: bool = False
     of_hardware: bool = False
+    of_quality: bool = False
     of_grid: bool = False
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:

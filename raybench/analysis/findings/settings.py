@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
-from raybench.analysis.measured import are_same, metrics_of, repeat_one_another
+from raybench.analysis.measured import are_same, metrics_of
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -72,12 +72,14 @@ def no_effect(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns
 @detects(
     "seed all random generators with `trial.seed`, or with `--seed '{seed}'` if the command has such an option: "
     "repeats then show the noise",
+    caution=True,
+    of_quality=True,
     of_grid=True,
 )
 def seed_unused(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
     for repeats in in_groups(filter(_is_complete, runs), lambda run: run.cell_id):
-        if repeat_one_another(repeats):
+        if len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats]):
             yield repeats, Finding(f"all metrics are the same to the last digit in {len(repeats)} repeats")
 
 
@@ -109,6 +111,14 @@ def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
         return None
     per_step = epoch.examples / steps
     return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
+
+
+@detects("set `decay` or `decay_rule` to how the decay acts", caution=True, of_quality=True)
+def other_decay(run: Attempt) -> Iterator[Finding]:
+    """The check before the runs shows that weight decay acts by a different rule, or with a different factor."""
+    check = run.decay_check
+    if check.get("passed") is False and run.cell.settings.weight_decay:
+        yield Finding(f"the check of the run's weight decay {check.get('says')}")
 
 
 @detects("move the model and the batches to `trial.device`", caution=True)

@@ -1,15 +1,16 @@
 document.querySelectorAll("table.configurations").forEach((table) => {
   const body = table.tBodies[0], rows = [...body.rows];
-  const value = (row, place) => row.cells[place].dataset.value ?? row.cells[place].textContent.trim();
+  const text = (row, place) => row.cells[place].textContent.trim();
+  const number = (text) => text === "reference" ? 1 : parseFloat(text.replaceAll(",", "").replace("−", "-"));
   const sort = (head) => {
     const order = head.dataset.order === "1" ? -1 : 1, place = head.cellIndex;
     table.querySelectorAll("th").forEach((each) => delete each.dataset.order);
     head.dataset.order = order;
-    // Rows without a value come last in both orders.
+    // Rows without a number come last in both orders.
     rows.sort((a, b) => {
-      const [x, y] = [value(a, place), value(b, place)];
-      if (!x || !y) return !x - !y;
-      return order * (x - y || x.localeCompare(y, undefined, { numeric: true }));
+      const [x, y] = [text(a, place), text(b, place)], [p, q] = [number(x), number(y)];
+      if (isNaN(p) !== isNaN(q)) return isNaN(p) - isNaN(q);
+      return order * (p - q || x.localeCompare(y));
     });
     body.append(...rows);
   };
