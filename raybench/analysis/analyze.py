@@ -12,17 +12,7 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import Any
 
-from raybench.analysis.answer import (
-    Answer,
-    Configuration,
-    Curve,
-    Ending,
-    Mfu,
-    Run,
-    Status,
-    Summary,
-    ToTarget,
-)
+from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, Run, Status, Summary, ToTarget
 from raybench.analysis.best import best, ranking
 from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
@@ -30,14 +20,7 @@ from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import (
-    ENERGY_TO_TARGET,
-    TIME,
-    Measured,
-    as_logged,
-    measure_all,
-    seconds_per_unit,
-)
+from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_logged, measure_all, seconds_per_unit
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
