@@ -469,7 +469,8 @@ def effect_detail(answer: Answer, effect: Effect) -> str:
         elif effect.varies or not effect.speed.has_interval:
             detail = f"{range_text(effect.least, effect.most)} in {pairs}"
     detail = f"{speed_head(answer)}: {detail}" if detail else ""
-    if effect.parts and answer.metric in effect.quality and effect.quality_least != effect.quality_most:
+    mean, ends = effect.quality.get(answer.metric), (effect.quality_least, effect.quality_most)
+    if effect.parts and mean and any(each is not None and mean.excludes(each) for each in ends):
         detail += f"; {metric_name(answer.metric)}: {_quality_range(effect, answer.metric)}"
     return detail
 
