@@ -43,7 +43,6 @@ STATUSES = {
     "oom": "out of memory",
     "timeout": "timed out",
     "killed": "stopped",
-    "lost": "lost with their process",
     "unfinished": "not finished",
 }
 """Words for the ends of runs; the others are words already."""
