@@ -31,8 +31,7 @@ from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.planning.plan import Plan, WorkItem, make_plan
-from raybench.planning.request import request_of
+from raybench.planning.plan import Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
