@@ -308,7 +308,6 @@ class Effect:
             its sign between sets beyond noise.
         quality_least, quality_most: smallest and largest difference of the main metric of a set; None without metric.
         efficiency: speed-up ÷ increase of the amount, if the axis is an amount of hardware such as `count`.
-        price, energy: of a unit of work, as `speed`, for such an axis: above 1 is less; None if unknown.
         cautions: marks of cautions that could change it.
     """
 
@@ -327,8 +326,6 @@ class Effect:
     quality_most: float | None = None
     tied: Mapping[str, Any] = field(default_factory=dict)
     efficiency: Ratio | None = None
-    price: Ratio | None = None
-    energy: Ratio | None = None
     to_target: Ratio | None = None
     cautions: tuple[str, ...] = ()
 

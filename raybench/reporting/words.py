@@ -471,7 +471,11 @@ def effect_detail(answer: Answer, effect: Effect) -> str:
             detail = f"no mean, because it differs between {pairs}"
         elif effect.varies or not effect.speed.has_interval:
             detail = f"{range_text(effect.least, effect.most)} in {pairs}"
-    return f"{speed_head(answer)}: {detail}" if detail else ""
+    detail = f"{speed_head(answer)}: {detail}" if detail else ""
+    mean, ends = effect.quality.get(answer.metric), (effect.quality_least, effect.quality_most)
+    if effect.parts and mean and any(each is not None and mean.excludes(each) for each in ends):
+        detail += f"; {metric_name(answer.metric)}: {_quality_range(effect, answer.metric)}"
+    return detail
 
 
 def _condition(axis: str, value: object) -> str:
@@ -480,8 +484,14 @@ def _condition(axis: str, value: object) -> str:
 
 def effect_quality(effect: Effect, metric: str, is_main: bool) -> str:
     """The mean difference of a metric; of the main one the range over the sets if its sign differs between them."""
-    if metric in effect.quality or not is_main or effect.quality_least is None or effect.quality_most is None:
+    if metric in effect.quality or not is_main:
         return difference_text(effect.quality.get(metric), metric)
+    return _quality_range(effect, metric)
+
+
+def _quality_range(effect: Effect, metric: str) -> str:
+    if effect.quality_least is None or effect.quality_most is None:
+        return NOTHING
     scale, decimals = (100, 1) if is_accuracy(metric) else (1, 3)
     return f"{signed(effect.quality_least * scale, decimals)} to {signed(effect.quality_most * scale, decimals)}"
 
@@ -635,9 +645,7 @@ def trust_sentence(answer: Answer) -> str:
 def caution_text(caution: Caution) -> str:
     """A caution or a note: what happened, how many runs it concerns, and what to do."""
     text = caution.text[:1].upper() + caution.text[1:]
-    facts = []
-    if caution.runs:
-        facts.append(f"{caution.runs:,} of {plural(caution.of_runs, 'run')}")
+    facts = [f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"] if caution.runs else []
     if caution.too_long:
         share = float(f"{100 * caution.too_long:.1g}")
         times = f"{share:.0f}% too long" if share < 95 else f"{1 + caution.too_long:.0f}x as long"
