@@ -9,7 +9,7 @@ python=${PYTHON:-python3}
 work=${WORK:-${TMPDIR:-/tmp}/raybench-gpu-pack} # kept: the next run packs only the data again
 mkdir -p "$work/wheels"
 
-if [ ! -s "$work/site.tar.xz" ]; then
+if [ ! "$work/site.tar.xz" -nt "$kit/wheels.txt" ]; then
   tags=()
   for tag in manylinux_2_28 manylinux_2_27 manylinux_2_17 manylinux2014 manylinux1; do tags+=(--platform "${tag}_x86_64"); done
   grep -v '^#' "$kit/wheels.txt" | xargs "$python" -m pip download --quiet --no-deps --only-binary=:all: \

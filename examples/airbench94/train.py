@@ -1,6 +1,6 @@
-"""airbench94 in PyTorch: 94 % on CIFAR-10 in 9.9 epochs.
+"""airbench94 in PyTorch: 94% on CIFAR-10 in 9.9 epochs.
 
-Source: K. Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024. The published program reaches 94.01 % (the
+Source: K. Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024. The published program reaches 94.01% (the
 mean of 1,000 runs) in 3.83 s on an A100, and compiled (`compile: true`) in 3.09 s. `raybench grid grid.yaml` compares
 both forms; the lines that raybench needed are marked with `# raybench`.
 
@@ -252,7 +252,7 @@ def optimizer_of(
 def rate_factors(steps: int) -> Callable[[int], float]:
     """The factor of the learning rate in each step, from 0.
 
-    It goes up from 0.2 to 1 in 23 % of the steps, then down to 0.07.
+    It goes up from 0.2 to 1 in 23% of the steps, then down to 0.07.
     """
     peak = int(0.23 * steps)
 

@@ -308,7 +308,6 @@ class Effect:
             its sign between sets beyond noise.
         quality_least, quality_most: smallest and largest difference of the main metric of a set; None without metric.
         efficiency: speed-up ÷ increase of the amount, if the axis is an amount of hardware such as `count`.
-        price, energy: of a unit of work, as `speed`, for such an axis: above 1 is less; None if unknown.
         cautions: marks of cautions that could change it.
     """
 
@@ -327,8 +326,6 @@ class Effect:
     quality_most: float | None = None
     tied: Mapping[str, Any] = field(default_factory=dict)
     efficiency: Ratio | None = None
-    price: Ratio | None = None
-    energy: Ratio | None = None
     to_target: Ratio | None = None
     cautions: tuple[str, ...] = ()
 
@@ -351,20 +348,11 @@ class Scaling:
 class Criterion(StrEnum):
     """The criterion by which a configuration is the best."""
 
-    QUALITY = "quality"
-    """Best metric after training; only with a budget."""
-
-    FASTEST = "fastest"
-    """Least time per unit of work; only without a target and a budget."""
-
-    FIRST_TO_TARGET = "first to target"
-    """Least expected time to the target."""
-
-    CHEAPEST = "cheapest"
-    """Least price: to the target if there is one, else per unit of work."""
-
-    LEAST_ENERGY = "least energy"
-    """Least energy of the device: to the target if there is one, else per unit of work."""
+    QUALITY = "quality"  # best metric after training; only with a budget
+    FASTEST = "fastest"  # least time per unit of work; only without a target and a budget
+    FIRST_TO_TARGET = "first to target"  # least expected time to the target
+    CHEAPEST = "cheapest"  # least price: to the target if there is one, else per unit of work
+    LEAST_ENERGY = "least energy"  # of the device: to the target if there is one, else per unit of work
 
 
 @dataclass(frozen=True)
@@ -431,16 +419,11 @@ class Caution:
 
 
 class TrustLevel(StrEnum):
-    """The color of the trust mark."""
+    """The colour of the trust mark."""
 
-    CLEAR = "clear"
-    """Green: no caution."""
-
-    CAUTIONS = "cautions"
-    """Amber: cautions, none of which could change the best configuration."""
-
-    DOUBTFUL = "doubtful"
-    """Red: a caution that could change the best configuration, or cautions about one that noise may have made it."""
+    CLEAR = "clear"  # green: no caution
+    CAUTIONS = "cautions"  # amber: cautions, none of which could change the best configuration
+    DOUBTFUL = "doubtful"  # red: one that could, or cautions about a best that noise may have made
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from raybench.analysis.measured import (
     Source,
     as_one_grid,
     host_of,
-    is_too_short,
     measure_all,
 )
 from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
@@ -224,6 +223,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     matched = [(base, new) for base, new in both if new]
     sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
     known = {each.index for pair in both for each in pair if each}
+    names = [{(run.trial.partition("-")[2], run.started, timing.steady(run)) for run in side} for side in sides]
     return Comparison(
         limits=limits,
         unit=unit,
@@ -233,7 +233,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
         changes=changes,
         only_in_new=tuple(labels[each.index] for each in measured if each.index not in known),
         differences=tuple(changed_values(*sides)) if sides and all(sides) else (),
-        same_runs=bool(sides) and _are_same(*sides) and Verdict.MISSING not in (each.verdict for each in changes),
+        same_runs=any(sides) and names[0] == names[1] and all(each.verdict is not Verdict.MISSING for each in changes),
         cautions=analyze(attempts, request, {VERSION_AXIS: BASE}).trust.cautions,
     )
 
@@ -287,11 +287,11 @@ class _Judge:
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
         if missing := self._missing(base, new):
             return replace(change, verdict=Verdict.MISSING, reason=missing)
+        if base.untimed or (new and new.untimed):
+            return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         floor = max(each.rounding(TIME) for each in (base, new) if each)
         if new is None or (slowdown := difference(new_times, base_times, floor)) is None:
             return change
-        if any(map(is_too_short, (*base.completed, *new.completed))):
-            return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         runs = len(new_times), len(base_times)
         speed = as_ratio(replace(slowdown, value=-slowdown.value), runs)
         if bounds := self._bounds(slowdown):
@@ -317,13 +317,13 @@ class _Judge:
         if not self.metric.endswith("/accuracy"):
             limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
         loss = -estimate.value if self.higher_is_better else estimate.value
-        kept = loss + self._margin(estimate, ALPHA) < limit
-        if loss > limit and loss > self._margin(estimate, self.alpha) and ruling.verdict is not Verdict.SLOWER:
+        kept = loss + _margin(estimate, ALPHA) < limit
+        if loss > limit and loss > _margin(estimate, self.alpha) and ruling.verdict is not Verdict.SLOWER:
             return kept, _Ruling(Verdict.WORSE)
         if kept or not must_show:
             return kept, ruling
         logged = min(len(each.qualities[self.metric]) for each in (base, new))
-        repeats = estimate.repeats_until(abs(limit - loss), logged, self._probability(estimate))
+        repeats = estimate.repeats_until(abs(limit - loss), logged, _probability(estimate, self.alpha))
         return kept, unshown._replace(repeats=repeats)
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
@@ -346,23 +346,25 @@ class _Judge:
             return _Ruling(Verdict.SLOWER)
         if bounds[1] <= limit:
             return _Ruling(Verdict.WITHIN)
-        repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, self._probability(slowdown))
-        return _Ruling(Verdict.UNDECIDED, f"it may be up to {math.expm1(bounds[1]):.0%} slower", repeats)
+        repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, _probability(slowdown, self.alpha))
+        return _Ruling(Verdict.UNDECIDED, f"new may be up to {math.expm1(bounds[1]):.0%} slower", repeats)
 
     def _bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
         """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""
         if (ends := slowdown.interval()) is None:
             return None
-        lower = ends[0] if self.limits.strict else slowdown.value - self._margin(slowdown, self.alpha)
-        return lower, slowdown.value + self._margin(slowdown, ALPHA)
+        lower = ends[0] if self.limits.strict else slowdown.value - _margin(slowdown, self.alpha)
+        return lower, slowdown.value + _margin(slowdown, ALPHA)
 
-    def _margin(self, estimate: Estimate, alpha: float) -> float:
-        """Return the margin of a one-sided test, which also holds if the number of repeats followed from the runs."""
-        assert estimate.error is not None
-        return quantile(estimate.df, 1 - alpha * estimate.alpha / ALPHA) * estimate.error
 
-    def _probability(self, estimate: Estimate) -> float:
-        return 1 - self.alpha * estimate.alpha / ALPHA
+def _probability(estimate: Estimate, alpha: float) -> float:
+    """Return the level of a one-sided test, which also holds if the number of repeats followed from the runs."""
+    return 1 - alpha * estimate.alpha / ALPHA
+
+
+def _margin(estimate: Estimate, alpha: float) -> float:
+    assert estimate.error is not None
+    return quantile(estimate.df, _probability(estimate, alpha)) * estimate.error
 
 
 def _uneven_load(new: Measured, base: Measured) -> float:
@@ -408,12 +410,3 @@ def _ending(new: Measured | None) -> str:
     if (ended := next((run for run in new.attempts if run.status != TrialStatus.COMPLETED), None)) is None:
         return "none of its runs was started"
     return ": ".join(filter(None, (str(ended.status or "unfinished"), error_text(ended))))
-
-
-def _are_same(base: Sequence[Attempt], new: Sequence[Attempt]) -> bool:
-    """Return whether both versions have the same runs."""
-    sides = [
-        {(run.run or run.trial.partition("-")[2], run.started, timing.steady(run)) for run in runs}
-        for runs in (base, new)
-    ]
-    return bool(base) and sides[0] == sides[1]

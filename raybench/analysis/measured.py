@@ -14,7 +14,7 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
-from raybench.core.cell import COMMAND
+from raybench.core.cell import COMMAND, Cell
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
@@ -94,6 +94,7 @@ class Measured:
         job: its workload, data and kind; different jobs are never compared.
         kind: the values that change the work of a command's epoch, if this is not counted.
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
+        untimed: the times of a command whose epochs are too short for its clock, which are not compared.
         rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
@@ -113,6 +114,7 @@ class Measured:
     job: str = ""
     kind: str = ""
     times: tuple[Sample, ...] = ()
+    untimed: tuple[Sample, ...] = ()
     energies: tuple[Sample, ...] = ()
     rates: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
@@ -211,16 +213,16 @@ def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}
     for run in runs:
-        sizes.setdefault(job_of(run), set()).update(run.full_epochs.column("examples"))
+        sizes.setdefault(job_of(run.cell), set()).update(run.full_epochs.column("examples"))
     partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.ends_partial for run in runs)
     if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
         return EXAMPLES
     return Unit(timed, counted="examples")
 
 
-def job_of(run: Attempt) -> str:
-    """Return the workload and the data of a run; runs of different ones are never compared."""
-    return f"{run.cell.workload.name or ''} {run.cell.data.name or ''}"
+def job_of(cell: Cell) -> str:
+    """Return the workload and the data of a cell; runs of different ones are never compared."""
+    return f"{cell.workload.name or ''} {cell.data.name or ''}"
 
 
 def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
@@ -230,15 +232,13 @@ def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
-def _comparable(index: int, cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
+def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
     """Return what else configurations need to have in common to be compared, as text; empty if nothing.
 
     Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
-    not compared, and neither are epochs that are too short for the clock.
+    not compared.
     """
     commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
-    if any(is_too_short(run) for run in commands):
-        return f"configuration {index + 1}"
     values = {axis: value for axis, value in cell.axes.items() if changes_work(axis, commands)}
     return configuration_label(values, values) if commands and not unit.counted else ""
 
@@ -327,7 +327,7 @@ class _Measurement:
         self._target, self._stopping = request.target, _stopping(request)
         jobs: dict[str, list[Attempt]] = {}
         for run in runs:
-            jobs.setdefault(job_of(run), []).append(run)
+            jobs.setdefault(job_of(run.cell), []).append(run)
         self._scales = {job: percent_scale(of_job) for job, of_job in jobs.items()}
         values: dict[str, list[float]] = {}
         for run in runs:
@@ -342,7 +342,8 @@ class _Measurement:
         requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
         counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
-        scale = self._scales[job_of(counted[0])] if counted else percent_scale(())
+        job = job_of(next((run.cell for run in counted if run.cell), cell.content))
+        scale = self._scales.get(job, percent_scale(()))
         target = as_logged(self._target, scale)
 
         def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
@@ -361,9 +362,9 @@ class _Measurement:
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
-        first = next(iter(counted), None)
-        kind = _comparable(index, cell, completed, self.unit)
-        named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
+        kind = _comparable(cell, completed, self.unit)
+        times = logs(lambda run: seconds_per_unit(run, self.unit))
+        is_timed = not any(map(is_too_short, completed))
         seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
         steps = {name: scale(name, self._steps[name]) for name in qualities}
@@ -372,9 +373,10 @@ class _Measurement:
         return Measured(
             index=index,
             axes=cell.axes,
-            job=f"{job_of(first) if first and first.cell else named} {kind}",
+            job=f"{job} {kind}",
             kind=kind,
-            times=logs(lambda run: seconds_per_unit(run, self.unit)),
+            times=times if is_timed else (),
+            untimed=() if is_timed else times,
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
             rates=logs(lambda run: timing.rate(run, self.unit.counted)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from raybench.analysis.answer import Effect, Scaling
 from raybench.analysis.matching import CORES, Matching
@@ -19,26 +19,22 @@ def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence
     """Return how the speed grows along each axis that is an amount of hardware and has an effect."""
     made = []
     for axis in dict.fromkeys(each.axis for each in effects if each.efficiency):
-        groups: dict[int, dict[float, Measured]] = {}
+        growths, runs = [], []  # of the amount and of the batch, by matched set
         for row in (each for each in effects if each.axis == axis):
-            for own, other in matching.sets(axis, row.value, row.other):
-                group = groups.setdefault(other, {float(row.other): measured[other]})
-                group[float(row.value)] = measured[own]
-        kind = "" if CORES.fullmatch(short_name(axis)) else _kind(groups.values())
-        runs = [run for group in groups.values() for each in group.values() for run in each.completed]
+            for pair in matching.sets(axis, row.value, row.other):
+                sides = [measured[index].completed for index in pair]
+                own, other = map(_batch, sides)
+                growths.append((float(row.value) / float(row.other), own / other if own and other else 0.0))
+                runs += [run for side in sides for run in side]
+        is_strong = all(_is_same(batch, 1.0) for _, batch in growths)
+        is_weak = all(_is_same(batch, amount) for amount, batch in growths)
+        kind = "" if CORES.fullmatch(short_name(axis)) else "strong" if is_strong else "weak" if is_weak else ""
         made.append(Scaling(axis, _noun(axis, runs), kind))
     return made
 
 
-def _kind(groups: Iterable[Mapping[float, Measured]]) -> str:
-    """Return `strong` if the examples of a step are the same for all amounts, `weak` if they grow with them."""
-    kinds = set()
-    for group in groups:
-        sizes = {value: _batch(each.completed) for value, each in group.items()}
-        for kind, of_kind in (("strong", sizes), ("weak", {each: size / each for each, size in sizes.items()})):
-            if 0 < max(of_kind.values()) < SAME_WORK * min(of_kind.values()):
-                kinds.add(kind)
-    return kinds.pop() if len(kinds) == 1 else ""
+def _is_same(growth: float, expected: float) -> bool:
+    return expected / SAME_WORK < growth < expected * SAME_WORK
 
 
 def _batch(runs: Sequence[Attempt]) -> float:

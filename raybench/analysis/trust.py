@@ -60,20 +60,22 @@ def with_trust(
     alone = {each.index for each in measured}.difference(*compared)
     for code in dict.fromkeys(code for each in shifts for code in each):
         concerned = [each for each in answer.configurations if code in shifts[each.index]]
-        changed = [each for each in statements if each.is_resized(code, shifts)]
-        caution = _caution(code, measured, found)
+        doubts = [(each, each.doubt(code, shifts)) for each in statements]
+        changed, caution = [each.part for each, doubt in doubts if doubt], _caution(code, measured, found)
         if not changed and alone.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
-        turns = any(each.is_turned(code, shifts) for each in changed if isinstance(each.part, Best))
+        turns = any(doubt == 2 and isinstance(each.part, Best) for each, doubt in doubts)
         # A ratio to a reference is concerned by its cautions, too.
-        parts = {id(each) for each in (*concerned, *(statement.part for statement in changed))}
-        found_cautions.append((replace(caution, could_change_best=turns), parts))
+        found_cautions.append(
+            (replace(caution, could_change_best=turns), {id(each) for each in (*concerned, *changed)})
+        )
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
     quality_decides = any({Criterion.QUALITY, Criterion.FIRST_TO_TARGET} & each.ratios.keys() for each in answer.best)
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
         if _is_of_quality(caution.code):
-            caution = replace(caution, could_change_best=quality_decides)
+            turns = caution.could_change_best or (quality_decides and caution.code in kinds())
+            caution = replace(caution, could_change_best=turns)
         elif not caution.could_change_best:
             notes.append(caution)
             continue
@@ -111,27 +113,18 @@ def _is_of_quality(code: str) -> bool:
     return kinds()[code].of_quality if code in kinds() else code in ("metric_missing", "metric_not_a_number")
 
 
-_Shifts = Sequence[Mapping[str, tuple[float, float]]]
-"""By configuration and code: how much its log time may be too long, and too short; infinite if not known."""
+_Shifts = Sequence[Mapping[str, float]]
+"""By configuration and code: how much its log time may be too long; infinite if not known."""
 
 
-def _shifts(
-    measured: Measured, found: Mapping[int, Sequence[Finding]], compares_devices: bool
-) -> dict[str, tuple[float, float]]:
+def _shifts(measured: Measured, found: Mapping[int, Sequence[Finding]], compares_devices: bool) -> Mapping[str, float]:
     """Return by how much cautions may have changed the mean log time of a configuration."""
-    runs = measured.completed
-    shifts: dict[str, tuple[float, float]] = {}
-    for finding in (each for run in runs for each in found.get(id(run), ())):
+    shifts: dict[str, float] = {}
+    for finding in (each for run in measured.completed for each in found.get(id(run), ())):
         kind = kinds()[finding.code]
-        if not kind.caution or kind.of_quality or (kind.of_hardware and not compares_devices):
-            continue
-        is_unknown = finding.too_long is None and finding.too_short is None
-        long, short = (
-            math.inf if is_unknown else math.log1p(part or 0.0) / len(runs)
-            for part in (finding.too_long, finding.too_short)
-        )
-        before = shifts.get(finding.code, (0.0, 0.0))
-        shifts[finding.code] = before[0] + long, before[1] + short
+        if kind.caution and not kind.of_quality and (compares_devices or not kind.of_hardware):
+            long = math.inf if finding.too_long is None else math.log1p(finding.too_long) / len(measured.completed)
+            shifts[finding.code] = shifts.get(finding.code, 0.0) + long
     return shifts
 
 
@@ -143,22 +136,16 @@ class _Statement:
     ratios: Sequence[Ratio | None]
     pairs: Sequence[tuple[int, int | None]]
 
-    def is_turned(self, code: str, shifts: _Shifts) -> bool:
-        """Whether a caution could change the verdict on a ratio."""
-        ratios = [ratio for ratio in self.ratios if ratio]
-        return any(_verdict(each, by) != _verdict(each) for each in ratios for by in self._corrections(code, shifts))
-
-    def is_resized(self, code: str, shifts: _Shifts) -> bool:
-        """Whether a caution could change the verdict on a ratio, or its size by more than `LARGE_CHANGE`."""
-        is_large = any(abs(by) > math.log(LARGE_CHANGE) for by in self._corrections(code, shifts))
-        return self.is_turned(code, shifts) or (is_large and any(self.ratios))
-
-    def _corrections(self, code: str, shifts: _Shifts) -> list[float]:
-        """Return by how much the log of a ratio could be wrong: the estimates of a caution for each side alone."""
+    def doubt(self, code: str, shifts: _Shifts) -> int:
+        """Return 2 if a caution could change the verdict on a ratio, 1 if its size by `LARGE_CHANGE`, else 0."""
         sides = zip(*self.pairs, strict=True)
-        of_sides = [[{} if index is None else shifts[index] for index in side] for side in sides]
-        means = [fmean(each.get(code, (0.0, 0.0))[part] for each in side) for side in of_sides for part in range(2)]
-        return [sign * by for sign, by in zip((1, -1, -1, 1), means, strict=False) if by]
+        of_sides = [[0.0 if each is None else shifts[each].get(code, 0.0) for each in side] for side in sides]
+        # Its estimates for each side alone: those of both may not be wrong alike.
+        errors = [sign * fmean(side) for sign, side in zip((1, -1), of_sides, strict=False)]
+        ratios = [ratio for ratio in self.ratios if ratio]
+        if any(_verdict(each, error) != _verdict(each) for each in ratios for error in errors):
+            return 2
+        return int(bool(ratios) and max(map(abs, errors), default=0.0) > math.log(LARGE_CHANGE))
 
 
 def _statements(answer: Answer, matching: Matching) -> Iterator[_Statement]:
@@ -227,7 +214,9 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         yield _concerning(single, "one_run", f"comparisons with {every} have no interval and may be chance", remedy)
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
-        yield Caution("baseline_replaced", f"the baseline {names[0]} has no time; {names[1]} replaces it")
+        yield Caution(
+            "baseline_replaced", f"the baseline {names[0]} has no time that can be compared; {names[1]} replaces it"
+        )
     runs = [(each.index, run) for each in measured for run in each.completed]
     untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
     unknown = "the work of their epochs is unknown, and that of others known"
@@ -245,7 +234,8 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     if lost := [(index, name) for index, name, value in ends if not math.isfinite(value)]:
         metrics = join_words(sorted({name for _, name in lost}))
         text = f"the last {metrics} of a run is not a number, and does not count"
-        yield _concerning((index for index, _ in lost), "metric_not_a_number", text)
+        decides = any(Criterion.QUALITY in each.ratios for each in answer.best)
+        yield _concerning((index for index, _ in lost), "metric_not_a_number", text, "", decides)
     equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
     if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
         # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
@@ -302,10 +292,6 @@ def _axes(axes: Sequence[str]) -> str:
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield settings, software, machines and data in which a configuration differs from its reference."""
-    waits = {str(run.runtime_conditions.get("OMP_WAIT_POLICY", "")) for row in measured for run in row.completed} - {""}
-    if len(waits) > 1:
-        text = f"the runs differ in OMP_WAIT_POLICY ({', '.join(sorted(waits))})"
-        yield Caution("other_conditions", text, "run all with one value, by `--rerun`", could_change_best=True)
     differences: dict[tuple[str, ...], list[int]] = {}
     for row in (each for each in rows if each.reference is not None and not each.is_reference):
         texts = []
@@ -320,4 +306,5 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
         one = len(indices) == 1
         who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
-        yield Caution("other_conditions", text, configurations=tuple(indices))
+        waits = any(each.startswith("OMP_WAIT_POLICY") for each in listed)  # it can change a time by a multiple
+        yield _concerning(indices, "other_conditions", text, "run all with one value" if waits else "", waits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page, print_lines
@@ -12,7 +13,7 @@ from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.text import report_lines
-from raybench.results.folder import ATTEMPTS, attempt_folder
+from raybench.results.folder import ATTEMPTS, RESULTS, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def show_end(outcome: Outcome) -> None:
         show_skipped(outcome, console)
         return
     console.print()
-    print_lines(console, report_lines(outcome.report.answer, console.width, after_run=True))
+    print_lines(console, report_lines(outcome.report.answer, console.width, after_run=_report_command(outcome)))
     show_ends(outcome, console)
 
 
@@ -84,6 +85,12 @@ def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
     return "\n  ".join(lines)
 
 
+def _report_command(outcome: Outcome) -> str:
+    """The command that shows the report again."""
+    is_default = outcome.folder.parent == RESULTS.absolute()
+    return f"raybench report {outcome.folder.name if is_default else shlex.quote(str(shown_path(outcome.folder)))}"
+
+
 def _next(outcome: Outcome) -> list[str]:
     """Where to look, and the next commands."""
     page = outcome.folder / HTML
@@ -114,7 +121,7 @@ def _next(outcome: Outcome) -> list[str]:
         lines.append(f"MLflow  {in_a_browser(store) if is_server(store.uri) else ui}")
     if is_inline(outcome.plan.spec.name):
         lines.append(
-            f"These results are in a separate grid (raybench report {shown_path(outcome.folder)}): "
+            f"These results are in a separate grid ({_report_command(outcome)}): "
             "for times that count, run the same command without --inline."
         )
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -49,7 +50,7 @@ def command(sources: tuple[str, ...], results: Path) -> int:
             names[folder.name] = None
             there = f", {known:,} already there" if known else ""
             say(f"{source}: {folder.name}: {plural(added, 'new run')}{there}")
-    option = "" if results == RESULTS else f" --results {results}"
+    option = "" if results == RESULTS else f" --results {shlex.quote(str(results))}"
     for name in names:
         say(f"`raybench report {name}{option}` shows them.")
     return 0

@@ -19,7 +19,13 @@ from raybench.errors import close
 SHOWN = 8
 """Number of entries of a list or map that a message shows."""
 
-_OTHER_KEYS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
+_OTHER_KEYS = {
+    "lr": "learning_rate",
+    "wd": "weight_decay",
+    "bs": "batch_size",
+    "dtype": "precision",
+    "price": "price_per_hour",
+}
 """Common other names of settings."""
 
 _COUNT = "not a setting; set the count of a device: `devices: {gpu: {kind: cuda, count: 2}}`"
@@ -98,6 +104,11 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             message = _unknown_choice([text or boolean.lower() for text, boolean in choices], value)
         case "expected":
             message = f"{_described(value)} is not allowed; use {fallback}"
+        case "list_type":
+            such_as = "" if value is None else f", such as [{flow(value)}]"
+            message = f"{_described(value)} is not allowed; use a list{such_as}"
+        case "dict_type" | "model_type" if path[-1] in known_keys(path[:-1]):
+            message = f"{_described(value)} is not allowed; use a map, such as {flow(known_keys(path[:-1])[path[-1]])}"
         case _:  # such as "Input should be a valid integer"
             rule = fallback.replace("dictionary", "map").replace("boolean", "boolean: true or false")
             rule = re.sub("^(Input|List|String|Dictionary|Value) | or instance of .*| after validation.*", "", rule)

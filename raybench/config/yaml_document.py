@@ -172,6 +172,8 @@ def _in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[int, int, str]:
         return mark.line, tab, "a tab is not allowed here; use spaces"
     if type(error) is yaml.MarkedYAMLError:  # raised here
         return mark.line, mark.column, error.problem or ""
+    if "escape" in (error.problem or ""):
+        return mark.line, mark.column, "a backslash in double quotes begins an escape; write patterns in single quotes"
     message = f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))} in line {mark.line + 1}"
     # What is not closed is detected late: the problem is where it begins.
     begin = opening if opening and re.search("flow|quoted|key", error.context or "") else mark

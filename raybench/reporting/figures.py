@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.core.labels import named_value
 from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
@@ -177,7 +178,7 @@ def speed(answer: Answer, make: Make) -> Figure:
 
 def _name_rows(panel: Axes, answer: Answer, shown: Sequence[Configuration]) -> None:
     """Write the labels of configurations at their rows."""
-    panel.set_yticks(range(len(shown)), [_fitted(each.label or answer.workload) for each in shown])
+    panel.set_yticks(range(len(shown)), [_fitted(answer, each) for each in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
 
@@ -232,7 +233,7 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
         panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)
         if len(curves) > 1:
             panel.fill_between(x, list(map(min, values)), list(map(max, values)), color=color, alpha=0.14, linewidth=0)
-        ends.append((_fitted(each.label), x[-1], y[-1], color))
+        ends.append((_fitted(answer, each), x[-1], y[-1], color))
         xs += x
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
@@ -277,9 +278,8 @@ def time_parts(answer: Answer, make: Make) -> Figure:
     _name_rows(panel, answer, shown)
     panel.set_xlim(0, 100)
     panel.set_xlabel("share of a run's wall time, %", loc="left")
-    handles, names = panel.get_legend_handles_labels()
     options: dict[str, Any] = {"frameon": False, "handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
-    figure.legend(handles, names, loc="outside upper left", ncols=min(3, len(names)), fontsize=8.5, **options)
+    figure.legend(loc="outside upper left", ncols=3, fontsize=8.5, **options)
     return figure
 
 
@@ -303,7 +303,7 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     panel.set_xlabel(f"seconds {goal}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
-    _label_ends(figure, panel, [(_fitted(each.label), x, y, colors[each.index]) for each, x, y in points])
+    _label_ends(figure, panel, [(_fitted(answer, each), x, y, colors[each.index]) for each, x, y in points])
     return figure
 
 
@@ -334,15 +334,12 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         low, high = ([getattr(ratios[each], end) or ratios[each].value for each in x] for end in ("low", "high"))
         panel.plot(x, y, "o-", color=color, linewidth=1.5, markersize=4.5, label=name)
         panel.vlines(x, low, high, color=color, linewidth=1.6)
-        for each, value in zip(x, y, strict=True):
-            text = "" if each == base else f"{100 * value * base / each:.0f}%"
-            panel.annotate(text, (each, value), (4, -11), textcoords="offset points", color=color, fontsize=8)
     panel.set_xscale("log", base=2)
     panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
     panel.set_yscale("log", base=2)
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.margins(y=0.12)
-    panel.set_xlabel(f"{words.plural_noun(scaling.noun)} (percentages: efficiency)", loc="left")
+    panel.set_xlabel(words.plural_noun(scaling.noun), loc="left")
     panel.set_ylabel(f"speed-up over {base:g}")
     panel.grid(linewidth=0.4, color=LINE)
     panel.legend(frameon=False, fontsize=8)
@@ -355,7 +352,7 @@ FIGURES: Mapping[str, FigureSpec] = {
         speed,
     ),
     "scaling": FigureSpec(
-        "Speed-up and efficiency",
+        "Speed-up",
         "Dots are means with 95% intervals; the dotted line is an efficiency of 100%.",
         scaling,
     ),
@@ -465,12 +462,14 @@ def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, fl
         )
 
 
-def _fitted(name: str) -> str:
-    """Shorten a label; its end is kept, since the ends of labels distinguish configurations."""
-    if len(name) <= MAX_LABEL:
-        return name
+def _fitted(answer: Answer, each: Configuration) -> str:
+    """Return a label that fits: of a long one only the values, in the order of the table, and the end of these."""
+    name = each.label or answer.workload
+    if len(name) > MAX_LABEL:
+        values = {axis: each.axes[axis] for axis in answer.axes if axis in each.axes}
+        name = ", ".join(named_value(axis, v) if isinstance(v, bool) else format_value(v) for axis, v in values.items())
     tail = MAX_LABEL // 2
-    return f"{name[: MAX_LABEL - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+    return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
 
 
 # matplotlib

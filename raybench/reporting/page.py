@@ -41,13 +41,5 @@ def template() -> Template:
         lstrip_blocks=True,
     )
     templates.globals |= {"words": words, "plural": plural, "effect_columns": effect_columns, "rows": rows}
-    templates.globals |= {"configuration_columns": configuration_columns, "about": about}
+    templates.globals |= {"configuration_columns": configuration_columns}
     return templates.get_template("page.html.j2")
-
-
-def about(report: Report) -> list[str]:
-    """Return the facts of the line below the title: date, workload, runs, hardware."""
-    answer = report.answer
-    runs = f"{plural(answer.status.completed, 'run')} of {plural(len(answer.configurations), 'configuration')}"
-    workload = answer.workload if answer.workload != answer.grid else ""
-    return [each for each in (report.made[:10], workload, runs, words.hardware_text(answer)) if each]

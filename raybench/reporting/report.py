@@ -67,11 +67,9 @@ def _machine(run: Attempt) -> str:
     """The host of a run, its device and threads."""
     device = run.cell.device
     threads = run.runtime_conditions.get("threads", device.threads or None)
-    parts = [hardware_text(device) or str(device.kind)]
-    parts += [plural(threads, "thread")] if isinstance(threads, int) else []
-    parts += [str(run.cell.framework)] if run.cell.framework else []
-    parts += [f"linked by {link}"] if (link := run.runtime_conditions.get("link")) else []
-    return f"{run.host.get('name')}: {', '.join(parts)}"
+    parts = [hardware_text(device) or device.kind, plural(threads, "thread") if isinstance(threads, int) else ""]
+    parts += [run.cell.framework, f"linked by {link}" if (link := run.runtime_conditions.get("link")) else ""]
+    return f"{run.host.get('name')}: {', '.join(filter(None, parts))}"
 
 
 def as_json(report: Report) -> str:

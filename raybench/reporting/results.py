@@ -100,14 +100,7 @@ class Results:
 
     @cached_property
     def effects(self) -> DataFrame:
-        """One row per axis and value: its effect on speed and quality over all pairs that differ in it alone.
-
-        Examples:
-            >>> import raybench
-            >>> effects = raybench.load("raybench-results", grid="quickstart").effects
-            >>> sorted(effects["axis"])
-            ['batch_size', 'weight_decay']
-        """
+        """One row per axis and value: its effect on speed and quality over all pairs that differ in it alone."""
         return frames.effects(self._answers)
 
     @cached_property

@@ -25,8 +25,11 @@ def report_text(answer: Answer, width: int, full: bool = False) -> str:
     return "".join(f"{text}\n" for text, _ in report_lines(answer, width, full))
 
 
-def report_lines(answer: Answer, width: int, full: bool = False, after_run: bool = False) -> Iterator[Line]:
-    """Yield the lines of the report, none longer than the width unless a single word is."""
+def report_lines(answer: Answer, width: int, full: bool = False, after_run: str = "") -> Iterator[Line]:
+    """Yield the lines of the report, none longer than the width unless a single word is.
+
+    `after_run` is the command that shows it again, if the grid has just run.
+    """
     for number, block in enumerate(filter(None, _blocks(answer, width, full, after_run))):
         if number:
             yield "", ""
@@ -34,14 +37,14 @@ def report_lines(answer: Answer, width: int, full: bool = False, after_run: bool
             yield printable(text), style
 
 
-def _blocks(answer: Answer, width: int, full: bool, after_run: bool) -> Iterator[list[Line]]:
+def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[list[Line]]:
     """Yield the parts of the report, which empty lines separate."""
-    more = f"`raybench report {answer.grid} --full`" if after_run else "--full"
+    more = f"`{after_run} --full`" if after_run else "--full"
     yield wrapped(words.status_sentences(answer), width, "yellow")
     yield wrapped([*map(str, words.best_texts(answer)), *words.scaling_sentences(answer)], width, "bold")
     yield list(_effects(answer, width, full, more))
     yield list(_configurations(answer, width, full, more))
-    failures = words.failure_sentences(answer, after_run)
+    failures = words.failure_sentences(answer, only_skips=bool(after_run))
     if not full and len(failures) > MAX_FAILURES:
         reasons = plural(len(failures) - MAX_FAILURES, "more reason")
         failures = [*failures[:MAX_FAILURES], f"{reasons} for missing results: {more}"]

@@ -43,7 +43,6 @@ STATUSES = {
     "oom": "out of memory",
     "timeout": "timed out",
     "killed": "stopped",
-    "lost": "lost with their process",
     "unfinished": "not finished",
 }
 """Words for the ends of runs; the others are words already."""
@@ -263,11 +262,11 @@ def is_reached(configurations: Iterable[Configuration]) -> bool:
     return any(each.to_target and each.to_target.reached for each in configurations)
 
 
-def _ranked(answer: Answer, best: Best) -> list[Configuration]:
-    """The configurations of which it is the best: those with its workload and data."""
+def _of_its_job(answer: Answer, best: Best) -> list[Configuration]:
+    """The configurations with the workload and data of the best."""
     own = answer.configurations[best.configuration]
     job = own.workload, own.axes.get("data_set")
-    return [each for each in answer.configurations if each.rank and (each.workload, each.axes.get("data_set")) == job]
+    return [each for each in answer.configurations if (each.workload, each.axes.get("data_set")) == job]
 
 
 def budget_text(budget: Mapping[str, float], currency: str) -> str:
@@ -280,7 +279,8 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
 
 
 def _best_text(answer: Answer, best: Best) -> BestText:
-    configuration, ranked = answer.configurations[best.configuration], _ranked(answer, best)
+    configuration, of_job = answer.configurations[best.configuration], _of_its_job(answer, best)
+    ranked = [each for each in of_job if each.rank]
     target = target_text(answer.target) if answer.target else ""
     terms = {
         "target": target,
@@ -296,6 +296,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         heads = {Criterion.QUALITY: "{metric} {budget}"}
         heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         head = heads.get(next(iter(best.ratios)), "").format(**terms)
+    untimed = [name_of(answer, each.index, best.workload) for each in of_job if each.seconds and not each.rank]
+    head += " of those timed" if untimed and head else ""
     head += f" on {best.workload}" if best.workload and head else ""
     if head and best.is_open and len(ranked) > 1:  # an order that noise may have made is not stated as a fact
         sides = {
@@ -311,7 +313,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     ties = names_text([names[index] for index in best.indistinguishable])
-    rest = [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
+    rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
+    rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
         fewer = [
@@ -468,7 +471,11 @@ def effect_detail(answer: Answer, effect: Effect) -> str:
             detail = f"no mean, because it differs between {pairs}"
         elif effect.varies or not effect.speed.has_interval:
             detail = f"{range_text(effect.least, effect.most)} in {pairs}"
-    return f"{speed_head(answer)}: {detail}" if detail else ""
+    detail = f"{speed_head(answer)}: {detail}" if detail else ""
+    mean, ends = effect.quality.get(answer.metric), (effect.quality_least, effect.quality_most)
+    if effect.parts and mean and any(each is not None and mean.excludes(each) for each in ends):
+        detail += f"; {metric_name(answer.metric)}: {_quality_range(effect, answer.metric)}"
+    return detail
 
 
 def _condition(axis: str, value: object) -> str:
@@ -477,8 +484,14 @@ def _condition(axis: str, value: object) -> str:
 
 def effect_quality(effect: Effect, metric: str, is_main: bool) -> str:
     """The mean difference of a metric; of the main one the range over the sets if its sign differs between them."""
-    if metric in effect.quality or not is_main or effect.quality_least is None or effect.quality_most is None:
+    if metric in effect.quality or not is_main:
         return difference_text(effect.quality.get(metric), metric)
+    return _quality_range(effect, metric)
+
+
+def _quality_range(effect: Effect, metric: str) -> str:
+    if effect.quality_least is None or effect.quality_most is None:
+        return NOTHING
     scale, decimals = (100, 1) if is_accuracy(metric) else (1, 3)
     return f"{signed(effect.quality_least * scale, decimals)} to {signed(effect.quality_most * scale, decimals)}"
 
@@ -520,7 +533,8 @@ def plural_noun(noun: str) -> str:
 def table_caption(answer: Answer) -> str:
     """How to read the table of configurations."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
-    chosen = f", which allow for choosing the best of {len(answer.ranking)}" if len(answer.ranking) > 2 else ""
+    most = max((each.rank or 0 for each in answer.configurations), default=0)  # within a workload
+    chosen = f", which allow for choosing the best of {most}" if most > 2 else ""
     parts = [
         reference_text(answer),
         runs_text(answer),
@@ -632,9 +646,7 @@ def trust_sentence(answer: Answer) -> str:
 def caution_text(caution: Caution) -> str:
     """A caution or a note: what happened, how many runs it concerns, and what to do."""
     text = caution.text[:1].upper() + caution.text[1:]
-    facts = []
-    if caution.runs:
-        facts.append(f"{caution.runs:,} of {plural(caution.of_runs, 'run')}")
+    facts = [f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"] if caution.runs else []
     if caution.too_long:
         share = float(f"{100 * caution.too_long:.1g}")
         times = f"{share:.0f}% too long" if share < 95 else f"{1 + caution.too_long:.0f}x as long"

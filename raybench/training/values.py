@@ -63,7 +63,7 @@ def copy_of(value: Any) -> Any:
     shape = getattr(value, "shape", None)
     if shape is None or math.prod(shape) != 1:
         of_shape = "" if shape is None else f" of shape {list(shape)}"
-        raise TypeError(f"wanted a number, not a {type(value).__name__}{of_shape}")
+        raise TypeError(f"expected a number, not a {type(value).__name__}{of_shape}")
     if hasattr(value, "detach"):
         return value.detach().clone()
     return value.read_value() if hasattr(value, "read_value") else value.copy() if hasattr(value, "copy") else value

@@ -82,9 +82,11 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
 
 def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     grid(digits)
+    aside = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking", "--results", "my results")
+    assert "separate grid (raybench report 'my results/digits~inline')" in aside.lines[-1]
     said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
     assert said.lines[0].startswith("digits~inline  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
-    hint = "raybench report raybench-results/digits~inline"
+    hint = "raybench report digits~inline"
     assert said.lines[-1].startswith(f"These results are in a separate grid ({hint})")
     assert "2 done" in raybench("plan", digits, "--inline").lines[0]
     assert raybench("report", "digits~inline").status == 0

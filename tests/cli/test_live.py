@@ -37,8 +37,8 @@ def test_a_metric(name, value, text):
 
 
 @pytest.fixture
-def plan(digits, tmp_path):
-    digits.write_text(digits.read_text().replace("epochs: 1", "epochs: 4"))
+def plan(digits, request):
+    digits.write_text(digits.read_text().replace("epochs: 1", "epochs: 4") + getattr(request, "param", ""))
     return make_plan(load_grid(digits), [probe_node()], datasets.data_root())
 
 
@@ -132,6 +132,15 @@ def test_time_left_counts_down(terminal):
     head, *rest = terminal.frame()
     assert head.endswith("2/2 trials  2 min so far"), "and nothing of the time left"
     assert not any("epoch" in line for line in rest)
+
+
+@pytest.mark.parametrize("plan", ["budget: {time: 7s}\n", "budget: {time: 6s, compile: excluded}\n"], indirect=True)
+def test_time_left_ends_with_the_budget(plain):
+    plain.start(0)
+    plain.start(1)
+    for number in (0, 1):
+        plain.epoch(number, 1, 0.5)
+    assert plain.display.seconds_left() == pytest.approx(2 * 2.5), "4 s are left: 2 of its 3 epochs, with evaluations"
 
 
 def proof(passed, says):

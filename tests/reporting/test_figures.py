@@ -138,6 +138,15 @@ def test_odd_names_are_drawn_as_they_are():
     assert any("$x^2$" in text for text in texts(figure))
 
 
+def test_long_labels_keep_every_value():
+    axes = {"device": "h100", "batch_size": 512, "weight_decay": 5e-4, "precision": "bf16", "params.fused": True}
+    one, other = quick_start().configurations
+    shown = [replace(each, label="x" * 40, axes=axes | {"batch_size": each.index}) for each in (one, other)]
+    answer = replace(quick_start(), configurations=tuple(shown), axes={axis: (value,) for axis, value in axes.items()})
+    names = [label.get_text() for label in draw("speed", answer).axes[0].get_yticklabels()]
+    assert names == ["h100, 1, 5e-4, bf16, fused", "h100, 0, 5e-4, bf16, fused"]
+
+
 def test_drawing_opens_no_window_and_keeps_settings():
     code = (
         "import sys; from support.answers import three_axes; import matplotlib as mpl; mpl.rcParams['font.size'] = 17;"

@@ -1,11 +1,14 @@
 """Numbers and sentences."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.answers import quick_start
 from support.made_up_runs import MadeUpGrid
 
-from raybench.analysis.answer import Caution, Criterion, Difference, Ratio
+from raybench.analysis.answer import Caution, Criterion, Difference, Effect, EffectPart, Ratio
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.reporting import words
@@ -130,6 +133,15 @@ def test_target(target, text):
 )
 def test_label_of_a_configuration(axes, text):
     assert configuration_label(axes, axes) == text
+
+
+def test_effect_with_unlike_qualities_has_their_range():
+    parts = EffectPart("device", "cpu", Ratio(1.0)), EffectPart("device", "gpu", Ratio(8.0))
+    quality = {"val/accuracy": Difference(-0.02, -0.024, -0.016)}
+    effect = Effect("batch_size", 512, 32, 2, 3, Ratio(2.8), 1.0, 8.0, True, parts, quality, -0.039, -0.001)
+    assert words.effect_detail(quick_start(), effect) == "speed: on cpu 1.0x, on gpu 8.0x; accuracy: −3.9 to −0.1"
+    alike = replace(effect, quality_least=-0.021, quality_most=-0.019)
+    assert words.effect_detail(quick_start(), alike) == "speed: on cpu 1.0x, on gpu 8.0x"
 
 
 def test_many_names_are_counted():

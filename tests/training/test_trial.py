@@ -400,9 +400,9 @@ ERRORS = {
     "steps in evaluation": (steps_in_evaluation, RuntimeError, "it counts batches of training"),
     "no amount": (lambda t: [t.count(n=math.nan) for _ in t.epochs()], ValueError, r"trial\.count\(n=…\): the sum"),
     "checkpoint after": (lambda t: [t.epochs(), t.checkpoint(print, print)], RuntimeError, "call it before"),
-    "no number": (lambda t: [t.log({"val/a": "x"}) for _ in t.epochs()], TypeError, "val/a: wanted a number, not a"),
+    "no number": (lambda t: [t.log({"val/a": "x"}) for _ in t.epochs()], TypeError, "val/a: expected a number, not a"),
     "no split": (lambda t: [t.log({"loss": 1}) for _ in t.epochs()], ValueError, "'train/loss' or 'val/loss'"),
-    "no unit": (lambda t: [t.count(tokens="x") for _ in t.epochs()], TypeError, r"trial\.count\(tokens=…\): wanted"),
+    "no unit": (lambda t: [t.count(tokens="x") for _ in t.epochs()], TypeError, r"trial\.count\(tokens=…\): expected"),
     "no batch": (lambda t: [list(t.steps(iter(()))) for _ in t.epochs()], RuntimeError, "no batch in this epoch"),
 }
 

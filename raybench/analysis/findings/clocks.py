@@ -88,7 +88,7 @@ def unsynchronized_clock(run: Attempt) -> Iterator[Finding]:
             return
         text = f"`train` took {took_s:.3g} s per epoch by the host's clock and {device_s:.3g} s by the device's"
     share = waited_s / took_s if took_s else float(len(epochs))
-    yield Finding(text, share, too_short=share)
+    yield Finding(text, share)
 
 
 def _medians(epochs: Epochs, clock: str, sections: Sequence[str], least_s: float) -> tuple[float, float]:
@@ -112,7 +112,7 @@ def output_buffered(run: Attempt) -> Iterator[Finding]:
         yield Finding(text, float(max(together)))
 
 
-@detects("make an epoch several rounds of the program, so that it takes 0.1 s or more", caution=True)
+@detects("make an epoch several rounds of the program, so that it takes well over 0.05 s", caution=True)
 def short_epochs(run: Attempt) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
     seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together

@@ -32,7 +32,6 @@ class Finding:
         text: one sentence about the run ("the run …", or without a subject), without full stop.
         degree: how bad it is, to choose the worst of several runs.
         too_long: the fraction by which the run's time may be too long, an estimate; None if it is not known.
-        too_short: the same for a time that may be too short.
         remedy: the recommended action, if it is not that of the kind.
         code: of its kind.
     """
@@ -40,7 +39,6 @@ class Finding:
     text: str
     degree: float = 1.0
     too_long: float | None = None
-    too_short: float | None = None
     remedy: str = ""
     code: str = ""
 
