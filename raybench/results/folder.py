@@ -72,6 +72,7 @@ def event_files(grid: Path, kind: str) -> Iterator[Path]:
     """The files of events of all attempts or checks, by trial or key.
 
     Links are left out: raybench makes none, and those in a folder that somebody else sent may lead to private files.
+    So are hidden files, which other programs make when they copy, such as `._NAME` of macOS.
     """
     for folder in _entries(grid / kind, folders=True):
         yield from (path for path in _entries(folder) if path.suffix == ".jsonl")
@@ -90,6 +91,7 @@ def _entries(folder: Path, folders: bool = False) -> list[Path]:
             entry.path
             for entry in entries
             if (entry.is_dir(follow_symlinks=False) if folders else entry.is_file(follow_symlinks=False))
+            and not entry.name.startswith(".")
         ]
     return [Path(path) for path in sorted(chosen)]
 

@@ -43,7 +43,7 @@ class GridHistory:
         attempts: by trial and number, those of a trial in the order of their starts.
         checks: the `check_ended` events, in order.
         executions: the first one first.
-        damaged: the places of damaged lines, which are left out.
+        damaged: the places of what is left out: damaged lines, and files in the folder of a different trial.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,11 +114,11 @@ class GridHistory:
 
     @property
     def warnings(self) -> list[str]:
-        """A message about damaged lines, if there are any."""
+        """A message about what is left out, if there is anything."""
         if not self.damaged:
             return []
         places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
-        return [f"skipped {plural(len(self.damaged), 'damaged line')}: {places}"]
+        return [f"skipped what is damaged or in a wrong folder, {plural(len(self.damaged), 'place')}: {places}"]
 
 
 def _paths(folders: Iterable[Path], kind: str) -> list[Path]:
@@ -131,20 +131,23 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
     Raises:
         UsageError: two files of one run differ by more than that one is longer.
     """
-    paths: dict[str, Path] = {}
+    paths: dict[tuple[str, str], Path] = {}
     for path in _paths(folders, ATTEMPTS):
-        known = paths.setdefault(path.stem, path)
+        trial_and_run = path.parent.name, path.stem
+        known = paths.setdefault(trial_and_run, path)
         if known is not path:
-            paths[path.stem] = longer = max(known, path, key=lambda each: each.stat().st_size)
+            paths[trial_and_run] = longer = max(known, path, key=lambda each: each.stat().st_size)
             contents = [longer.read_bytes(), (path if longer is known else known).read_bytes()]
             if contents[0] != contents[1] and not continues(*contents):
                 raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
     found = []
-    for run, path in paths.items():
+    for (trial, run), path in paths.items():
         attempt = attempt_in(path.read_bytes(), str(path), damaged)
-        if attempt and attempt.trial == path.parent.name:
+        if attempt and attempt.trial == trial:
             attempt.run = run
             found.append(attempt)
+        elif attempt:
+            damaged.append(str(path))
     return found
 
 

@@ -11,6 +11,7 @@ from support.machines import GRID, TRIALS, results_of
 from raybench.core import events
 from raybench.core.events import events_file
 from raybench.errors import UsageError
+from raybench.results.archive import write_archive
 from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder, grids_in, has_end, results_id
 from raybench.results.history import GridHistory
@@ -66,7 +67,7 @@ def test_damaged_line_is_skipped_and_reported(grid, file, damage):
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([*lines[:2], damage, *lines[2:]]))
     history = GridHistory.read(grid)
-    assert history.damaged == [f"{file}:3"] and history.warnings == [f"skipped 1 damaged line: {file}:3"]
+    assert history.damaged == [f"{file}:3"] and f": {file}:3" in history.warnings[0]
     assert [len(attempt.epochs) for attempt in history.attempts.values()] == [3]
 
 
@@ -87,6 +88,24 @@ def test_attempt_without_end_is_closed_once(grid, file):
         assert history.attempts[TRIAL, 1].status == "lost"
     assert file.read_bytes().count(b"its driver ended") == 1 and has_end(file)
     assert len(GridHistory.read(grid).attempts[TRIAL, 1].epochs) == 3
+
+
+def test_file_in_the_folder_of_a_different_trial_is_reported(grid, file):
+    """Some programs name the copy of a folder so that it comes before the original."""
+    copy = shutil.copytree(file.parent, file.parent.with_name("(copy) of a trial"))
+    history = GridHistory.read(grid)
+    assert [attempt.trial for attempt in history.attempts.values()] == [TRIAL]
+    assert history.damaged == [str(copy / file.name)]
+
+
+def test_hidden_files_are_ignored(grid, file, tmp_path):
+    """macOS writes them beside the files when it copies to a disk of a different system."""
+    Execution.begin("here", "name: grid\n", {"cells": []}).write(grid)
+    for path in [*grid.rglob("*.json*")]:
+        path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7\n\n")
+    history = GridHistory.read(grid)
+    assert len(history.attempts) == len(history.executions) == 1 and not history.damaged
+    assert write_archive(grid, tmp_path / "grid.zip") == (1, 0)
 
 
 def test_links_are_not_followed(grid, file, tmp_path):
