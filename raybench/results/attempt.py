@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
@@ -172,7 +173,10 @@ class Attempt:
     def steady(self) -> Epochs:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
         warmup, gaps, full = self.warmup_epochs, self.gaps, self.full_epochs
-        return full.at(place for place, number in enumerate(full.column("epoch")) if is_steady(number, warmup, gaps))
+        numbers = full.column("epoch")
+        if not gaps:
+            return full[bisect_right(numbers, warmup) :]
+        return full.at(place for place, number in enumerate(numbers) if is_steady(number, warmup, gaps))
 
     @property
     def full_epochs(self) -> Epochs:

@@ -67,7 +67,9 @@ class Epochs(Sequence[Epoch]):
         if column is None:
             return [missing if name else _MISSING[field]] * len(self._places)
         is_complete = missing is None or type(column) is array
-        if len(self._places) < len(column):
+        if isinstance(self._places, range):
+            column = column[self._places.start : self._places.stop : self._places.step]
+        else:
             column = [column[place] for place in self._places]
         return column if is_complete else [missing if value is None else value for value in column]
 
@@ -88,9 +90,12 @@ class Epochs(Sequence[Epoch]):
     def at(self, places: Iterable[int]) -> Epochs:
         """The epochs at some places, in the same columns."""
         self.compact()
-        chosen = Epochs()
-        chosen._columns, chosen._places = self._columns, [self._places[place] for place in places]
-        return chosen
+        return self._part([self._places[place] for place in places])
+
+    def _part(self, places: Sequence[int]) -> Epochs:
+        part = Epochs()
+        part._columns, part._places = self._columns, places
+        return part
 
     def __len__(self) -> int:
         self.compact()
@@ -105,10 +110,8 @@ class Epochs(Sequence[Epoch]):
     @overload
     def __getitem__(self, place: slice) -> Epochs: ...
     def __getitem__(self, place: int | slice) -> Epoch | Epochs:
-        if isinstance(place, slice):
-            return self.at(range(len(self))[place])
         self.compact()
-        return self._row(self._places[place])
+        return self._part(self._places[place]) if isinstance(place, slice) else self._row(self._places[place])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Epochs) and [*self] == [*other]

@@ -52,9 +52,10 @@ def _valid_values_of(text: str | bytes) -> Mapping[str, Any]:
 
 def _is_sound(value: Any) -> bool:
     """Return whether no number in a value of JSON is out of range."""
-    if isinstance(value, (dict, list)):
-        return all(map(_is_sound, value.values() if isinstance(value, dict) else value))
-    return type(value) not in (int, float) or number_in(value) is not None
+    kind = type(value)
+    if kind is dict or kind is list:
+        return all(map(_is_sound, value.values() if kind is dict else value))
+    return (kind is not float and kind is not int) or number_in(value) is not None
 
 
 def flat_in(value: Any) -> Mapping[str, Any]:
