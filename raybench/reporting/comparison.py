@@ -32,7 +32,11 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     elif undecided:
         more = comparison.more_repeats
         busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(e.reason for e in undecided)}
-        hint = f"about {plural(more, 'more repeat')} would decide it" if more else "more repeats may not decide it"
+        hint = (
+            f"about {plural(more, 'more repeat')} would decide it"
+            if more
+            else "how many repeats would decide it is not known"
+        )
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
     for each in [*undecided, *of_verdict[Verdict.MISSING]]:
