@@ -132,10 +132,8 @@ class _Grid:
         total_s = _median(map(timing.total, runs))
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
-        workload = str(
-            next((run.cell.workload.name for run in own.attempts if run.cell), cell.content.workload.name)
-            or self.request.workload
-        )
+        content = next((run.cell for run in own.attempts if run.cell), cell.content)
+        workload = str(content.workload.name or self.request.workload)
         parts = dict.fromkeys(name for run in runs for name in run.ledger)
         are_skipped = bool(own.attempts) and all(run.status == TrialStatus.SKIPPED for run in own.attempts)
         return Configuration(
@@ -156,7 +154,7 @@ class _Grid:
             total_s=total_s,
             quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
-            hardware=hardware_text(next((run.cell.device for run in own.attempts if run.cell), cell.content.device)),
+            hardware=hardware_text(content.device),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=_price(cell.price_per_hour, total_s),
@@ -234,13 +232,7 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
     for each in runnable:
         endings.update({ending.status: ending.runs for ending in each.endings})
     completed = sum(each.completed for each in runnable)
-    return Status(
-        planned=completed + endings.total(),
-        completed=completed,
-        endings=dict(endings),
-        part=part,
-        repeats=tuple(repeats),
-    )
+    return Status(completed + endings.total(), completed, dict(endings), part, tuple(repeats))
 
 
 def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:

@@ -348,20 +348,11 @@ class Scaling:
 class Criterion(StrEnum):
     """The criterion by which a configuration is the best."""
 
-    QUALITY = "quality"
-    """Best metric after training; only with a budget."""
-
-    FASTEST = "fastest"
-    """Least time per unit of work; only without a target and a budget."""
-
-    FIRST_TO_TARGET = "first to target"
-    """Least expected time to the target."""
-
-    CHEAPEST = "cheapest"
-    """Least price: to the target if there is one, else per unit of work."""
-
-    LEAST_ENERGY = "least energy"
-    """Least energy of the device: to the target if there is one, else per unit of work."""
+    QUALITY = "quality"  # best metric after training; only with a budget
+    FASTEST = "fastest"  # least time per unit of work; only without a target and a budget
+    FIRST_TO_TARGET = "first to target"  # least expected time to the target
+    CHEAPEST = "cheapest"  # least price: to the target if there is one, else per unit of work
+    LEAST_ENERGY = "least energy"  # of the device: to the target if there is one, else per unit of work
 
 
 @dataclass(frozen=True)
@@ -428,16 +419,11 @@ class Caution:
 
 
 class TrustLevel(StrEnum):
-    """The color of the trust mark."""
+    """The colour of the trust mark."""
 
-    CLEAR = "clear"
-    """Green: no caution."""
-
-    CAUTIONS = "cautions"
-    """Amber: cautions, none of which could change the best configuration."""
-
-    DOUBTFUL = "doubtful"
-    """Red: a caution that could change the best configuration, or cautions about one that noise may have made it."""
+    CLEAR = "clear"  # green: no caution
+    CAUTIONS = "cautions"  # amber: cautions, none of which could change the best configuration
+    DOUBTFUL = "doubtful"  # red: one that could, or cautions about a best that noise may have made
 
 
 @dataclass(frozen=True)

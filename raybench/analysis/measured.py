@@ -13,7 +13,7 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
-from raybench.core.cell import COMMAND
+from raybench.core.cell import COMMAND, Cell
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
@@ -209,16 +209,16 @@ def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}
     for run in runs:
-        sizes.setdefault(job_of(run), set()).update(epoch.examples for epoch in run.full_epochs)
+        sizes.setdefault(job_of(run.cell), set()).update(epoch.examples for epoch in run.full_epochs)
     partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.epochs[-1].partial for run in runs)
     if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
         return EXAMPLES
     return Unit(timed, counted="examples")
 
 
-def job_of(run: Attempt) -> str:
-    """Return the workload and the data of a run; runs of different ones are never compared."""
-    return f"{run.cell.workload.name or ''} {run.cell.data.name or ''}"
+def job_of(cell: Cell) -> str:
+    """Return the workload and the data of a cell; runs of different ones are never compared."""
+    return f"{cell.workload.name or ''} {cell.data.name or ''}"
 
 
 def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
@@ -326,7 +326,7 @@ class _Measurement:
         self._target, self._stopping = request.target, _stopping(request)
         jobs: dict[str, list[Attempt]] = {}
         for run in runs:
-            jobs.setdefault(job_of(run), []).append(run)
+            jobs.setdefault(job_of(run.cell), []).append(run)
         self._scales = {job: percent_scale(of_job) for job, of_job in jobs.items()}
         values: dict[str, list[float]] = {}
         for run in runs:
@@ -341,7 +341,8 @@ class _Measurement:
         requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
         counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
-        scale = self._scales[job_of(counted[0])] if counted else percent_scale(())
+        job = job_of(next((run.cell for run in counted if run.cell), cell.content))
+        scale = self._scales.get(job, percent_scale(()))
         target = as_logged(self._target, scale)
 
         def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
@@ -360,9 +361,7 @@ class _Measurement:
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
-        first = next(iter(counted), None)
         kind = _comparable(index, cell, completed, self.unit)
-        named = f"{cell.content.workload.name or ''} {cell.content.data.name or ''}"
         seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
         steps = {name: scale(name, self._steps[name]) for name in qualities}
@@ -371,7 +370,7 @@ class _Measurement:
         return Measured(
             index=index,
             axes=cell.axes,
-            job=f"{job_of(first) if first and first.cell else named} {kind}",
+            job=f"{job} {kind}",
             kind=kind,
             times=logs(lambda run: seconds_per_unit(run, self.unit)),
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
