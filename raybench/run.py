@@ -31,8 +31,7 @@ from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.planning.plan import Plan, WorkItem, make_plan
-from raybench.planning.request import request_of
+from raybench.planning.plan import Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
@@ -60,8 +59,8 @@ DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
 
 BUSY = "Other programs used {load} before the first trial: stop them (`top` lists them), or times are longer."
-PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare; on a quiet machine, a step of \
-a small network then took 2.3x as long."""
+PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads that wait then leave \
+their cores to other programs. Only on a quiet machine is that slower (a step of a small network took 2.3x as long)."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""

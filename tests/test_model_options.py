@@ -8,7 +8,7 @@ import pytest
 
 from raybench.config import load_grid
 from raybench.errors import UsageError
-from raybench.planning.validate import model_options
+from raybench.planning.resolve import model_options
 from raybench.workloads import read_workload
 
 

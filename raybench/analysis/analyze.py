@@ -128,7 +128,7 @@ class _Grid:
         summary = quality_summary(quality, own.rounding(self.metric))
         if summary and self.metric in own.alike:
             summary = replace(summary, low=None, high=None)
-        runs, seconds = own.completed, cost_summary(own.times, own.rounding(TIME))
+        runs, seconds = own.completed, cost_summary(own.times or own.untimed, own.rounding(TIME))
         total_s = _median(map(timing.total, runs))
         used = list(filter(None, map(utilization, runs)))
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")

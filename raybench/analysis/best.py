@@ -63,7 +63,7 @@ def best(
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        if len(own) == 1 and any(each.kind for each in configurations):
+        if sum(bool(each.times) for each in own) == 1 and any(each.kind or each.untimed for each in configurations):
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
         for scale in scales(own, metric, quality_sign):

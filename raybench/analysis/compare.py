@@ -22,7 +22,6 @@ from raybench.analysis.measured import (
     Source,
     as_one_grid,
     host_of,
-    is_too_short,
     measure_all,
 )
 from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
@@ -288,11 +287,11 @@ class _Judge:
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
         if missing := self._missing(base, new):
             return replace(change, verdict=Verdict.MISSING, reason=missing)
+        if base.untimed or (new and new.untimed):
+            return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         floor = max(each.rounding(TIME) for each in (base, new) if each)
         if new is None or (slowdown := difference(new_times, base_times, floor)) is None:
             return change
-        if any(map(is_too_short, (*base.completed, *new.completed))):
-            return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         runs = len(new_times), len(base_times)
         speed = as_ratio(replace(slowdown, value=-slowdown.value), runs)
         if bounds := self._bounds(slowdown):
@@ -348,7 +347,7 @@ class _Judge:
         if bounds[1] <= limit:
             return _Ruling(Verdict.WITHIN)
         repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, _probability(slowdown, self.alpha))
-        return _Ruling(Verdict.UNDECIDED, f"it may be up to {math.expm1(bounds[1]):.0%} slower", repeats)
+        return _Ruling(Verdict.UNDECIDED, f"new may be up to {math.expm1(bounds[1]):.0%} slower", repeats)
 
     def _bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
         """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""

@@ -93,6 +93,7 @@ class Measured:
         job: its workload, data and kind; different jobs are never compared.
         kind: the values that change the work of a command's epoch, if this is not counted.
         times, energies: logs of the steady seconds and joules per unit of work; without runs of unknown work.
+        untimed: the times of a command whose epochs are too short for its clock, which are not compared.
         rates: logs of what is counted per second, such as tokens; without runs that did not count it.
         qualities: metrics after training, by name.
         alike: those that are the same to the last digit in all repeats, which are then one run, not many.
@@ -112,6 +113,7 @@ class Measured:
     job: str = ""
     kind: str = ""
     times: tuple[Sample, ...] = ()
+    untimed: tuple[Sample, ...] = ()
     energies: tuple[Sample, ...] = ()
     rates: tuple[Sample, ...] = ()
     qualities: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
@@ -228,15 +230,13 @@ def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
-def _comparable(index: int, cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
+def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
     """Return what else configurations need to have in common to be compared, as text; empty if nothing.
 
     Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
-    not compared, and neither are epochs that are too short for the clock.
+    not compared.
     """
     commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
-    if any(is_too_short(run) for run in commands):
-        return f"configuration {index + 1}"
     values = {axis: value for axis, value in cell.axes.items() if changes_work(axis, commands)}
     return configuration_label(values, values) if commands and not unit.counted else ""
 
@@ -361,7 +361,9 @@ class _Measurement:
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
-        kind = _comparable(index, cell, completed, self.unit)
+        kind = _comparable(cell, completed, self.unit)
+        times = logs(lambda run: seconds_per_unit(run, self.unit))
+        is_timed = not any(map(is_too_short, completed))
         seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
         steps = {name: scale(name, self._steps[name]) for name in qualities}
@@ -372,7 +374,8 @@ class _Measurement:
             axes=cell.axes,
             job=f"{job} {kind}",
             kind=kind,
-            times=logs(lambda run: seconds_per_unit(run, self.unit)),
+            times=times if is_timed else (),
+            untimed=() if is_timed else times,
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
             rates=logs(lambda run: timing.rate(run, self.unit.counted)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},

@@ -214,7 +214,9 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         yield _concerning(single, "one_run", f"comparisons with {every} have no interval and may be chance", remedy)
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
-        yield Caution("baseline_replaced", f"the baseline {names[0]} has no time; {names[1]} replaces it")
+        yield Caution(
+            "baseline_replaced", f"the baseline {names[0]} has no time that can be compared; {names[1]} replaces it"
+        )
     runs = [(each.index, run) for each in measured for run in each.completed]
     untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
     unknown = "the work of their epochs is unknown, and that of others known"

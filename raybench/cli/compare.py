@@ -180,15 +180,14 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page, print_text
     from raybench.cli.end_view import can_run, show_ends, show_skipped
-    from raybench.cli.execution import tracking_of
     from raybench.cli.live import Display
-    from raybench.planning.request import request_of
+    from raybench.planning.plan import request_of
     from raybench.reporting.words import status_sentences
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
     from raybench.run import Options, run_grid
 
-    tracking = tracking_of(given["tracking_uri"], given["no_tracking"])
+    tracking = opt.tracking_of(given["tracking_uri"], given["no_tracking"])
     retry, checks = frozenset(given["retry"]), not given["no_checks"]
     options = Options(results, tracking, cells, retry, given["rerun"], checks, given["keep_going"], limits=limits)
     quiet = Path("-") in files

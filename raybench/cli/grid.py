@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from raybench.cli import options as opt
-from raybench.cli.execution import with_execution
 
 if TYPE_CHECKING:
     from raybench.config import GridSpec
@@ -34,7 +33,7 @@ Exit status:
 
 @click.command("grid", epilog=EPILOG)
 @opt.grid
-@with_execution
+@opt.with_execution
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
 def command(
     spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, run: Callable[..., int], no_checks: bool

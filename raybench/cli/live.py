@@ -30,8 +30,7 @@ from raybench.core.text import error_line, flops_text, plural
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
-from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
-from raybench.planning.request import request_of
+from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
 from raybench.reporting.words import rate_number, seconds_text
 from raybench.results.attempt import latest, main_metric

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from raybench.core.status import TrialStatus
+from raybench.errors import UsageError
+
+if TYPE_CHECKING:
+    from raybench.config import GridSpec
+    from raybench.execution.base import Executor
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -116,3 +121,55 @@ def grid(verb: Callable[..., Any]) -> Callable[..., Any]:
     for add in (address, *reversed(_OF_GRID)):
         decorated = add(decorated)
     return decorated
+
+
+_OF_EXECUTION: dict[str, Decorator] = {
+    "rerun": rerun,
+    "retry": retry,
+    "keep_going": keep_going,
+    "results": results,
+    "tracking_uri": tracking_uri,
+    "no_tracking": no_tracking,
+}
+
+
+def with_execution(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options of execution, as a function `run` of a grid, a filter on its cells and an executor."""
+
+    @wraps(verb)
+    def with_run(**options: Any) -> Any:
+        return verb(run=partial(_run_and_show, **{name: options.pop(name) for name in _OF_EXECUTION}), **options)
+
+    decorated: Callable[..., Any] = with_run
+    for add in reversed(_OF_EXECUTION.values()):
+        decorated = add(decorated)
+    return decorated
+
+
+def _run_and_show(
+    spec: GridSpec,
+    cells: list[tuple[str, str]],
+    executor: Executor,
+    results: Path,
+    tracking_uri: str | None,
+    no_tracking: bool,
+    **options: Any,
+) -> int:
+    """Run a grid with a display of its progress, print the comparison, and return the exit status."""
+    from raybench.cli.end_view import show_end
+    from raybench.cli.live import Display
+    from raybench.run import Options, run_grid
+
+    tracking = tracking_of(tracking_uri, no_tracking)
+    outcome = run_grid(spec, executor, Display(), Options(results, tracking=tracking, where=cells, **options))
+    show_end(outcome)
+    return outcome.exit_status
+
+
+def tracking_of(uri: str | None, is_off: bool) -> str | None:
+    """The MLflow store of a run by its options `--tracking-uri` and `--no-tracking`; None for none."""
+    from raybench.run import DEFAULT_STORE
+
+    if is_off and uri:
+        raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
+    return None if is_off else uri or DEFAULT_STORE

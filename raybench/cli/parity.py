@@ -12,8 +12,6 @@ from raybench.cli.terminal import say
 if TYPE_CHECKING:
     from raybench.checks.run_parity import Parity
 
-SAME, DIFFERENT = 0, 1
-
 
 @click.command("parity", epilog="Example: raybench parity davidnet --frameworks torch,tensorflow")
 @click.argument("workload")
@@ -48,7 +46,7 @@ def command(workload: str, frameworks: str | None, batch_size: int) -> int:
         names = [name.strip() for name in frameworks.split(",")] if frameworks else []
         parity = run_parity(workload, names, batch_size, tell)
     _print_tables(parity)
-    return SAME if parity.same else DIFFERENT
+    return 0 if parity.same else 1
 
 
 def _print_tables(parity: Parity) -> None:

@@ -57,8 +57,7 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     from raybench.cli.console import page, print_columns, print_text
     from raybench.core.text import plural
     from raybench.planning.estimate import Estimator
-    from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
-    from raybench.planning.request import request_of
+    from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
     from raybench.reporting.words import seconds_text
     from raybench.results.folder import grid_folder

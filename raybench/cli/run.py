@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from raybench.cli import options as opt
-from raybench.cli.execution import with_execution
 from raybench.cli.terminal import say
 from raybench.errors import UsageError
 
@@ -63,7 +62,7 @@ Quote the braces: a shell would expand them itself.
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.address
-@with_execution
+@opt.with_execution
 def command(
     words: tuple[str, ...], save: Path | None, address: str | None, run: Callable[..., int], **options: Any
 ) -> int:

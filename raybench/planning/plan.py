@@ -25,6 +25,7 @@ from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
+from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import placeholders
 
@@ -274,3 +275,38 @@ def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
         for cell in reversed(order) if repeat % 2 else order:
             if repeat < cell.repeats:
                 yield Trial(cell, repeat, spec.seed + repeat)
+
+
+def request_of(plan: Plan) -> GridRequest:
+    """Return the request of a plan, as it is saved with an execution and reported."""
+    spec, command = plan.spec, plan.workload.command
+    metrics = sorted(command.metric_names if command else (), key=lambda name: name.startswith("train/"))
+    chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
+    part = f"`{chosen}` leaves out {plan.left_out} of {len(plan.cells) + plan.left_out} configurations"
+    return GridRequest(
+        name=spec.name,
+        cells=[
+            PlannedCell(
+                cell.cell_id,
+                cell.axes,
+                cell.repeats,
+                cell.skip,
+                cell.price.per_hour if cell.price else None,
+                cell.content,
+                cell.request_id,
+                cell.price.source if cell.price else "",
+            )
+            for cell in plan.cells
+        ],
+        baseline=dict(spec.baseline or {}),
+        workload=plan.workload.name,
+        target=spec.target.plain() if spec.target else None,
+        budget=spec.budget.amount if spec.budget else {},
+        metric=spec.metric or (spec.target.metric if spec.target else next(iter(metrics), "")),
+        unit=spec.unit or "",
+        description=spec.description or "",
+        text=spec.source_text or "",
+        part=part if plan.left_out else "",
+        currency=spec.price_currency,
+        rule=spec.rule,
+    )

@@ -29,20 +29,19 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     if comparison.decision is Decision.KEEP:
         kept = f", and {metric} is kept" if comparison.limits.needs_quality else ""
         yield f"{decision}: no configuration is slower by more than {limit}{kept}."
-    elif undecided:
+    busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(each.reason for each in undecided)}
+    if undecided:
         more = comparison.more_repeats
-        busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(e.reason for e in undecided)}
-        hint = (
-            f"about {plural(more, 'more repeat')} would decide it"
-            if more
-            else "how many repeats would decide it is not known"
-        )
+        unknown = "how many repeats would decide it is not known"
+        hint = f"about {plural(more, 'more repeat')} would decide it" if more else unknown
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
     for each in [*undecided, *of_verdict[Verdict.MISSING]]:
-        time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats else ""
-        time += f", {seconds_text(each.more_s)}" if each.more_s else ""
-        yield f"{each.label}: {each.reason}{time}."
+        # On a quiet machine it would be fewer.
+        time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats and not busy else ""
+        time += f", {seconds_text(each.more_s)}" if each.more_s and time else ""
+        text = f"{each.reason[:1].upper()}{each.reason[1:]}" if len(changes) == 1 else f"{each.label}: {each.reason}"
+        yield f"{text}{time}."
     if unsure := [each.label for each in of_verdict[Verdict.WITHIN] if each.quality_kept is False]:
         yield f"{metric} is not shown to stay within its limit for {names_text(unsure)}."
     significant = [(each.label, each.quality.value) for each in changes if each.quality and each.quality.is_significant]

@@ -262,11 +262,11 @@ def is_reached(configurations: Iterable[Configuration]) -> bool:
     return any(each.to_target and each.to_target.reached for each in configurations)
 
 
-def _ranked(answer: Answer, best: Best) -> list[Configuration]:
-    """The configurations of which it is the best: those with its workload and data."""
+def _of_its_job(answer: Answer, best: Best) -> list[Configuration]:
+    """The configurations with the workload and data of the best."""
     own = answer.configurations[best.configuration]
     job = own.workload, own.axes.get("data_set")
-    return [each for each in answer.configurations if each.rank and (each.workload, each.axes.get("data_set")) == job]
+    return [each for each in answer.configurations if (each.workload, each.axes.get("data_set")) == job]
 
 
 def budget_text(budget: Mapping[str, float], currency: str) -> str:
@@ -279,7 +279,8 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
 
 
 def _best_text(answer: Answer, best: Best) -> BestText:
-    configuration, ranked = answer.configurations[best.configuration], _ranked(answer, best)
+    configuration, of_job = answer.configurations[best.configuration], _of_its_job(answer, best)
+    ranked = [each for each in of_job if each.rank]
     target = target_text(answer.target) if answer.target else ""
     terms = {
         "target": target,
@@ -295,6 +296,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
         heads = {Criterion.QUALITY: "{metric} {budget}"}
         heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         head = heads.get(next(iter(best.ratios)), "").format(**terms)
+    untimed = [name_of(answer, each.index, best.workload) for each in of_job if each.seconds and not each.rank]
+    head += " of those timed" if untimed and head else ""
     head += f" on {best.workload}" if best.workload and head else ""
     if head and best.is_open and len(ranked) > 1:  # an order that noise may have made is not stated as a fact
         sides = {
@@ -311,7 +314,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     # The ratio to the other side says itself that it holds if no run misses the target.
     ties = names_text([names[index] for index in (*best.indistinguishable, *best.unproven) if index != best.other])
-    rest = [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
+    rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
+    rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
         fewer = [
@@ -526,7 +530,8 @@ def plural_noun(noun: str) -> str:
 def table_caption(answer: Answer) -> str:
     """How to read the table of configurations."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
-    chosen = f", which allow for choosing the best of {len(answer.ranking)}" if len(answer.ranking) > 2 else ""
+    most = max((each.rank or 0 for each in answer.configurations), default=0)  # within a workload
+    chosen = f", which allow for choosing the best of {most}" if most > 2 else ""
     parts = [
         reference_text(answer),
         runs_text(answer),

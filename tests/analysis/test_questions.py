@@ -9,7 +9,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
-from raybench.reporting.words import best_texts, scaling_sentences
+from raybench.reporting.words import best_texts, scaling_sentences, table_caption
 from raybench.results import timing
 
 TARGET = Target("val/accuracy", 0.94)
@@ -417,6 +417,15 @@ def test_workload_that_never_reaches_the_target_has_no_price_to_it():
     assert hard.startswith("Fastest and cheapest on hard: gpu: 0 of 3 runs reached")
 
 
+def test_best_is_chosen_within_a_workload():
+    grid = MadeUpGrid({"device": "cpu"})
+    for workload in ("a", "b"):
+        for device in ("cpu", "gpu", "tpu"):
+            axes = {"workload": workload, "device": device}
+            grid.add(axes, around(1, seed=f"{workload}{device}"), workload=workload)
+    assert "choosing the best of 3." in table_caption(grid.answer())
+
+
 def test_fastest_for_certain_and_cheapest_by_chance_are_two_sentences():
     grid = MadeUpGrid({"device": "cpu"}).add({"device": "cpu"}, around(100), price=1.0)
     grid.add({"device": "a"}, around(10), price=2.0).add({"device": "b"}, [20.0, 20.4, 19.8], price=1.0)
@@ -555,4 +564,26 @@ def test_epochs_too_short_for_their_clock_leave_no_verdict():
     grid.add({"threads": 1}, [0.02, 0.02], form="command", clock="output")
     grid.add({"threads": 2}, [0.1, 0.1], form="command", clock="output")
     answer = grid.answer()
-    assert not answer.best and not answer.effects
+    assert not answer.best and not any(each.speed or each.least for each in answer.effects)
+    assert not any(each.ratio or each.rank == 2 for each in answer.configurations)
+
+
+def test_a_configuration_too_short_to_time_is_named():
+    """It may be the fastest, and its accuracy does not depend on the clock."""
+    grid = MadeUpGrid({"batch": 64})
+    for batch, width, seconds, accuracy in ((64, 64, 0.3, 0.940), (64, 256, 0.4, 0.930), (256, 256, 0.2, 0.931)):
+        accuracies = [(0.5, accuracy + part) for part in (0, 0.001, 0.002)]
+        grid.add(
+            {"batch": batch, "width": width}, around(seconds), accuracies=accuracies, form="command", clock="output"
+        )
+    accuracies = [(0.5, 0.944 + part) for part in (0, 0.001, 0.002)]
+    grid.add({"batch": 256, "width": 64}, [0.044, 0.044, 0.19], accuracies=accuracies, form="command", clock="output")
+    for run in grid.attempts:
+        run.are_passes = True
+    answer = grid.answer()
+    text = str(best_texts(answer)[0])
+    assert text.startswith("Fastest of those timed: batch 256, width 256:")
+    assert "Not compared, because epochs are too short to be timed: batch 256, width 64." in text
+    assert [each.rank for each in answer.configurations] == [2, 3, 1, None]
+    assert answer.configurations[3].seconds.value == pytest.approx((0.044**2 * 0.19) ** (1 / 3))
+    assert effect_of(answer, "batch", 256).quality["val/accuracy"].value == pytest.approx(0.0025)

@@ -12,7 +12,7 @@ from support.made_up_times import MadeUpTimes
 from raybench.analysis.compare import compare as compare_versions
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.planning.request import request_of
+from raybench.planning.plan import request_of
 from raybench.planning.versions import compared
 from raybench.run import Options, run_grid
 

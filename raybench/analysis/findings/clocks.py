@@ -112,7 +112,7 @@ def output_buffered(run: Attempt) -> Iterator[Finding]:
         yield Finding(text, float(max(together)))
 
 
-@detects("make an epoch several rounds of the program, so that it takes 0.1 s or more", caution=True)
+@detects("make an epoch several rounds of the program, so that it takes well over 0.05 s", caution=True)
 def short_epochs(run: Attempt) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
     seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
