@@ -196,6 +196,19 @@ def test_decay_that_acts_differently_marks_its_device():
         assert answer.trust.level is level
 
 
+@pytest.mark.parametrize("compared", [True, False])
+def test_energy_of_other_programs_is_a_caution_if_energy_is_compared(compared):
+    grid = MadeUpGrid()
+    for device, joules, others in (("a", 100.0, 0.0), ("b", 60.0, 0.4)):
+        energies = [joules] * 3 if compared or device == "b" else None
+        grid.add({"device": device}, times(1.0), device={"kind": "cpu"}, joules=energies)
+        for run in grid.attempts[-3:] if energies else ():
+            run.audit["energy"] |= {"others_share": others, "epochs": {"device_j": 4 * joules}}
+    trust = grid.answer().trust
+    assert ("energy_shared" in {each.code for each in trust.cautions}) is compared
+    assert ("energy_shared" in {each.code for each in trust.notes}) is not compared
+
+
 def test_work_that_is_not_counted_marks_what_it_could_change():
     grid = MadeUpGrid()
     for device in ("cpu", "gpu"):

@@ -56,7 +56,7 @@ def test_a_budget_compares_qualities():
     assert best.quality.is_significant
     text = str(best_texts(answer)[0])
     assert text.startswith(
-        "Best accuracy in 20 s of training: batch 32 (the reference): 96.0%; 5.0 points more accurate than batch 64"
+        "Best accuracy in 20 s of training: batch 32 (the reference): 96.00%; 5.0 points more accurate than batch 64"
     )
     assert [each.rate.value for each in answer.configurations] == pytest.approx([50, 100]), "of the partial epoch"
     assert [each.seconds.value for each in answer.configurations] == pytest.approx([20, 10])

@@ -72,7 +72,7 @@ def no_effect(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns
     "seed all random generators with `trial.seed`, or with `--seed '{seed}'` if the command has such an option: "
     "repeats then show the noise",
     caution=True,
-    of_quality=True,
+    about="quality",
     of_grid=True,
 )
 def seed_unused(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
@@ -112,7 +112,7 @@ def _examples_per_step(steps: int, examples: int, batch: int) -> float | None:
     return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
 
 
-@detects("set `decay` or `decay_rule` to how the decay acts", caution=True, of_quality=True)
+@detects("set `decay` or `decay_rule` to how the decay acts", caution=True, about="quality")
 def other_decay(run: Attempt) -> Iterator[Finding]:
     """The check before the runs shows that weight decay acts by a different rule, or with a different factor."""
     check = run.decay_check
