@@ -12,8 +12,9 @@ Any program may write it. The first line names the columns, by the names they ha
   `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
   `weight_decay`.
 
-Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its
-names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
+Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
+numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
+`val_loss` are read as `train/accuracy` and so on.
 
 Other columns of the table of epochs are computed from these and ignored here. An empty field or NA is a missing value;
 so is NaN, except in a metric. Without a status, a trial is complete, or diverged if a loss of its last epoch is NaN or
