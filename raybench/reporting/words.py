@@ -533,7 +533,8 @@ def plural_noun(noun: str) -> str:
 def table_caption(answer: Answer) -> str:
     """How to read the table of configurations."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
-    chosen = f", which allow for choosing the best of {len(answer.ranking)}" if len(answer.ranking) > 2 else ""
+    most = max((each.rank or 0 for each in answer.configurations), default=0)  # within a workload
+    chosen = f", which allow for choosing the best of {most}" if most > 2 else ""
     parts = [
         reference_text(answer),
         runs_text(answer),

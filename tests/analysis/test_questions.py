@@ -9,7 +9,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
-from raybench.reporting.words import best_texts, scaling_sentences
+from raybench.reporting.words import best_texts, scaling_sentences, table_caption
 from raybench.results import timing
 
 TARGET = Target("val/accuracy", 0.94)
@@ -415,6 +415,15 @@ def test_workload_that_never_reaches_the_target_has_no_price_to_it():
     easy, hard = map(str, best_texts(grid.answer()))
     assert easy.startswith("First to 94% accuracy and cheapest on easy: ")
     assert hard.startswith("Fastest and cheapest on hard: gpu: 0 of 3 runs reached")
+
+
+def test_best_is_chosen_within_a_workload():
+    grid = MadeUpGrid({"device": "cpu"})
+    for workload in ("a", "b"):
+        for device in ("cpu", "gpu", "tpu"):
+            axes = {"workload": workload, "device": device}
+            grid.add(axes, around(1, seed=f"{workload}{device}"), workload=workload)
+    assert "choosing the best of 3." in table_caption(grid.answer())
 
 
 def test_fastest_for_certain_and_cheapest_by_chance_are_two_sentences():

@@ -323,6 +323,7 @@ def stopped() -> Answer:
     ranking = tuple(index for index in answer.ranking if index != last.index)
     status = Status(24, 20, {"not run": 3, "oom": 1})
     best = (replace(answer.best[0], configuration=ranking[0], indistinguishable=()),)
+    first = [replace(each, rank=ranking.index(each.index) + 1) for each in first]
     return replace(answer, configurations=(*first, none), ranking=ranking, status=status, best=best)
 
 
