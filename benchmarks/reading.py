@@ -13,6 +13,7 @@ import json
 import os
 import random
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
@@ -44,7 +45,8 @@ def write_grid(folder: Path, trials: int, epochs: int) -> int:
         cells[batch] = cell
         lines = []
         for event in recorded:
-            event = {**event, "trial": trial}
+            at = datetime.fromisoformat(event["t"]) + timedelta(seconds=number)  # one trial after another
+            event = {**event, "trial": trial, "t": at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
             if event["event"] == "trial_started":
                 lines.append(event | {"cell": cell, "run": run, "repeat": repeat, "label": f"b{batch} r{repeat}"})
             elif event["event"] != "epoch_ended":

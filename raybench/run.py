@@ -346,7 +346,7 @@ class _Session:
         """The events of an attempt that its process has written and nobody has passed on."""
         file = events_file(self._folder_of(event))
         known = self._history.attempts.get((event["trial"], event["attempt"]))
-        epochs = {epoch.epoch for epoch in known.epochs} if known else set()
+        epochs = set(known.epochs.column("epoch")) if known else set()
         written = read_events(file, []) if file.is_file() else []
         return [
             each

@@ -193,11 +193,12 @@ class _Grid:
 
 
 def _curve(own: Measured, run: Attempt, metric: str) -> Curve:
-    seconds = accumulate(map(timing.epoch_seconds, run.epochs))
+    seconds = accumulate(timing.seconds_of_each(run.epochs, timing.TRAINING))
+    numbers, values = run.epochs.column("epoch"), run.epochs.column("metrics", metric, math.nan)
     return tuple(
-        (float(epoch.epoch), at, own.scale(metric, epoch.metrics[metric]))
-        for epoch, at in zip(run.epochs, seconds, strict=True)
-        if math.isfinite(epoch.metrics.get(metric, math.nan))
+        (float(number), at, own.scale(metric, value))
+        for number, at, value in zip(numbers, seconds, values, strict=True)
+        if math.isfinite(value)
     )
 
 

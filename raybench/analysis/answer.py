@@ -419,7 +419,7 @@ class Caution:
 
 
 class TrustLevel(StrEnum):
-    """The colour of the trust mark."""
+    """The color of the trust mark."""
 
     CLEAR = "clear"  # green: no caution
     CAUTIONS = "cautions"  # amber: cautions, none of which could change the best configuration

@@ -90,7 +90,7 @@ def utilization(attempt: Attempt) -> Utilization | None:
     try:
         probes, precision = label["probes"], label["precision"]
         # Convolutions may be faster, by algorithms with fewer multiplications; a language model has none.
-        names = ["product"] if any("tokens" in epoch.units for epoch in attempt.epochs) else ["product", "convolution"]
+        names = ["product"] if "tokens" in attempt.epochs.names("units") else ["product", "convolution"]
         peak, probe = max((float(probes[name]), name) for name in names)
         if stated := label.get("stated"):
             unit, flops, source = stated["unit"], float(stated["flops"]), STATED
@@ -148,7 +148,8 @@ def input_share(attempt: Attempt) -> float | None:
     epochs, seconds = timing.paced_epochs(attempt)
     total_s = sum(seconds)
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
-    wait_s = sum(epoch.device_s.get("input_wait", epoch.ledger.get("input_wait", 0.0)) for epoch in epochs)
+    of_device, of_host = epochs.column("device_s", "input_wait"), epochs.column("ledger", "input_wait", 0.0)
+    wait_s = sum(host_s if own_s is None else own_s for own_s, host_s in zip(of_device, of_host, strict=True))
     return wait_s / total_s if total_s > 0 else None
 
 

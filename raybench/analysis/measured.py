@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from statistics import fmean, median
 from typing import Any
 
@@ -164,10 +165,11 @@ def are_same(values: Sequence[Any]) -> bool:
     return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
 
 
-def metrics_of(run: Attempt) -> list[Any]:
+def metrics_of(run: Attempt) -> dict[str, Any]:
     """Return the metrics of all epochs, without speeds; empty if they are too few to be the same by no coincidence."""
-    metrics = [{n: value for n, value in each.metrics.items() if not n.startswith("speed/")} for each in run.epochs]
-    return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
+    names = (name for name in run.epochs.names("metrics") if not name.startswith("speed/"))
+    metrics = {name: run.epochs.column("metrics", name) for name in names}
+    return metrics if len({*chain(*metrics.values())} - {None}) >= DISTINCT else {}
 
 
 def host_of(run: Attempt) -> str:
@@ -188,7 +190,7 @@ def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
 def _counted(run: Attempt) -> list[str]:
     """Return what all steady epochs of a run count."""
     steady = timing.paced_epochs(run)[0]
-    return [name for name in (steady[0].counts if steady else ()) if all(epoch.count(name) > 0 for epoch in steady)]
+    return [name for name in steady.counted if steady and min(steady.counts(name)) > 0]
 
 
 def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
@@ -211,8 +213,8 @@ def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}
     for run in runs:
-        sizes.setdefault(job_of(run.cell), set()).update(epoch.examples for epoch in run.full_epochs)
-    partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.epochs[-1].partial for run in runs)
+        sizes.setdefault(job_of(run.cell), set()).update(run.full_epochs.column("examples"))
+    partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.ends_partial for run in runs)
     if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
         return EXAMPLES
     return Unit(timed, counted="examples")
@@ -257,7 +259,7 @@ def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
 
 def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules, counts = energy.steady(run), [epoch.count(unit.name) for epoch in timing.steady_epochs(run)]
+    joules, counts = energy.steady(run), timing.steady_epochs(run).counts(unit.name)
     if joules is None or not unit.has_rate:
         return joules
     return joules * unit.amount / fmean(counts) if counts and all(counts) else None
@@ -265,9 +267,8 @@ def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
 
 def percent_scale(runs: Iterable[Attempt]) -> Scale:
     """Return a function of a metric's name and value that makes accuracies in percent fractions."""
-    metrics = [epoch.metrics for run in runs for epoch in run.epochs]
-    names = {name for name in set().union(*metrics) if name.endswith("/accuracy")}
-    values = (each.get(name, 0.0) for name in names for each in metrics)
+    names = ((run.epochs, name) for run in runs for name in run.epochs.names("metrics") if name.endswith("/accuracy"))
+    values = chain.from_iterable(epochs.column("metrics", name, 0.0) for epochs, name in names)
     in_percent = 1 < max(filter(math.isfinite, values), default=0.0) <= PERCENT
     return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
 

@@ -39,7 +39,8 @@ def _is_same(growth: float, expected: float) -> bool:
 
 def _batch(runs: Sequence[Attempt]) -> float:
     """Return the examples of a step, as counted or else as set; 0 if unknown."""
-    counted = [epoch.examples / epoch.steps for run in runs for epoch in run.epochs if epoch.examples and epoch.steps]
+    counts = (zip(*(run.epochs.column(name) for name in ("examples", "steps")), strict=True) for run in runs)
+    counted = [examples / steps for of_run in counts for examples, steps in of_run if examples and steps]
     return max(counted, default=float(runs[0].cell.settings.batch_size or 0) if runs else 0.0)
 
 

@@ -35,6 +35,9 @@ from raybench.results import energy, timing
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
 
+DECIDED_BY = {"quality": {Criterion.QUALITY, Criterion.FIRST_TO_TARGET}, "energy": {Criterion.LEAST_ENERGY}}
+"""Criteria of the best that a caution about the quality or the energy could change."""
+
 _UNNAMED = re.compile(r"params\.argument_\d+")
 """Names of axes of a command whose values follow no option."""
 
@@ -71,10 +74,11 @@ def with_trust(
             (replace(caution, could_change_best=turns), {id(each) for each in (*concerned, *changed)})
         )
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
-    quality_decides = any({Criterion.QUALITY, Criterion.FIRST_TO_TARGET} & each.ratios.keys() for each in answer.best)
+    criteria = {criterion for each in answer.best for criterion in each.ratios}
     for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
-        if _is_of_quality(caution.code):
-            turns = caution.could_change_best or (quality_decides and caution.code in kinds())
+        about, decides = _about(caution.code), bool(criteria & DECIDED_BY.get(_about(caution.code), set()))
+        if about == "quality" or (about == "energy" and decides):
+            turns = caution.could_change_best or (decides and caution.code in kinds())
             caution = replace(caution, could_change_best=turns)
         elif not caution.could_change_best:
             notes.append(caution)
@@ -96,7 +100,7 @@ def with_trust(
     level = TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in answer.best if each.other is not None)
-        concerns_times = not all(_is_of_quality(each.code) for each in cautions)
+        concerns_times = any(_about(each.code) == "times" for each in cautions)
         is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
     return replace(
@@ -108,9 +112,11 @@ def with_trust(
     )
 
 
-def _is_of_quality(code: str) -> bool:
-    """Return whether a caution is about the quality and no time."""
-    return kinds()[code].of_quality if code in kinds() else code in ("metric_missing", "metric_not_a_number")
+def _about(code: str) -> str:
+    """Return what a caution may make wrong: times, the quality or the energy."""
+    if code in kinds():
+        return kinds()[code].about
+    return "quality" if code in ("metric_missing", "metric_not_a_number") else "times"
 
 
 _Shifts = Sequence[Mapping[str, float]]
@@ -122,7 +128,7 @@ def _shifts(measured: Measured, found: Mapping[int, Sequence[Finding]], compares
     shifts: dict[str, float] = {}
     for finding in (each for run in measured.completed for each in found.get(id(run), ())):
         kind = kinds()[finding.code]
-        if kind.caution and not kind.of_quality and (compares_devices or not kind.of_hardware):
+        if kind.caution and kind.about == "times" and (compares_devices or not kind.of_hardware):
             long = math.inf if finding.too_long is None else math.log1p(finding.too_long) / len(measured.completed)
             shifts[finding.code] = shifts.get(finding.code, 0.0) + long
     return shifts
@@ -188,7 +194,7 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
     """Yield findings that change no time, warnings of runs, and reasons why energy was not measured."""
     runs = [run for each in measured for run in each.completed]
     for code in dict.fromkeys(each.code for run in runs for each in found.get(id(run), ())):
-        if not kinds()[code].caution or kinds()[code].of_quality:
+        if not kinds()[code].caution or kinds()[code].about != "times":
             yield _caution(code, measured, found)
     attempts = [run for each in measured for run in each.attempts]
     missing = [("metric_missing", text) for run in attempts for text in run.unmatched]

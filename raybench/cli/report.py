@@ -84,16 +84,19 @@ def command(
         return _over(sources, results, grid, data)
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
-    from raybench.config.prices import PriceList
     from raybench.reporting import build
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
     from raybench.reporting.text import report_lines
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
+    listed = None
+    if prices:
+        from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
+
+        listed = PriceList.read(prices)
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
-        listed = PriceList.read(prices) if prices else None
         loaded = build.one_grid(sources, results, grid)
         report = build.from_grid(loaded, chosen, everything, prices=listed, unit=unit)
     if html:

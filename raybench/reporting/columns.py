@@ -78,7 +78,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
-        column(words.metric_name(metric), "quality.value", _quality_text(answer)),
+        column(words.metric_name(metric), "quality.value", partial(words.metric_text, metric)),
         column(f"{currency}{per}", f"{of}price", drop=5),
         column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
@@ -115,10 +115,3 @@ def _ratios(head: str, shown: Sequence[Configuration], path: str, drop: int = 0)
 
     is_needed = (path == "ratio" and not drop) or any(at(each, path) for each in shown)
     return Column(head, list(map(text, shown)) if is_needed else [], drop)
-
-
-def _quality_text(answer: Answer) -> Callable[[float], str]:
-    """Return the format of the metric, with enough decimals to see its differences."""
-    found = [each.quality_difference for each in answer.configurations if each.quality_difference]
-    widths = [each.high - each.low for each in found if each.low is not None and each.high is not None]
-    return partial(words.metric_text, answer.metric, decimals=2 if min(widths, default=1.0) < 0.001 else 1)

@@ -32,7 +32,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(each.reason for each in undecided)}
     if undecided:
         more = comparison.more_repeats
-        hint = f"about {plural(more, 'more repeat')} would decide it" if more else "more repeats may not decide it"
+        unknown = "how many repeats would decide it is not known"
+        hint = f"about {plural(more, 'more repeat')} would decide it" if more else unknown
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
     for each in [*undecided, *of_verdict[Verdict.MISSING]]:

@@ -25,6 +25,7 @@ from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
 from raybench.reporting.columns import rows
+from raybench.reporting.layout import NOTHING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,7 +161,7 @@ def speed(answer: Answer, make: Make) -> Figure:
             _interval(panel, row, point, color, hollow=each.is_reference)
             panel.plot(single, [row] * len(single), "|", color=color, markersize=7, markeredgewidth=0.7, alpha=0.6)
             ratio = "reference" if each.is_reference else words.ratio_text(_ratio(each)).partition(" ")[0]
-            text = ratio if relative else words.number(point.value)
+            text = ratio if relative else f"{words.number(point.value)}, {ratio}".removesuffix(f", {NOTHING}")
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
     goal = f" to {words.goal_text(answer)}" if any(each.to_target for each in shown) else ""
     if relative:

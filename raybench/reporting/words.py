@@ -126,9 +126,9 @@ def metric_name(metric: str) -> str:
     return "accuracy" if metric == "val/accuracy" else f"{rate[1]}/s by the program" if rate else metric
 
 
-def metric_text(metric: str, value: float, decimals: int = 1) -> str:
-    """Format a value of a metric: 94.1% for an accuracy."""
-    return f"{100 * value:.{decimals}f}%" if is_accuracy(metric) else number(value)
+def metric_text(metric: str, value: float) -> str:
+    """Format a value of a metric: 94.12% for an accuracy, as 93.96% misses a target of 94%."""
+    return f"{100 * value:.2f}%" if is_accuracy(metric) else number(value)
 
 
 def difference_text(difference: Difference | None, metric: str) -> str:
@@ -312,7 +312,8 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     facts += ["nothing to compare it with"] if len(ranked) == 1 else []
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
-    ties = names_text([names[index] for index in best.indistinguishable])
+    # The ratio to the other side says itself that it holds if no run misses the target.
+    ties = names_text([names[index] for index in (*best.indistinguishable, *best.unproven) if index != best.other])
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
     rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
@@ -321,10 +322,6 @@ def _best_text(answer: Answer, best: Best) -> BestText:
             f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
         ]
         rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
-    if best.unproven and best.unproven != (best.other,):
-        runs = min(each.to_target.tried for each in answer.configurations if each.to_target and each.to_target.tried)
-        never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
-        rest.append(f"{own} beats {names_text([names[index] for index in best.unproven])} {never}.")
     name = ": ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", f"{own}{' (the reference)' if is_named else ''}")))
     return BestText(f"{name}:", f"{'; '.join(filter(None, facts))}{marks}.", " ".join(rest))
 

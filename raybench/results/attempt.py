@@ -18,6 +18,7 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results.epoch import Epoch, Kind, is_steady
 from raybench.results.epoch_decoding import epoch_of, epoch_of_line, valid
+from raybench.results.epochs import Epochs
 from raybench.results.folder import DAMAGED, event_of, lines_of
 from raybench.results.parsing import (
     cell_in,
@@ -142,7 +143,7 @@ class Attempt:
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, Any] | None = None
     gaps: tuple[int, ...] = ()
-    epochs: list[Epoch] = field(default_factory=list, repr=False)
+    epochs: Epochs = field(default_factory=Epochs, repr=False)
     computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -168,32 +169,37 @@ class Attempt:
 
     @property
     @kept
-    def steady(self) -> list[Epoch]:
+    def steady(self) -> Epochs:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
-        warmup, gaps = self.warmup_epochs, self.gaps
-        return [epoch for epoch in self.full_epochs if is_steady(epoch.epoch, warmup, gaps)]
+        warmup, gaps, full = self.warmup_epochs, self.gaps, self.full_epochs
+        return full.at(place for place, number in enumerate(full.column("epoch")) if is_steady(number, warmup, gaps))
 
     @property
-    def full_epochs(self) -> list[Epoch]:
+    def full_epochs(self) -> Epochs:
         """Its epochs without a shorter last one: of a fractional number of epochs, or at the end of its budget."""
         epochs = self.cell.settings.epochs
-        last = self.epochs[-1] if self.epochs else None
-        is_shorter = last and (last.partial or (epochs and epochs % 1 and last.epoch > epochs))
-        return self.epochs[:-1] if is_shorter else self.epochs
+        is_shorter = epochs and epochs % 1 and max(self.epochs.column("epoch"), default=0) > epochs
+        return self.epochs[:-1] if is_shorter or self.ends_partial else self.epochs
+
+    @property
+    def ends_partial(self) -> bool:
+        """Return whether its budget ended its last epoch."""
+        return any(self.epochs.column("partial")[-1:])
 
     @property
     def partial_epoch(self) -> Epoch | None:
         """The epoch after the warm-up that its budget ended, if its work was counted."""
-        last = self.epochs[-1] if self.epochs else None
-        if not last or not last.partial or not last.counts:
-            return None
-        return last if is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
+        last = self.epochs[-1] if self.ends_partial else None
+        return last if last and last.counts and is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
 
     @property
     @kept
     def last_metrics(self) -> Mapping[str, float]:
         """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
-        return {name: value for epoch in self.epochs for name, value in epoch.metrics.items()}
+        columns = {name: self.epochs.column("metrics", name) for name in self.epochs.names("metrics")}
+        return {
+            name: next(value for value in reversed(column) if value is not None) for name, column in columns.items()
+        }
 
     @property
     def stops(self) -> bool:
@@ -212,8 +218,7 @@ class Attempt:
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""
-        values = (epoch.metrics.get(name, math.nan) for epoch in self.epochs)
-        return max(filter(math.isfinite, values), default=None)
+        return max(filter(math.isfinite, self.epochs.column("metrics", name, math.nan)), default=None)
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
@@ -227,7 +232,7 @@ class Attempt:
         elif kind == "epoch_ended":
             number = whole_in(event.get("epoch")) or 0
             if number > 0:
-                self.add_epoch(epoch_of(number, event))
+                self.epochs.add(epoch_of(number, event))
         elif kind == "trial_audited":
             self.audit = {name: value for name, value in valid_values_in(event).items() if name not in _ENVELOPE}
         elif kind == "trial_ended" and self.status is None:
@@ -246,14 +251,6 @@ class Attempt:
         self.hardware = shared_values_in(event.get("hardware"))
         self.runtime_conditions = shared_values_in(event.get("runtime_conditions"))
         self.clock, self.started = text_in(event.get("clock")) or "", text_in(event.get("t"))
-
-    def add_epoch(self, epoch: Epoch) -> None:
-        """Add an epoch; of repeated events for one epoch, the last counts."""
-        if not self.epochs or epoch.epoch > self.epochs[-1].epoch:
-            self.epochs.append(epoch)
-        else:
-            others = [each for each in self.epochs if each.epoch != epoch.epoch]
-            self.epochs = sorted([*others, epoch], key=lambda each: each.epoch)
 
     def _end(self, event: Event) -> None:
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
@@ -290,7 +287,7 @@ def attempt_in(data: bytes, name: str, damaged: list[str]) -> Attempt | None:
     for number, line in enumerate(lines_of(data), 1):
         if attempt and line.startswith(_EPOCH_ENDED) and own in line:
             try:
-                attempt.add_epoch(epoch_of_line.decode(line))
+                attempt.epochs.add(epoch_of_line.decode(line))
                 continue
             except DAMAGED:  # some of its values may be valid
                 pass
@@ -302,6 +299,8 @@ def attempt_in(data: bytes, name: str, damaged: list[str]) -> Attempt | None:
             attempt, own = Attempt(*key), b'"trial":"%b","attempt":%d,' % (key[0].encode(), key[1])
         if event and key and attempt and key[0] == attempt.trial:
             attempt.take(event)
+    if attempt:
+        attempt.epochs.compact()
     return attempt
 
 

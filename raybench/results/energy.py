@@ -31,7 +31,7 @@ def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
 def per_example(attempt: Attempt) -> float | None:
     """Joules per training example of a steady epoch."""
     joules, epochs = steady(attempt), timing.steady_epochs(attempt)
-    examples = epochs[-1].examples if epochs else 0
+    examples = sum(epochs.column("examples")[-1:])
     return joules / examples if joules is not None and examples else None
 
 
@@ -43,7 +43,7 @@ def to_target(attempt: Attempt) -> float | None:
 def of_epochs(attempt: Attempt, part: str = DEVICE) -> list[float | None]:
     """Joules of each epoch; None also for one that was too short to be measured singly."""
     each = mapping_in(_energy(attempt).get("each"))
-    numbers = (epoch.epoch for epoch in attempt.epochs)
+    numbers = attempt.epochs.column("epoch")
     return [_joules(mapping_in(each.get(str(number))), part) if each else None for number in numbers]
 
 

@@ -10,9 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raybench.core.events import Event
+
+if TYPE_CHECKING:
+    from raybench.results.epochs import Epochs
 
 
 class Combine(Enum):
@@ -81,12 +84,10 @@ class Quantity:
     field: str = ""
     kind: Kind = Kind.NUMBER
 
-    def of(self, epoch: Epoch) -> Any:
-        """Its value in an epoch; None if it is not known."""
-        value = getattr(epoch, self.field)
-        if self.key:
-            return value.get(self.key, self.missing)
-        return value or None if self.kind is Kind.COUNT else value
+    def of(self, epochs: Epochs) -> Sequence[Any]:
+        """Its value in each epoch; None if it is not known."""
+        values = epochs.column(self.field, self.key, self.missing)
+        return [value or None for value in values] if self.kind is Kind.COUNT else values
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,9 @@ UNITS = "units/"
 """The beginning of the names of columns of what is counted, such as `units/tokens`."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Epoch:
     """One epoch of an attempt, read from its `epoch_ended` event.
-
-    It is not changed once it is made. The class is not frozen, because a frozen one takes four times as long to make,
-    and a large grid has hundreds of thousands.
 
     Attributes:
         epoch: its number, from 1.
@@ -150,7 +148,7 @@ class Epoch:
     """
 
     epoch: int
-    t: str | None
+    t: str | None = None
     steps: int = measured(
         Kind.COUNT,
         "optimizer steps taken; of a training function, batches",
@@ -246,10 +244,6 @@ class Epoch:
     def counts(self) -> Mapping[str, float]:
         """What it counted, by unit: `examples` if they are known, and units such as `tokens`."""
         return {"examples": self.examples, **self.units} if self.examples else self.units
-
-    def count(self, unit: str) -> float:
-        """What it counted of one unit."""
-        return self.examples if unit == "examples" else self.units.get(unit, 0)
 
 
 def _fields() -> tuple[EpochField, ...]:

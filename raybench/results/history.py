@@ -15,6 +15,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt, Key, attempt_in, key_of
+from raybench.results.epochs import Epochs
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -109,7 +110,7 @@ class GridHistory:
     def snapshot(self, key: Key) -> Attempt:
         """A copy of an attempt that later events do not change."""
         with self._lock:
-            return replace(self.attempts[key], epochs=list(self.attempts[key].epochs))
+            return replace(self.attempts[key], epochs=Epochs(self.attempts[key].epochs))
 
     @property
     def warnings(self) -> list[str]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise, repeat
+from itertools import pairwise
 from statistics import fmean, median
 
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt, kept
 from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 
 Rule = Callable[[Attempt], float | None]
 
@@ -30,34 +31,34 @@ TRAINING = ("compile", *STEADY)
 
 def epoch_seconds(epoch: Epoch) -> float:
     """Seconds of an epoch of training: compile + train + input_wait."""
-    return seconds_of_each([epoch], TRAINING)[0]
+    return _sum(epoch.ledger.get(name, 0.0) for name in TRAINING)
 
 
-def seconds_of_each(epochs: Sequence[Epoch], sections: Sequence[str]) -> list[float]:
+def seconds_of_each(epochs: Epochs, sections: Iterable[str]) -> list[float]:
     """Seconds of each epoch in some sections together."""
-    # By `map`, as a report of a large grid sums millions of times, and a generator takes three times as long.
-    return [round(sum(map(epoch.ledger.get, sections, repeat(0.0))), DIGITS) for epoch in epochs]
+    columns = (epochs.column("ledger", name, 0.0) for name in sections)
+    return [round(sum(parts), DIGITS) for parts in zip(*columns, strict=True)]
 
 
-def steady_epochs(attempt: Attempt) -> list[Epoch]:
+def steady_epochs(attempt: Attempt) -> Epochs:
     """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
     unless it is the only one. One that a budget ended is not an epoch (`paced_epochs`).
     """
-    return attempt.steady or attempt.full_epochs[-1:] or [epoch for epoch in attempt.epochs[-1:] if not epoch.partial]
+    return attempt.steady or attempt.full_epochs[-1:] or attempt.epochs[: 0 if attempt.ends_partial else 1]
 
 
 @kept
-def paced_epochs(attempt: Attempt) -> tuple[list[Epoch], Sequence[float]]:
+def paced_epochs(attempt: Attempt) -> tuple[Epochs, Sequence[float]]:
     """The steady epochs for a rate, with a budget's partial epoch joined to the last one, and the seconds of each."""
     partial = attempt.partial_epoch
     steady = attempt.steady if partial else steady_epochs(attempt) or attempt.epochs[-1:]
     if partial is None:
         return steady, steady_seconds(attempt) or seconds_of_each(steady, STEADY)
-    if not steady or steady[-1].counts.keys() - partial.counts.keys():
-        return [partial], seconds_of_each([partial], STEADY)
-    last = steady[-1]
+    last = steady[-1] if steady else None
+    if not last or last.counts.keys() - partial.counts.keys():
+        return attempt.epochs[-1:], seconds_of_each(attempt.epochs[-1:], STEADY)
     joined = replace(
         last,
         steps=last.steps + partial.steps,
@@ -66,7 +67,7 @@ def paced_epochs(attempt: Attempt) -> tuple[list[Epoch], Sequence[float]]:
         ledger=_added(last.ledger, partial.ledger),
         device_s=_added(last.device_s, partial.device_s),
     )
-    epochs = [*steady[:-1], joined]
+    epochs = Epochs([*steady, joined])
     return epochs, seconds_of_each(epochs, STEADY)
 
 
@@ -77,9 +78,9 @@ def steady_seconds(attempt: Attempt) -> Sequence[float]:
     return _shared(epochs, seconds_of_each(epochs, STEADY))
 
 
-def _shared(epochs: Sequence[Epoch], seconds: list[float]) -> list[float]:
+def _shared(epochs: Epochs, seconds: list[float]) -> list[float]:
     """Give epochs of a command whose lines arrived together equal parts of their time, which the first has alone."""
-    alone = [place for place, epoch in enumerate(epochs) if not epoch.epochs_in_read]
+    alone = [place for place, together in enumerate(epochs.column("epochs_in_read")) if not together]
     if len(alone) in (0, len(epochs)):
         return seconds
     parts = [fmean(seconds[place:end]) for place, end in pairwise([*alone, len(epochs)]) for _ in range(place, end)]
@@ -99,7 +100,7 @@ def steady(attempt: Attempt) -> float | None:
 def rate(attempt: Attempt, unit: str) -> float | None:
     """Units per second: the inverse of the median seconds per unit; None if a steady epoch counted nothing."""
     epochs, seconds = paced_epochs(attempt)
-    counts = [epoch.count(unit) for epoch in epochs]
+    counts = epochs.counts(unit)
     paces = [each_s / count for each_s, count in zip(seconds, counts, strict=True) if count]
     pace = median(paces) if paces and len(paces) == len(counts) else 0.0
     return 1 / pace if pace > 0 else None
@@ -107,8 +108,7 @@ def rate(attempt: Attempt, unit: str) -> float | None:
 
 def rates(attempt: Attempt) -> dict[str, float]:
     """The rate of each unit that its steady epochs counted."""
-    units = dict.fromkeys(unit for epoch in paced_epochs(attempt)[0] for unit in epoch.counts)
-    return {unit: found for unit in units if (found := rate(attempt, unit))}
+    return {unit: found for unit in paced_epochs(attempt)[0].counted if (found := rate(attempt, unit))}
 
 
 def mean_steady(attempt: Attempt) -> float | None:
@@ -124,7 +124,7 @@ def steady_from_warmup(attempt: Attempt) -> bool:
 
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
-    return epoch_seconds(attempt.epochs[0]) if attempt.epochs and attempt.epochs[0].epoch == 1 else None
+    return seconds_of_each(attempt.epochs[:1], TRAINING)[0] if 1 in attempt.epochs.column("epoch") else None
 
 
 def epochs(attempt: Attempt) -> float | None:
@@ -141,13 +141,12 @@ RULES: dict[str, Rule] = {rule.__name__: rule for rule in (steady, mean_steady, 
 """Every rule by its name."""
 
 
-def until_target(attempt: Attempt, target: Target) -> list[Epoch]:
+def until_target(attempt: Attempt, target: Target) -> Epochs:
     """The epochs up to the first one that reaches a target; empty if none does."""
-    for place, epoch in enumerate(attempt.epochs, 1):
-        value = epoch.metrics.get(target.metric)
+    for place, value in enumerate(attempt.epochs.column("metrics", target.metric), 1):
         if value is not None and target.is_reached_by(value):
             return attempt.epochs[:place]
-    return []
+    return Epochs()
 
 
 def time_to_target(attempt: Attempt, target: Target) -> float | None:

@@ -42,6 +42,7 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
 from raybench.results.epoch import UNITS, Epoch, epoch_of_columns
+from raybench.results.epochs import Epochs
 from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
@@ -294,7 +295,7 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
         ledger={name: value for name in _LEDGER if (value := values.get(f"{name}_s")) is not None},
         wall=values.get("wall_s"),
         template_import=values.get("template_import_s"),
-        epochs=[trial.epochs[number] for number in sorted(trial.epochs)],
+        epochs=Epochs(trial.epochs.values()),
     )
     return replace(attempt, audit={"energy": _energy(attempt, trial.joules)}) if trial.joules else attempt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.bottleneck import roofline, utilization
@@ -16,7 +16,8 @@ from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import QUANTITIES, UNITS, Epoch
+from raybench.results.epoch import QUANTITIES, UNITS
+from raybench.results.epochs import Epochs
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -138,7 +139,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any], found: Iterable[Finding])
         "seed": attempt.seed,
         "wall_s": attempt.wall,
         "template_import_s": attempt.template_import,
-        "epochs_done": sum(not epoch.partial for epoch in epochs),
+        "epochs_done": len(epochs) - sum(epochs.column("partial")),
         "error": attempt.error_text or None,
         "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
@@ -161,21 +162,19 @@ def _trial(record: Record, of_cell: Mapping[str, Any], found: Iterable[Finding])
     return row
 
 
-def _sums(attempt: Attempt, epochs: Sequence[Epoch]) -> dict[str, Any]:
+def _sums(attempt: Attempt, epochs: Epochs) -> dict[str, Any]:
     """Return the values that only an attempt with epochs has."""
     totals: dict[str, Any] = {
-        quantity.total: quantity.over_epochs([quantity.of(epoch) for epoch in epochs])
-        for quantity in QUANTITIES
-        if quantity.over_epochs
+        quantity.total: quantity.over_epochs(quantity.of(epochs)) for quantity in QUANTITIES if quantity.over_epochs
     }
     steady, (paced, seconds) = timing.steady_epochs(attempt), timing.paced_epochs(attempt)
     if sum(seconds) > 0:
         totals |= {f"{unit}_per_s": rate for unit, rate in timing.rates(attempt).items()}
-        totals["steps_per_s"] = sum(epoch.steps for epoch in paced) / sum(seconds) or None
-    steps_s = [each_s for epoch in paced for each_s in epoch.step_s]
+        totals["steps_per_s"] = sum(paced.column("steps")) / sum(seconds) or None
+    steps_s = list(chain.from_iterable(paced.column("step_s")))
     totals |= {"step_p95_s": _quantile(steps_s, 0.95), "step_median_s": _quantile(steps_s, 0.5)}
-    cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
-    if steady and len(cpu) == len(steady):
+    cpu = steady.column("cpu_s")
+    if steady and None not in cpu:
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
     if attempt.status != TrialStatus.DIVERGED:  # its metrics before that are not those of a trained model
         totals["best_val_accuracy"] = attempt.best("val/accuracy")
@@ -270,46 +269,45 @@ def as_json(value: Any) -> str:
 def _epochs_frame(records: Sequence[Record], trials: Mapping[str, Sequence[Any]]) -> DataFrame:
     """Return the table of epochs, with the columns of the table of trials that identify its trial."""
     attempts = [record.attempt for record in records]
-    epochs = [epoch for attempt in attempts for epoch in attempt.epochs]
     table = _Columns()
-    table.rows = len(epochs)
-    for name in dict.fromkeys(name for epoch in epochs for name in epoch.metrics):
-        table.values[name] = [epoch.metrics.get(name) for epoch in epochs]
-    for unit in dict.fromkeys(unit for epoch in epochs for unit in epoch.counts):
-        table.values[f"{unit}_per_s"] = [_per_s(epoch, epoch.counts.get(unit)) for epoch in epochs]
-    for unit in dict.fromkeys(unit for epoch in epochs for unit in epoch.units):
-        table.values[f"{UNITS}{unit}"] = [epoch.units.get(unit) for epoch in epochs]
+    table.rows = sum(len(attempt.epochs) for attempt in attempts)
+    of_attempts = list(map(_epoch_columns, attempts))
+    for name in dict.fromkeys(chain.from_iterable(of_attempts)):
+        columns = zip(of_attempts, attempts, strict=True)
+        table.values[name] = [v for own, attempt in columns for v in own.get(name) or [None] * len(attempt.epochs)]
     for name in ("grid", "trial", "attempt"):
         values = zip(trials[name], attempts, strict=True) if attempts else ()
-        table.values[name] = [value for value, attempt in values for _ in attempt.epochs]
-    table.values |= {quantity.column: [quantity.of(epoch) for epoch in epochs] for quantity in QUANTITIES}
-    table.values |= {"epoch": [epoch.epoch for epoch in epochs], "ended": [epoch.t for epoch in epochs]}
-    of_attempts = list(map(_epoch_columns, attempts))
-    for name in of_attempts[0] if of_attempts else ():
-        table.values[name] = [value for columns in of_attempts for value in columns[name]]
+        table.values[name] = [value for value, attempt in values for _ in attempt.epochs.column("epoch")]
     return table.frame(c.EPOCHS)
 
 
 def _epoch_columns(attempt: Attempt) -> dict[str, Sequence[Any]]:
-    """Return the columns of epochs that depend on the whole attempt."""
-    steady = {epoch.epoch for epoch in attempt.steady}
-    seconds = list(map(timing.epoch_seconds, attempt.epochs))
+    """Return the columns of an attempt's epochs."""
+    epochs, steady = attempt.epochs, {*attempt.steady.column("epoch")}
+    seconds, steady_s = (timing.seconds_of_each(epochs, sections) for sections in (timing.TRAINING, timing.STEADY))
+
+    def per_s(counts: Sequence[float]) -> list[float | None]:
+        """Return numbers of epochs per second of training, without compilation."""
+        return [
+            count / each_s if count and each_s > 0 else None for count, each_s in zip(counts, steady_s, strict=True)
+        ]
+
     return {
-        "steady": [epoch.epoch in steady for epoch in attempt.epochs],
+        **{name: epochs.column("metrics", name) for name in epochs.names("metrics")},
+        **{f"{unit}_per_s": per_s(epochs.counts(unit)) for unit in epochs.counted},
+        **{f"{UNITS}{unit}": epochs.column("units", unit) for unit in epochs.names("units")},
+        **{quantity.column: quantity.of(epochs) for quantity in QUANTITIES},
+        "epoch": epochs.column("epoch"),
+        "ended": epochs.column("t"),
+        "steady": [number in steady for number in epochs.column("epoch")],
         "epoch_s": seconds,
         "elapsed_s": list(accumulate(seconds, lambda elapsed, each: round(elapsed + each, timing.DIGITS))),
-        "steps_per_s": [_per_s(epoch, epoch.steps) for epoch in attempt.epochs],
-        "step_median_s": [_quantile(epoch.step_s, 0.5) for epoch in attempt.epochs],
-        "step_p95_s": [_quantile(epoch.step_s, 0.95) for epoch in attempt.epochs],
+        "steps_per_s": per_s(epochs.column("steps")),
+        "step_median_s": [_quantile(each, 0.5) for each in epochs.column("step_s")],
+        "step_p95_s": [_quantile(each, 0.95) for each in epochs.column("step_s")],
         "energy_j": energy.of_epochs(attempt),
         "host_energy_j": energy.of_epochs(attempt, energy.HOST),
     }
-
-
-def _per_s(epoch: Epoch, count: float | None) -> float | None:
-    """Return a number of an epoch per second of training, without compilation."""
-    (seconds,) = timing.seconds_of_each([epoch], timing.STEADY)
-    return count / seconds if count and seconds > 0 else None
 
 
 def _quantile(values: Sequence[float], share: float) -> float | None:

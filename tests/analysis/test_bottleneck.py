@@ -7,6 +7,7 @@ from support.attempts import attempts
 
 from raybench.analysis.bottleneck import PASSES, STATED, TRIPLED, roofline, train_bytes, utilization
 from raybench.core.cell import Cell
+from raybench.results.epochs import Epochs
 
 TRIAL = "e5728b716bd9-r0"
 WORK = {"flops": 6_818_304, "train_flops": 20_000_000, "values": 257_246, "parameters": 111_498}
@@ -83,8 +84,8 @@ def test_no_share_above_100_percent_or_of_uncounted_units(told, changes, source,
 def test_peak_of_tokens_is_that_of_products(told):
     run = told(convolution=5e12, stated={"unit": "tokens", "flops": 1e6})
     assert utilization(run).basis.probe == "convolution"
-    run = replace(run)
-    run.epochs[-1].units = {"tokens": 1000}
+    *others, last = run.epochs
+    run = replace(run, epochs=Epochs([*others, replace(last, units={"tokens": 1000})]))
     found = utilization(run)
     assert (found.basis.probe, found.basis.peak) == ("product", 1e12) and found.mfu < 1
 

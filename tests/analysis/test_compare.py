@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from support.made_up_runs import LEARNING, MadeUpGrid
+from support.made_up_runs import LEARNING, MadeUpGrid, change_epochs
 
 from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
 from raybench.core.job import Target
@@ -137,8 +137,8 @@ def test_version_that_shows_less_than_base(further, limits, reason):
     metrics = further.pop("metrics", None)
     attempts, request = interleaved(EQUAL * 2, **further)
     for run in attempts if metrics is not None else ():
-        for epoch in run.epochs if run.cell_id == "cell1" else ():
-            epoch.metrics = metrics
+        if run.cell_id == "cell1":
+            change_epochs(run, metrics=metrics)
     comparison = compare(attempts, request, Limits(**limits))
     (change,) = comparison.changes
     assert change.reason == reason

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.made_up_runs import MadeUpGrid, by_label, effect_of
+from support.made_up_runs import MadeUpGrid, by_label, change_epochs, effect_of
 
 from raybench.analysis.answer import TrustLevel
 from raybench.analysis.findings.finding import findings as findings_of_runs
@@ -13,6 +13,7 @@ from raybench.analysis.findings.slow_start import slow_start
 from raybench.core.cell import Cell
 from raybench.core.job import Target
 from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 
 HOST = {"cores": 2, "other_cpu_s": 0.0, "steal_s": 0.0, "own_cpu_s": 19.0}
 
@@ -38,7 +39,7 @@ def gpu(reason, share):
 
 
 def epochs(**fields):
-    return [Epoch(number, None, 10, 640, {"train": 1.0}, **fields) for number in (1, 2, 3)]
+    return Epochs(Epoch(number, None, 10, 640, {"train": 1.0}, **fields) for number in (1, 2, 3))
 
 
 CASES = {
@@ -49,15 +50,15 @@ CASES = {
     "throttled": {"audit": audit(mhz={"first": 3000.0, "last": 2000.0})},
     "energy_shared": {"audit": audit() | {"energy": {"epochs": {"device_j": 5.0}, "others_share": 0.4}}},
     "unsynchronized_clock": {"epochs": epochs(settle_s={"train": 0.5})},
-    "input_bound": {"epochs": [Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2)]},
+    "input_bound": {"epochs": Epochs(Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2))},
     "output_buffered": {"epochs": epochs(epochs_in_read=3)},
-    "short_epochs": {"clock": "output", "epochs": [Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2)]},
+    "short_epochs": {"clock": "output", "epochs": Epochs(Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2))},
     "off_budget": {"cell": Cell(budget={"seconds": 9.0}), "epochs": epochs()},
     "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
     "short_warmup": {
-        "epochs": [
+        "epochs": Epochs(
             Epoch(n, None, 10, 640, {"train": 2.0 if n < 10 else 1.0 + n % 2 / 100}, step_s=()) for n in range(1, 41)
-        ]
+        )
     },
 }
 
@@ -195,6 +196,19 @@ def test_decay_that_acts_differently_marks_its_device():
         assert answer.trust.level is level
 
 
+@pytest.mark.parametrize("compared", [True, False])
+def test_energy_of_other_programs_is_a_caution_if_energy_is_compared(compared):
+    grid = MadeUpGrid()
+    for device, joules, others in (("a", 100.0, 0.0), ("b", 60.0, 0.4)):
+        energies = [joules] * 3 if compared or device == "b" else None
+        grid.add({"device": device}, times(1.0), device={"kind": "cpu"}, joules=energies)
+        for run in grid.attempts[-3:] if energies else ():
+            run.audit["energy"] |= {"others_share": others, "epochs": {"device_j": 4 * joules}}
+    trust = grid.answer().trust
+    assert ("energy_shared" in {each.code for each in trust.cautions}) is compared
+    assert ("energy_shared" in {each.code for each in trust.notes}) is not compared
+
+
 def test_work_that_is_not_counted_marks_what_it_could_change():
     grid = MadeUpGrid()
     for device in ("cpu", "gpu"):
@@ -212,8 +226,7 @@ def test_work_that_is_not_counted_marks_what_it_could_change():
 )
 def test_each_run_that_is_not_compared_is_counted(field, value, said):
     grid = MadeUpGrid().add({"device": "cpu"}, times(2.0), examples=2000).add({"device": "gpu"}, times(1.0))
-    for epoch in grid.attempts[-1].epochs:
-        setattr(epoch, field, value)
+    change_epochs(grid.attempts[-1], **{field: value})
     caution = next(each for each in grid.answer().trust.cautions if each.code == "not_compared")
     assert (caution.runs, caution.of_runs, caution.configurations) == (1, 6, (1,))
     assert said in caution.text

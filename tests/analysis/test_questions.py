@@ -2,15 +2,17 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
-from support.made_up_runs import LEARNING, MadeUpGrid, by_label, effect_of
+from support.made_up_runs import LEARNING, MadeUpGrid, by_label, change_epochs, effect_of
 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
 from raybench.reporting.words import best_texts, scaling_sentences, table_caption
 from raybench.results import timing
+from raybench.results.epochs import Epochs
 
 TARGET = Target("val/accuracy", 0.94)
 
@@ -45,8 +47,8 @@ def test_a_budget_compares_qualities():
     grid.add({"batch_size": 32}, [[10, 10]] * 3, **{**BUDGET, "accuracies": better})
     grid.add({"batch_size": 64}, [[10, 5]] * 3, **BUDGET)
     for run in grid.attempts:
-        run.epochs[-1].partial = True
-        run.epochs[-1].examples //= 2
+        *full, last = run.epochs
+        run.epochs = Epochs([*full, replace(last, partial=True, examples=last.examples // 2)])
     answer = grid.answer()
     (best,) = answer.best
     assert answer.configurations[best.configuration].label == "batch 32"
@@ -54,7 +56,7 @@ def test_a_budget_compares_qualities():
     assert best.quality.is_significant
     text = str(best_texts(answer)[0])
     assert text.startswith(
-        "Best accuracy in 20 s of training: batch 32 (the reference): 96.0%; 5.0 points more accurate than batch 64"
+        "Best accuracy in 20 s of training: batch 32 (the reference): 96.00%; 5.0 points more accurate than batch 64"
     )
     assert [each.rate.value for each in answer.configurations] == pytest.approx([50, 100]), "of the partial epoch"
     assert [each.seconds.value for each in answer.configurations] == pytest.approx([20, 10])
@@ -360,8 +362,8 @@ def test_quality_of_one_workload_alone_is_no_range():
     for workload in ("a", "b"):
         for device in ("cpu", "gpu"):
             grid.add({"workload": workload, "device": device}, around(1, seed=workload + device), workload=workload)
-    for epoch in (epoch for run in grid.attempts[6:] for epoch in run.epochs):
-        epoch.metrics = {}
+    for run in grid.attempts[6:]:
+        change_epochs(run, metrics={})
     effect = effect_of(grid.answer(), "device", "gpu")
     assert effect.speed is None and effect.quality["val/accuracy"].has_interval
 
@@ -401,8 +403,7 @@ def test_direction_of_a_metric(metric, is_loss):
     grid = MadeUpGrid(budget={"time": 20.0}, metric=metric)
     grid.add({"batch_size": 32}, around(1)).add({"batch_size": 64}, around(1))
     for run in grid.attempts:
-        for epoch in run.epochs:
-            epoch.metrics = {metric: 0.2 + (run.cell_id == "cell1") + run.repeat / 1000}
+        change_epochs(run, metrics={metric: 0.2 + (run.cell_id == "cell1") + run.repeat / 1000})
     assert grid.answer().best[0].configuration == (0 if is_loss else 1)
 
 
@@ -457,7 +458,7 @@ def test_no_repeat_of_both_sides_reached_the_target():
     grid.add({"device": "cpu"}, around(2, 2), status=["completed", "lost"], repeats=3)
     grid.add({"device": "gpu"}, around(1, 2), status=["failed", "completed"], repeats=3)
     for run in grid.attempts:
-        run.epochs = run.epochs if run.status == "completed" else []
+        run.epochs = run.epochs if run.status == "completed" else Epochs()
     gpu = by_label(grid.answer())["gpu"].to_target
     assert gpu.ratio.value == pytest.approx(2, rel=0.05)
     assert not gpu.ratio.has_interval

@@ -10,6 +10,7 @@ import pytest
 from raybench.results.columns import EPOCHS
 from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, epoch_of_columns, over_ranks
 from raybench.results.epoch_decoding import epoch_of
+from raybench.results.epochs import Epochs
 
 FIELD = """    charge_c: float | None = measured(
         Kind.NUMBER,
@@ -72,10 +73,12 @@ def test_every_field_says_what_it_is():
 
 
 def test_an_epoch_without_anything_has_empty_values():
-    empty = epoch_of(3, {})
-    assert repr(empty) == repr(Epoch(3, None))
+    epochs = Epochs([epoch_of(3, {})])
+    (empty,) = epochs
+    assert empty == Epoch(3, None)
     assert (empty.steps, empty.cpu_s, empty.ledger, empty.step_s) == (0, None, {}, ())
-    assert {quantity.column: quantity.of(empty) for quantity in QUANTITIES if quantity.of(empty) is not None} == {
+    values = {quantity.column: value for quantity in QUANTITIES for value in quantity.of(epochs)}
+    assert {name: value for name, value in values.items() if value is not None} == {
         f"{section}_s": 0.0 for section in ("train", "compile", "evaluate", "compile_evaluate")
     } | {"partial": False}
 
@@ -90,8 +93,9 @@ def test_table_row_equals_its_epoch():
         "metrics": {"val/accuracy": 0.5},
         "memory_peak_bytes": 7,
     }
-    epoch = epoch_of(1, event)
-    row = {quantity.column: quantity.of(epoch) for quantity in QUANTITIES} | epoch.metrics
+    epochs = Epochs([epoch_of(1, event)])
+    (epoch,) = epochs
+    row = {quantity.column: value for quantity in QUANTITIES for value in quantity.of(epochs)} | epoch.metrics
     again = epoch_of_columns(1, None, row)
     assert {name: seconds for name, seconds in again.ledger.items() if seconds} == epoch.ledger
     assert (again.steps, again.examples, again.cpu_s, again.device_s) == (2, 64, 2.5, {"train": 1.25})

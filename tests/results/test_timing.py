@@ -7,6 +7,7 @@ from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
 from raybench.results import timing
 from raybench.results.attempt import Attempt
+from raybench.results.epochs import Epochs
 
 
 def attempt(*epochs, wall=None, ledger=None, warmup=1, first=1):
@@ -29,7 +30,7 @@ def test_steady_is_the_median_after_the_warm_up():
 def test_epochs_that_arrived_together_share_their_time():
     told = attempt((9, 9, None), (0, 0, None), (0, 4.5, None), (0, 0, None), (0, 0, None), (0, 3, None))
     together = zip(told.epochs, (None, 2, None, 2, 3, None), strict=True)
-    told = replace(told, epochs=[replace(epoch, epochs_in_read=number) for epoch, number in together])
+    told = replace(told, epochs=Epochs(replace(epoch, epochs_in_read=number) for epoch, number in together))
     assert list(timing.steady_seconds(told)) == [2, 2, 2, 2, 3.5]
 
 

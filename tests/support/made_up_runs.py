@@ -1,5 +1,6 @@
 """Attempts with a known truth, for the public functions of the analysis."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -7,6 +8,7 @@ from raybench.analysis.analyze import analyze
 from raybench.core.cell import Cell
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 from raybench.results.grid_request import GridRequest, PlannedCell
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -100,7 +102,7 @@ class MadeUpGrid:
                         "ended": (start + timedelta(seconds=30)).isoformat(),
                         "status": status if isinstance(status, str) else status[repeat],
                         "wall": 20.0,
-                        "epochs": done,
+                        "epochs": Epochs(done),
                         "audit": audit,
                         **fields,
                     }
@@ -115,6 +117,11 @@ class MadeUpGrid:
     def answer(self, **further):
         """Return the answer from these runs."""
         return analyze(self.attempts, self.request(), **further)
+
+
+def change_epochs(run, **fields):
+    """Change fields of all epochs of a run."""
+    run.epochs = Epochs(replace(epoch, **fields) for epoch in run.epochs)
 
 
 def by_label(answer):

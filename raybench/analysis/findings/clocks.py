@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from statistics import median
 
 from raybench.analysis.bottleneck import LEAST_SHARE, input_share
@@ -14,7 +14,7 @@ from raybench.analysis.findings.slow_start import BATCHES, slow_start
 from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
 from raybench.results import timing
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import Epoch
+from raybench.results.epochs import Epochs
 
 SETTLED = 0.02
 """Largest fraction of a section's time for fetching its last value afterwards; with a right clock nothing is left."""
@@ -44,9 +44,9 @@ def short_warmup(run: Attempt) -> Iterator[Finding]:
     if others_load(run):
         return
     steady = run.steady
-    steps = [epoch.step_s for epoch in steady]
+    steps = steady.column("step_s")
     by_steps = bool(steps) and all(steps)
-    start = slow_start(list(chain(*steps)) if by_steps else timing.steady_seconds(run)) if steady else None
+    start = slow_start(array("d", b"".join(steps)) if by_steps else timing.steady_seconds(run)) if steady else None
     if start is None:
         return
     # Up to the end of the epoch of the change, whose position is known to within a batch.
@@ -76,13 +76,13 @@ def unsynchronized_clock(run: Attempt) -> Iterator[Finding]:
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
     first epoch is left out, because a fetch may have to be compiled there.
     """
-    epochs = list(run.epochs[1:] or run.epochs)
-    waited_s, took_s = _medians(epochs, "settle_s", timing.STEADY)
+    epochs = run.epochs[1:] or run.epochs
+    waited_s, took_s = _medians(epochs, "settle_s", timing.STEADY, SETTLE_LEAST_S)
     if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
         text = f"when the clock of `train` had stopped ({took_s:.3g} s per epoch), the device worked on for "
         text += f"{waited_s:.3g} s"
     else:
-        device_s, took_s = _medians(epochs, "device_s", timing.TRAINING)
+        device_s, took_s = _medians(epochs, "device_s", timing.TRAINING, BEYOND_LEAST_S)
         waited_s = device_s - took_s
         if waited_s <= BEYOND * took_s + BEYOND_LEAST_S:
             return
@@ -91,12 +91,12 @@ def unsynchronized_clock(run: Attempt) -> Iterator[Finding]:
     yield Finding(text, share)
 
 
-def _medians(epochs: Sequence[Epoch], clock: str, sections: Sequence[str]) -> tuple[float, float]:
-    """Return the median seconds of training by a different clock, and those in the ledger."""
-    known = [epoch for epoch in epochs if "train" in getattr(epoch, clock)]
-    if not known:
-        return 0.0, 0.0
-    return median(getattr(each, clock)["train"] for each in known), median(timing.seconds_of_each(known, sections))
+def _medians(epochs: Epochs, clock: str, sections: Sequence[str], least_s: float) -> tuple[float, float]:
+    """Return the median seconds of training by a different clock, if above a least, and those in the ledger."""
+    seconds = epochs.column(clock, "train")
+    known = [place for place, each in enumerate(seconds) if each is not None]
+    other_s = median(seconds[place] for place in known) if known else 0.0
+    return (other_s, median(timing.seconds_of_each(epochs.at(known), sections))) if other_s > least_s else (0.0, 0.0)
 
 
 @detects(
@@ -106,7 +106,7 @@ def _medians(epochs: Sequence[Epoch], clock: str, sections: Sequence[str]) -> tu
 )
 def output_buffered(run: Attempt) -> Iterator[Finding]:
     """The lines of several epochs of a command arrived together."""
-    together = [epoch.epochs_in_read for epoch in run.epochs if epoch.epochs_in_read]
+    together = list(filter(None, run.epochs.column("epochs_in_read")))
     if together:
         text = f"the run's output had up to {max(together)} epochs at once, whose times are not known singly"
         yield Finding(text, float(max(together)))
@@ -124,9 +124,12 @@ def short_epochs(run: Attempt) -> Iterator[Finding]:
 @detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
 def off_budget(run: Attempt) -> Iterator[Finding]:
     """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
-    budget_s = run.cell.budget.get("seconds") if run.cell.budget else None
-    sections = timing.TRAINING if run.cell.budget and run.cell.budget.get("compile", True) else timing.STEADY
+    budget = run.cell.budget or {}
+    budget_s = budget.get("seconds")
+    if not budget_s:
+        return
+    sections = timing.TRAINING if budget.get("compile", True) else timing.STEADY
     trained_s = sum(timing.seconds_of_each(run.epochs, sections))
-    if budget_s and trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
+    if trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
         text = f"the run trained for {trained_s:.3g} s with a budget of {budget_s:.3g} s"
         yield Finding(text, abs(math.log(trained_s / budget_s)))

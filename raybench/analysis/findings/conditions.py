@@ -158,12 +158,11 @@ def throttled(run: Attempt) -> Iterator[Finding]:
         yield Finding(text, first / last, too_long=first / last - 1)
 
 
-@detects("run trials one at a time on a quiet machine to measure their energy alone")
+@detects("run trials one at a time on a quiet machine to measure their energy alone", caution=True, about="energy")
 def energy_shared(run: Attempt) -> Iterator[Finding]:
-    """Other processes took {SHARED_ENERGY:.0%} of the processor time on the sockets whose energy was measured."""
-    part = energy.DEVICE if _is_hosted(run) else energy.HOST
+    """The host computes, and others took {SHARED_ENERGY:.0%} of the processor time on the sockets that were metered."""
     others = energy.others_share(run)
-    if others is not None and others >= SHARED_ENERGY and energy.total(run, part) is not None:
+    if _is_hosted(run) and others is not None and others >= SHARED_ENERGY and energy.total(run) is not None:
         text = f"the energy includes that of other programs, which used {others:.0%} of the busy time of the sockets"
         yield Finding(text, others)
 

@@ -58,7 +58,7 @@ class FindingKind:
         caution: whether it can change an answer; else it is a note.
         recurs: whether it comes from the settings and shows in every repeat: if most repeats lack it, it is dropped.
         of_hardware: whether it only matters if devices are compared.
-        of_quality: whether it changes the quality and no time.
+        about: what it may make wrong: times, the quality or the energy.
         of_grid: whether it follows from several runs, or from the axes.
     """
 
@@ -69,7 +69,7 @@ class FindingKind:
     caution: bool = False
     recurs: bool = False
     of_hardware: bool = False
-    of_quality: bool = False
+    about: str = "times"
     of_grid: bool = False
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:
@@ -90,7 +90,7 @@ def kinds() -> dict[str, FindingKind]:
     return dict(sorted(_DECLARED.items()))
 
 
-def detects(remedy: str, **attributes: bool) -> Callable[[Detector], Detector]:
+def detects(remedy: str, **attributes: Any) -> Callable[[Detector], Detector]:
     """Declare a kind of finding by its detector; the attributes are those of `FindingKind`."""
 
     def declare(detector: Detector) -> Detector:

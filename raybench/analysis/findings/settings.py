@@ -13,7 +13,6 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
 from raybench.results.attempt import Attempt
-from raybench.results.epoch import Epoch
 
 OPTIMIZER = ("weight_decay", "learning_rate")
 """Axes that a step of an optimizer shows."""
@@ -44,7 +43,7 @@ def _is_complete(run: Attempt) -> bool:
 
 def _optimizers(run: Attempt) -> list[Any]:
     """Return the optimizers of all epochs; empty if one is not known."""
-    optimizers = [list(epoch.optimizers) for epoch in run.epochs]
+    optimizers = list(run.epochs.column("optimizers"))
     return optimizers if all(optimizers) else []
 
 
@@ -73,7 +72,7 @@ def no_effect(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns
     "seed all random generators with `trial.seed`, or with `--seed '{seed}'` if the command has such an option: "
     "repeats then show the noise",
     caution=True,
-    of_quality=True,
+    about="quality",
     of_grid=True,
 )
 def seed_unused(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
@@ -96,24 +95,24 @@ def other_batch_size(run: Attempt) -> Iterator[Finding]:
     batch = run.cell.settings.batch_size
     if not run.cell.has_own_loop or not batch:
         return
-    sizes = [_examples_per_step(epoch, batch) for epoch in run.full_epochs]
+    counts = (run.full_epochs.column(name) for name in ("optimizer_steps", "steps", "examples"))
+    sizes = [_examples_per_step(own or steps, examples, batch) for own, steps, examples in zip(*counts, strict=True)]
     if sizes and all(sizes):
         per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
         text = f"a step of the run's optimizer had {per_step:.4g} examples, and `batch_size` is {batch}"
         yield Finding(text, max(per_step / batch, batch / per_step))
 
 
-def _examples_per_step(epoch: Epoch, batch: int) -> float | None:
+def _examples_per_step(steps: int, examples: int, batch: int) -> float | None:
     """Return the examples per step of the optimizer in an epoch; None if they are not known, or as `batch` says."""
-    steps = epoch.optimizer_steps or epoch.steps
     # The last batch of a pass may be smaller, and the last accumulated gradients are of fewer batches.
-    if not steps or not epoch.examples or (steps - 1) * batch < epoch.examples <= steps * batch:
+    if not steps or not examples or (steps - 1) * batch < examples <= steps * batch:
         return None
-    per_step = epoch.examples / steps
+    per_step = examples / steps
     return None if batch / (1 + TOLERANCE) <= per_step <= batch * (1 + TOLERANCE) else per_step
 
 
-@detects("set `decay` or `decay_rule` to how the decay acts", caution=True, of_quality=True)
+@detects("set `decay` or `decay_rule` to how the decay acts", caution=True, about="quality")
 def other_decay(run: Attempt) -> Iterator[Finding]:
     """The check before the runs shows that weight decay acts by a different rule, or with a different factor."""
     check = run.decay_check
@@ -126,5 +125,5 @@ def accelerator_unused(run: Attempt) -> Iterator[Finding]:
     """In the first epoch of a training function no memory was allocated on its accelerator."""
     if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
         return
-    if run.epochs and run.epochs[0].memory_peak_bytes == 0:
+    if 0 in run.epochs.column("memory_peak_bytes")[:1]:
         yield Finding(f"the run allocated no memory on its {run.cell.device.kind} device")

@@ -41,7 +41,7 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     values = np.array(seconds, dtype=float)
     size = -(-len(values) // BATCHES) or 1
     starts = np.arange(0, len(values), size)
-    means = np.add.reduceat(values, starts) / np.diff([*starts, len(values)]) if len(values) else values
+    means = np.add.reduceat(values, starts) / np.minimum(size, len(values) - starts) if len(values) else values
     logs = np.log(means[means > 0])
     count = len(logs)
     if count < 3:
