@@ -57,8 +57,8 @@ class Repeats(Strict):
     """Repeats until each comparison of a cell with its reference is certain."""
 
     until: v.Certainty = key(
-        "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this; "
-        "with `verdict`, when one is shown to be faster, or both to be equally fast within 5%.",
+        "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this. "
+        "With `verdict`: when one is shown to be faster, or both to be equally fast within 5%.",
         "5%",
     )
     at_least: v.LeastRepeats = key("Fewest repeats of a configuration.", 4, 4)
